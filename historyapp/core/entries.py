@@ -1,0 +1,202 @@
+"""The log's vocabulary: one frozen model per kind of entry, told apart by ``kind`` (DESIGN 3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from historyapp.core.text import Text
+
+ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
+
+
+class Record(BaseModel):
+    """Base of everything that is stored as it came: immutable, and unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Thoughts(Record):
+    """Structured reasoning. ``summary`` is what lists and contexts show; further fields are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    summary: Text
+
+
+class ToolCall(Record):
+    """One call as the provider's tool calling gave it."""
+
+    id: Text
+    name: Text
+    arguments: Any = Field(default_factory=dict)
+    """An object; or the raw text where the model wrote something that is not a JSON object."""
+
+
+class UseTool(Record):
+    """One action of an agent whose model writes it as text, without provider tool calls."""
+
+    name: Text
+    arguments: dict[Text, Any] = Field(default_factory=dict)
+
+
+class ErrorDetails(Record):
+    """A Python exception as data; see :func:`historyapp.core.results.from_exception`."""
+
+    args: list[Any] = Field(default_factory=list)
+    message: Text
+    exception_type: Text
+    repr: Text
+
+
+class ToolResult(Record):
+    """What came back for one call, or for the whole action when ``tool_call_id`` is null."""
+
+    tool_call_id: Text | None = None
+    tool_name: Text | None = None
+    status: ResultStatus
+    outputs: Any = None
+    """With ``success``: any JSON value, also null."""
+    reason: Text | None = None
+    """With ``error`` and ``skipped``: why, in words."""
+    error: ErrorDetails | None = None
+    feedback: Text | None = None
+    """With ``interrupted_by_human``: what the person said."""
+
+
+class SystemInstruction(Record):
+    """Becomes the current instruction."""
+
+    kind: Literal["system_instruction"] = "system_instruction"
+    text: Text
+
+
+class MemoryNotebook(Record):
+    """Becomes the current notebook."""
+
+    kind: Literal["memory_notebook"] = "memory_notebook"
+    content: Text
+
+
+class ModelInput(Record):
+    """What a person or another program said to the agent."""
+
+    kind: Literal["model_input"] = "model_input"
+    channel: Text = "user"
+    raw_input: Any = None
+    """The input as it arrived, where ``content`` is a rendering of it."""
+    content: Any
+    """Text, or a list of provider-neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
+
+
+class ModelOutput(Record):
+    """What the model proposed or answered. It starts an episode."""
+
+    kind: Literal["model_output"] = "model_output"
+    thoughts: Text | Thoughts | None = None
+    text: Text = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    use_tool: UseTool | None = None
+    reasoning: list[Any] = Field(default_factory=list)
+    """Opaque provider blocks (thinking, signatures, encrypted reasoning), kept verbatim."""
+    raw_message: dict[Text, Any] | None = None
+    """The assistant message exactly as the provider gave it."""
+
+
+class ToolResults(Record):
+    """Results of the latest output's calls; parallel calls may be answered by one or by several entries."""
+
+    kind: Literal["tool_results"] = "tool_results"
+    overall: Text | None = None
+    results: tuple[ToolResult, ...] = Field(min_length=1)
+
+
+class Review(Record):
+    """Judgement of the latest episode."""
+
+    kind: Literal["review"] = "review"
+    analysis: Any = None
+    supervision: Any = None
+    score: float | None = None
+    passed: bool | None = None
+
+
+class DebugLog(Record):
+    """Never reaches a model."""
+
+    kind: Literal["debug_log"] = "debug_log"
+    category: Text
+    message: Text
+
+
+class Rewind(Record):
+    """Makes the lineage end at ``to_position``; ``spans`` is the lineage that it leaves."""
+
+    kind: Literal["rewind"] = "rewind"
+    to_position: int = Field(ge=0)
+    spans: tuple[tuple[str, int, int], ...]
+    """``(session id, first position, last position)``, oldest first."""
+    reason: Text | None = None
+    actor: Text | None = None
+
+
+Body = (
+    SystemInstruction | MemoryNotebook | ModelInput | ModelOutput | ToolResults | Review | DebugLog | Rewind
+)
+BODY: TypeAdapter[Body] = TypeAdapter(Annotated[Body, Field(discriminator="kind")])
+KINDS = (
+    "system_instruction", "memory_notebook", "model_input", "model_output",
+    "tool_results", "review", "debug_log", "rewind",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDraft:
+    """An entry on its way into the log; it has no position yet."""
+
+    body: Body
+    created_at: datetime | None = None
+    """When it happened, with a time zone; null: when it is appended."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Free: source, latency, provider, ``usage``, ``cost`` …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One immutable record of the log."""
+
+    position: int
+    body: Body
+    created_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tokens: int = 0
+
+    @property
+    def kind(self) -> str:
+        return self.body.kind
+
+
+def load_body(kind: str, data: Mapping[str, Any]) -> Body:
+    """The model of a stored body.
+
+    Raises:
+        pydantic.ValidationError: when the data does not fit its kind.
+    """
+    return BODY.validate_python({**data, "kind": kind})
+
+
+def dump_body(body: Body) -> dict[str, Any]:
+    """The body as it is stored: without ``kind`` (its own column) and without fields that hold their default."""
+    return body.model_dump(exclude={"kind"}, exclude_defaults=True)
+
+
+def text_of(content: Any) -> str:
+    """The text in an input's ``content``: itself, or its text parts joined by blank lines."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        texts = (part.get("text") if isinstance(part, dict) else part for part in content)
+        return "\n\n".join(text for text in texts if isinstance(text, str))
+    return "" if content is None else str(content)

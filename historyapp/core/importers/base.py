@@ -1,0 +1,102 @@
+"""What an importer is: it reads one transcript file and tells, in order, what to put into which session.
+
+Importers know nothing of storage. They yield operations as they read, so that a file of any size passes
+through a fixed amount of memory; ``historyapp.services.imports`` carries the operations out.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Protocol
+
+from historyapp.core.entries import EntryDraft
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStart:
+    """Announces a session of the file. Comes before its first other operation."""
+
+    session: str
+    """The session's id in the source: stable across copies and growth of the file, unique within its format."""
+    title: str = ""
+    agent: str = ""
+    model: str = ""
+    tags: tuple[str, ...] = ()
+    spawned_by: str | None = None
+    """Source id of the session whose agent started this one (a sub-agent)."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One entry for a session."""
+
+    session: str
+    draft: EntryDraft
+    provisional: bool = False
+    """Written out only because the file ended: a grown copy of the file may give another entry here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewindTo:
+    """The session goes on from its ``index``-th appended entry (1-based, takes included; 0: from before the first)."""
+
+    session: str
+    index: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that could not be used. Everything readable around it is still imported."""
+
+    line: int
+    """1-based line of the file; for a single JSON document, the record's 1-based index."""
+    reason: str
+    damaged: bool = True
+    """False where the record is well formed but says nothing that belongs in a history."""
+
+
+Operation = SessionStart | Append | RewindTo | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A transcript to read. ``stream`` is seekable; importers read it from the start."""
+
+    name: str
+    """The file's name, for messages and for formats that keep their session id there."""
+    stream: BinaryIO
+    folder: str = ""
+    """The folder the file lies in, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file, enough to tell its format."""
+
+    name: str
+    lines: tuple[Mapping[str, Any], ...]
+    """The JSON objects among its first lines, each from a line of its own."""
+    document: Any = None
+    """The whole file as one JSON value, where it is one and not line-delimited; else null."""
+
+
+class Importer(Protocol):
+    """One transcript format."""
+
+    name: str
+    """As in the API and in ``--format``, for example ``claude_code``."""
+    title: str
+    """For people, for example ``Claude Code session``."""
+
+    def recognises(self, head: Head) -> bool:
+        """Whether the file looks like this format."""
+        ...
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        """The file's operations, in order.
+
+        Raises:
+            UnreadableTranscript: when nothing of the file can be read in this format.
+        """
+        ...

@@ -1,0 +1,63 @@
+"""Text as agents write it: any Python string, lone surrogates and NUL included.
+
+Agents record file names and terminal output that are not valid Unicode. pydantic's own ``str`` refuses
+lone surrogates, so the log's fields use :data:`Text`, which takes every ``str`` as it is. In storage such
+text is JSON with ASCII escapes, which no database objects to; columns that people search use :func:`clean`.
+"""
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+MAX_DEPTH = 200
+"""Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a string")
+    return value
+
+
+Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
+
+
+def clean(text: str) -> str:
+    """The text with NUL and lone surrogates replaced by U+FFFD, as a database text column wants it."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def preview(text: str, length: int = 200) -> str:
+    """The first ``length`` characters on one line, for lists that never load bodies."""
+    head = " ".join(text[: length * 4].split())
+    return clean(head if len(head) <= length else head[: length - 1] + "…")
+
+
+def dump_json(value: Any) -> str:
+    """Compact JSON in ASCII, so that any text survives any database and any wire.
+
+    Raises:
+        ValueError: for NaN and infinities, which JSON has no word for.
+    """
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Whether lists and objects are nested deeper than ``limit``, found without recursion."""
+    level = [value]
+    for _ in range(limit + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(item)
+        level = [item for item in below if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return False
+    return True
