@@ -23,7 +23,12 @@ class SessionStart:
     tags: tuple[str, ...] = ()
     spawned_by: str | None = None
     """Source id of the session whose agent started this one (a sub-agent)."""
+    forked_from: tuple[str, int] | None = None
+    """Source id of the parent, announced earlier in the same file, and the position up to which it is shared."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What else the source says of the session: working folder, version, totals …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,33 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class RewindTo:
-    """The session goes on from its ``index``-th appended entry (1-based, takes included; 0: from before the first)."""
+    """The session goes on from an earlier position, which may lie in a take; what is cut off stays as a take.
+
+    Positions count as in the log: within a session each ``Append`` and each ``RewindTo`` takes the next one,
+    from 1, or in a fork from the position after its fork point. 0: from before the first entry.
+    """
 
     session: str
-    index: int
+    to_position: int
     reason: str = ""
+    actor: str = ""
+    draft: EntryDraft | None = None
+    """Only for Playhead's own export: the rewind entry's time and metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """A summary that the file holds for a range of positions."""
+
+    session: str
+    first_position: int
+    last_position: int
+    text: str
+    strategy: str = "manual"
+    model: str = ""
+    key_points: tuple[str, ...] = ()
+    level: int = 1
+    """1: one episode, 2: a range, 3: a digest of ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +83,7 @@ class Skipped:
     """False where the record is well formed but says nothing that belongs in a history."""
 
 
-Operation = SessionStart | Append | RewindTo | Skipped
+Operation = SessionStart | Append | RewindTo | Summarised | Skipped
 
 
 @dataclass(frozen=True, slots=True)
