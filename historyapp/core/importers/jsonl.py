@@ -1,0 +1,157 @@
+"""Files of JSON lines as agents leave them: cut off, glued together, mis-encoded. One pass, one line in memory.
+
+What can be read is given out; what cannot is named by its line, and the reader goes on.
+"""
+
+import json
+from collections.abc import Iterator
+from json.decoder import JSONDecodeError
+from math import isfinite
+from typing import Any, BinaryIO, NamedTuple
+
+from historyapp.core.importers.base import Skipped
+from historyapp.core.text import MAX_DEPTH, depth_exceeds
+
+MAX_LINE = 128 * 1024 * 1024
+"""Bytes. A longer line is skipped without being read into memory."""
+
+_CHUNK = 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_MAX_RESTARTS = 100
+_MAX_RESTART_LENGTH = 8 * 1024 * 1024
+
+
+class Line(NamedTuple):
+    """One JSON object of the file. Two that were glued together share their line's number."""
+
+    number: int
+    record: dict[str, Any]
+
+
+def read_lines(stream: BinaryIO, longest: int = MAX_LINE) -> Iterator[Line | Skipped]:
+    """The file's objects from its start, in order; blank lines count but say nothing.
+
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN and
+    infinities become null, because JSON has no word for them. ``longest`` is in bytes.
+    """
+    stream.seek(0)
+    number = 0
+    while raw := stream.readline(longest + 1):
+        number += 1
+        if len(raw) > longest and not raw.endswith(b"\n"):
+            _drop_rest_of_line(stream)
+            yield Skipped(number, f"longer than {longest} bytes")
+            continue
+        text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
+        for value in _values(text):
+            if isinstance(value, dict):
+                yield Line(number, value)
+            else:
+                yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
+
+
+def parse_json(text: str) -> Any:
+    """The value that ``text`` holds as JSON and nothing else, no deeper than :data:`MAX_DEPTH`.
+
+    Raises:
+        ValueError: when it is not JSON (NaN and infinities included), or nested too deep.
+    """
+    try:
+        value = _STRICT.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if _may_be_deep(text) and depth_exceeds(value):
+        raise ValueError("nested too deep")
+    return value
+
+
+def arguments_of(raw: Any) -> Any:
+    """A tool call's arguments as the log wants them: an object, or the raw text where it is not a JSON object.
+
+    Providers give an object or a JSON string; nothing at all means no arguments.
+    """
+    if raw is None or raw == "":
+        return {}
+    if not isinstance(raw, str):
+        return raw
+    try:
+        value = parse_json(raw)
+    except ValueError:
+        return raw
+    return value if isinstance(value, dict) else raw
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def _finite_or_fail(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+# strict=False lets bare control characters stand in strings: terminal output brings them along.
+_LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
+_STRICT = json.JSONDecoder(parse_float=_finite_or_fail, parse_constant=_finite_or_fail, strict=False)
+
+
+def _drop_rest_of_line(stream: BinaryIO) -> None:
+    while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
+        pass
+
+
+def _may_be_deep(text: str) -> bool:
+    return text.count("{") + text.count("[") > MAX_DEPTH
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The JSON values of one line in order; a string in place of one says what is wrong there."""
+    at: int | None = 0
+    while at is not None and at < len(text):
+        try:
+            value, end = _LENIENT.raw_decode(text, at)
+        except RecursionError:
+            yield f"nested deeper than {MAX_DEPTH} levels"
+            return
+        except ValueError as fault:
+            yield _reason(fault, text)
+            at = _restart(text, at)
+            continue
+        if isinstance(value, str):
+            yield "not a JSON object"
+        elif _may_be_deep(text) and depth_exceeds(value):
+            yield f"nested deeper than {MAX_DEPTH} levels"
+        else:
+            yield value
+        at = end
+        while at < len(text) and text[at].isspace():
+            at += 1
+
+
+def _reason(fault: ValueError, text: str) -> str:
+    if not isinstance(fault, JSONDecodeError):
+        return f"not JSON: {fault}"
+    if fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
+        return "cut off in the middle"
+    return f"not JSON: {fault.msg} at character {fault.pos + 1}"
+
+
+def _restart(text: str, failed_at: int) -> int | None:
+    """Where a whole record begins that was appended to one cut off by a crash: it must reach the line's end."""
+    if len(text) > _MAX_RESTART_LENGTH:
+        return None
+    at = failed_at
+    for _ in range(_MAX_RESTARTS):
+        at = text.find('{"', at + 1)
+        if at < 0:
+            return None
+        try:
+            _, end = _LENIENT.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            continue
+        if end == len(text):
+            return at
+    return None

@@ -1,0 +1,184 @@
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.importers.base import Skipped
+from historyapp.core.importers.jsonl import Line, arguments_of, parse_json, read_lines
+from historyapp.core.text import MAX_DEPTH, depth_exceeds, dump_json
+
+
+def read(*lines: bytes | str) -> list[Line | Skipped]:
+    raw = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
+    return list(read_lines(io.BytesIO(raw)))
+
+
+def records(found: Iterable[Line | Skipped]) -> list[dict[str, Any]]:
+    return [item.record for item in found if isinstance(item, Line)]
+
+
+def skipped(found: Iterable[Line | Skipped]) -> list[Skipped]:
+    return [item for item in found if isinstance(item, Skipped)]
+
+
+def test_each_object_comes_with_its_line() -> None:
+    assert read('{"a": 1}', '{"b": 2}') == [Line(1, {"a": 1}), Line(2, {"b": 2})]
+
+
+def test_blank_lines_count_but_say_nothing() -> None:
+    assert read("", '{"a": 1}', "  \t\r", '{"b": 2}\r', "") == [Line(2, {"a": 1}), Line(4, {"b": 2})]
+
+
+def test_a_stream_is_read_from_its_start() -> None:
+    stream = io.BytesIO(b'{"a": 1}\n')
+    stream.read()
+    assert list(read_lines(stream)) == [Line(1, {"a": 1})]
+
+
+def test_a_byte_order_mark_is_no_damage() -> None:
+    assert read(b'\xef\xbb\xbf{"a": 1}') == [Line(1, {"a": 1})]
+
+
+def test_two_records_glued_on_one_line_are_both_read() -> None:
+    assert read('{"a": 1}{"b": 2} {"c": 3}') == [Line(1, {"a": 1}), Line(1, {"b": 2}), Line(1, {"c": 3})]
+
+
+@pytest.mark.parametrize(
+    "torn", ['{"type": "user", "mess', '{"type": "user", "message": ', '{"a": {"b": [{"c": 1}, ']
+)
+def test_a_record_appended_to_a_torn_one_is_read(torn: str) -> None:
+    found = read(torn + '{"type": "assistant", "n": {"m": 1}}', '{"next": 1}')
+    assert records(found) == [{"type": "assistant", "n": {"m": 1}}, {"next": 1}]
+    assert [(item.line, item.damaged) for item in skipped(found)] == [(1, True)]
+
+
+def test_a_part_of_a_damaged_record_is_not_taken_for_a_record() -> None:
+    found = read('{"type": "user",, "message": {"role": "user"}}')
+    assert records(found) == []
+    assert len(skipped(found)) == 1
+
+
+def test_a_torn_last_line_is_named() -> None:
+    found = read('{"a": 1}', '{"b": "half of a')
+    assert records(found) == [{"a": 1}]
+    assert skipped(found) == [Skipped(2, "cut off in the middle")]
+
+
+@pytest.mark.parametrize("line", ["[1, 2]", '"text"', "7", "null", "true"])
+def test_a_line_that_is_not_an_object_is_named(line: str) -> None:
+    assert read(line, '{"a": 1}') == [Skipped(1, "not a JSON object"), Line(2, {"a": 1})]
+
+
+def test_rubbish_after_a_record_does_not_lose_it() -> None:
+    found = read('{"a": 1}\x00\x00\x00')
+    assert records(found) == [{"a": 1}]
+    assert len(skipped(found)) == 1
+
+
+def test_bytes_that_are_not_utf8_can_be_had_back() -> None:
+    (record,) = records(read(b'{"path": "caf\xe9\xff"}'))
+    assert record["path"].encode("utf-8", "surrogateescape") == b"caf\xe9\xff"
+
+
+def test_lone_surrogates_and_nul_are_kept() -> None:
+    assert records(read(r'{"a": "\ud800 \u0000"}')) == [{"a": "\ud800 \x00"}]
+
+
+def test_bare_control_characters_in_a_string_are_kept() -> None:
+    assert records(read(b'{"a": "\x1b[31m\tred"}')) == [{"a": "\x1b[31m\tred"}]
+
+
+def test_numbers_that_json_has_no_word_for_become_null() -> None:
+    assert records(read('{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5}')) == [
+        {"a": None, "b": None, "c": None, "d": 1.5}
+    ]
+
+
+def test_an_endless_number_is_damage() -> None:
+    assert len(skipped(read('{"a": ' + "9" * 5000 + "}"))) == 1
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 100_000])
+def test_nesting_that_is_too_deep_is_damage(depth: int) -> None:
+    found = read('{"a": ' + "[" * depth + "]" * depth + "}", '{"b": 2}')
+    assert found == [Skipped(1, f"nested deeper than {MAX_DEPTH} levels"), Line(2, {"b": 2})]
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    assert len(records(read('{"a": [' + ",".join(["[]"] * 1000) + "]}"))) == 1
+
+
+def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> None:
+    class Watched(io.BytesIO):
+        longest_read = 0
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            raw = super().readline(size)
+            self.longest_read = max(self.longest_read, len(raw))
+            return raw
+
+    stream = Watched(b'{"a": "' + b"x" * 5_000_000 + b'"}\n{"b": 2}\n')
+    assert list(read_lines(stream, longest=2_000_000)) == [
+        Skipped(1, "longer than 2000000 bytes"),
+        Line(2, {"b": 2}),
+    ]
+    assert stream.longest_read <= 2_000_001
+
+
+def test_a_line_of_exactly_the_limit_is_read() -> None:
+    line = b'{"a": 1}'
+    assert list(read_lines(io.BytesIO(line + b"\n" + line), longest=len(line))) == [
+        Line(1, {"a": 1}),
+        Line(2, {"a": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments"),
+    [
+        ('{"path": "a"}', {"path": "a"}),
+        ({"path": "a"}, {"path": "a"}),
+        (None, {}),
+        ("", {}),
+        ("*** Begin Patch", "*** Begin Patch"),
+        ("[1, 2]", "[1, 2]"),
+        ('{"a": NaN}', '{"a": NaN}'),
+        ('{"a": 1e999}', '{"a": 1e999}'),
+        ('{"a": 1} tail', '{"a": 1} tail'),
+        ("{" + '"a":{' * 5000, "{" + '"a":{' * 5000),
+    ],
+)
+def test_arguments_are_an_object_or_the_raw_text(raw: object, arguments: object) -> None:
+    assert arguments_of(raw) == arguments
+
+
+def test_json_that_is_too_deep_is_a_value_error() -> None:
+    for depth in (MAX_DEPTH + 2, 100_000):
+        with pytest.raises(ValueError, match="too deep"):
+            parse_json("[" * depth + "]" * depth)
+
+
+@given(st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans(), min_size=1)), st.data())
+def test_damage_to_one_line_loses_only_that_line(objects: list[dict[str, Any]], data: st.DataObject) -> None:
+    lines = [json.dumps(item).encode() for item in objects]
+    if not lines:
+        return
+    broken = data.draw(st.integers(0, len(lines) - 1))
+    lines[broken] = lines[broken][: data.draw(st.integers(1, len(lines[broken]) - 1))]
+    found = read(*lines)
+    assert [item.number for item in found if isinstance(item, Line)] == [
+        number for number in range(1, len(lines) + 1) if number != broken + 1
+    ]
+    assert [item.line for item in skipped(found)] == [broken + 1]
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_break_the_reader(raw: bytes) -> None:
+    for item in read_lines(io.BytesIO(raw)):
+        if isinstance(item, Line):
+            assert not depth_exceeds(item.record)
+            dump_json(item.record)
