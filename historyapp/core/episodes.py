@@ -1,0 +1,184 @@
+"""Episodes: one proposed action (or final answer) and what came back. People see them as "step N"."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from historyapp.core.entries import (
+    Entry,
+    ModelOutput,
+    Review,
+    Thoughts,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.results import result_text
+
+Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
+STATUSES: tuple[Status, ...] = (
+    "in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the calls of one output have been answered. It takes results in any order and number."""
+
+    pending: tuple[str, ...] = ()
+    """Ids of the calls without a result; one empty id stands for an action without provider calls."""
+    statuses: tuple[str, ...] = ()
+    """Result statuses so far, each once."""
+    status: Status = "in_flight"
+
+    @classmethod
+    def begin(cls, output: ModelOutput) -> "Progress":
+        if output.tool_calls:
+            return cls(tuple(call.id for call in output.tool_calls))
+        return cls(("",)) if output.use_tool else cls(status="answered")
+
+    def expects(self, result: ToolResult) -> bool:
+        """Whether this result answers something that is still open."""
+        if not self.pending:
+            return False
+        return result.tool_call_id is None or self.pending == ("",) or result.tool_call_id in self.pending
+
+    def take(self, result: ToolResult) -> "Progress":
+        """With one more result. One without ``tool_call_id`` answers the whole action."""
+        if not self.expects(result):
+            return self
+        whole = result.tool_call_id is None or self.pending == ("",)
+        pending = () if whole else tuple(id for id in self.pending if id != result.tool_call_id)
+        statuses = tuple(dict.fromkeys((*self.statuses, result.status)))
+        return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
+
+
+def _outcome(statuses: Iterable[str]) -> Status:
+    """The worst of several results: a person's interruption, then an error, then success."""
+    if "interrupted_by_human" in statuses:
+        return "interrupted_by_human"
+    return "error" if "error" in statuses else "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One step with its bodies. ``number`` counts from 1 in the live history."""
+
+    number: int
+    output: ModelOutput
+    first_position: int
+    last_position: int
+    started_at: datetime
+    finished_at: datetime | None = None
+    results: tuple[ToolResult, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    progress: Progress = field(default_factory=Progress)
+    summary: str | None = None
+
+    @property
+    def status(self) -> Status:
+        return self.progress.status
+
+    @property
+    def thoughts(self) -> str:
+        thoughts = self.output.thoughts
+        return thoughts.summary if isinstance(thoughts, Thoughts) else thoughts or ""
+
+    @property
+    def action(self) -> UseTool | ToolCall | None:
+        """What was done; the first call where there are several; None for a final answer."""
+        return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
+
+    @property
+    def result(self) -> ToolResult | None:
+        """What came back, as one result; None until something has."""
+        return combine(self.results)
+
+
+def begin_episode(number: int, entry: Entry) -> Episode:
+    """The episode that a ``model_output`` entry starts."""
+    assert isinstance(entry.body, ModelOutput)
+    progress = Progress.begin(entry.body)
+    finished = entry.created_at if progress.status == "answered" else None
+    return Episode(
+        number,
+        entry.body,
+        entry.position,
+        entry.position,
+        entry.created_at,
+        finished,
+        progress=progress,
+    )
+
+
+def continue_episode(episode: Episode, entry: Entry) -> Episode:
+    """With one more live entry. Entries that do not belong to a step leave it as it is."""
+    match entry.body:
+        case ToolResults():
+            return _with_results(episode, entry, entry.body)
+        case Review():
+            return replace(episode, reviews=(*episode.reviews, entry.body), last_position=entry.position)
+        case _:
+            return episode
+
+
+def _with_results(episode: Episode, entry: Entry, body: ToolResults) -> Episode:
+    progress, taken = episode.progress, []
+    for result in body.results:
+        if progress.expects(result):
+            progress = progress.take(result)
+            taken.append(result)
+    if not taken:
+        return episode
+    return replace(
+        episode,
+        results=(*episode.results, *taken),
+        last_position=entry.position,
+        finished_at=None if progress.pending else entry.created_at,
+        progress=progress,
+    )
+
+
+def abandon(episode: Episode) -> Episode:
+    """A step whose calls are still open when the next one begins is abandoned; others stay as they are."""
+    if episode.status != "in_flight":
+        return episode
+    return replace(episode, progress=replace(episode.progress, status="abandoned"))
+
+
+def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[Episode]:
+    """Live entries, oldest first, as episodes; the first output becomes ``first_number``."""
+    current: Episode | None = None
+    number = first_number
+    for entry in entries:
+        if isinstance(entry.body, ModelOutput):
+            if current is not None:
+                yield abandon(current)
+            current = begin_episode(number, entry)
+            number += 1
+        elif current is not None:
+            current = continue_episode(current, entry)
+    if current is not None:
+        yield current
+
+
+def combine(results: tuple[ToolResult, ...]) -> ToolResult | None:
+    """Several results as one: the worst status, every text under its tool's name."""
+    if len(results) <= 1:
+        return results[0] if results else None
+    texts = "\n".join(f"{r.tool_name or r.tool_call_id}: {result_text(r)}" for r in results)
+    match _outcome(result.status for result in results):
+        case "error":
+            return ToolResult(status="error", reason=texts)
+        case "interrupted_by_human":
+            return ToolResult(status="interrupted_by_human", feedback=texts)
+        case _:
+            return ToolResult(status="success", outputs=texts)
+
+
+def action_of(episode: Episode) -> dict[str, Any] | None:
+    """``{name, arguments}`` of the action, as the API shows it."""
+    action = episode.action
+    return {"name": action.name, "arguments": action.arguments} if action else None

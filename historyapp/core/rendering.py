@@ -1,0 +1,75 @@
+"""Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
+
+from collections.abc import Iterable
+from textwrap import indent
+from typing import Any
+
+from historyapp.core.entries import ToolResult
+from historyapp.core.episodes import Episode
+from historyapp.core.results import result_text
+
+
+def call_text(name: str, arguments: Any) -> str:
+    """``name(k=repr(v), …)``; arguments that are not an object stand as one ``repr``."""
+    if not isinstance(arguments, dict):
+        return f"{name}({arguments!r})"
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def calls_text(episode: Episode) -> str:
+    """The step's action; several provider calls are joined by semicolons. Empty for a final answer."""
+    output = episode.output
+    if output.use_tool:
+        return call_text(output.use_tool.name, output.use_tool.arguments)
+    return "; ".join(call_text(call.name, call.arguments) for call in output.tool_calls)
+
+
+def long_form(episode: Episode) -> str:
+    """The step with its reasoning, status and result, over several lines."""
+    status = "did_not_finish" if episode.status in ("in_flight", "abandoned") else episode.status
+    text = (
+        f"Executed `{calls_text(episode)}`\n" if episode.action else "Answered\n"
+    ) + f'- **Reasoning:** "{episode.thoughts}"\n- **Status:** `{status}`\n'
+    if not episode.action:
+        return text + f"- **Answer:** {_block(episode.output.text)}"
+    return text + (_result_lines(episode.result) if episode.result else "")
+
+
+def _result_lines(result: ToolResult) -> str:
+    match result.status:
+        case "success":
+            return f"- **Output:** {_block(result_text(result))}"
+        case "interrupted_by_human":
+            return f"- **Feedback:** {result.feedback or ''}\n"
+        case _:
+            error = f"- **Error:** {result.error.repr}\n" if result.error else ""
+            return f"- **Reason:** {result.reason or ''}\n{error}"
+
+
+def _block(text: str) -> str:
+    return "\n" + indent(text, "    ", lambda _: True) if "\n" in text else text
+
+
+def short_form(episode: Episode) -> str:
+    """The step in one sentence."""
+    if not episode.action:
+        return f"Answered: {episode.output.text}"
+    call = f"Executed `{calls_text(episode)}`"
+    return f"{call}: {result_text(episode.result)}" if episode.result else f"{call}."
+
+
+def as_list(episodes: Iterable[Episode]) -> str:
+    """Short forms, numbered by step, one a line."""
+    return "\n".join(f"{episode.number}. {short_form(episode)}" for episode in episodes)
+
+
+def as_paragraphs(episodes: Iterable[Episode]) -> str:
+    """Long forms under a heading each, joined by blank lines."""
+    return "\n\n".join(f"### Step {episode.number}: {long_form(episode)}\n" for episode in episodes)
+
+
+def progress_line(episode: Episode, *, full: bool = False) -> str:
+    """``* Step N:`` with the summary, or the long form where ``full`` or where there is none."""
+    if episode.summary is not None and not full:
+        return f"* Step {episode.number}: {episode.summary}"
+    return f"* Step {episode.number}: {indent(long_form(episode), '  ').strip()}"
