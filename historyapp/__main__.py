@@ -1,0 +1,34 @@
+"""The command line: Django's management commands under the name ``playhead``."""
+
+import argparse
+import os
+import sys
+
+
+def main() -> None:
+    """Run one management command; a wrong configuration ends it with one sentence instead of a traceback."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
+    _take_home(sys.argv[1:])
+
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+
+    try:
+        settings.INSTALLED_APPS  # noqa: B018  (loads the settings, which read the environment)
+    except ImproperlyConfigured as error:
+        sys.exit(f"playhead: {error}")
+    execute_from_command_line(sys.argv)
+
+
+def _take_home(arguments: list[str]) -> None:
+    """Let ``--home`` win over ``PLAYHEAD_HOME``: settings read it before any command parses its options."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--home")
+    known, _ = parser.parse_known_args(arguments)
+    if known.home:
+        os.environ["PLAYHEAD_HOME"] = known.home
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""The ASGI application, for those who run an ASGI server already."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
+application = get_asgi_application()

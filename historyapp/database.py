@@ -1,0 +1,62 @@
+"""The database connection from ``DATABASE_URL``: SQLite set up for durable concurrent use, or PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from historyapp import env
+
+SQLITE = "django.db.backends.sqlite3"
+POSTGRESQL = "django.db.backends.postgresql"
+SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
+
+_SQLITE_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA cache_size=-32000",
+    "PRAGMA mmap_size=268435456",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA journal_size_limit=67108864",
+)
+
+
+def database(home: Path) -> dict[str, Any]:
+    """Django's settings for the one database; without ``DATABASE_URL`` it is a SQLite file in ``home``."""
+    synchronous = env.choice("PLAYHEAD_SYNCHRONOUS", SYNCHRONOUS)
+    url = env.text("DATABASE_URL")
+    if not url:
+        return _sqlite({"ENGINE": SQLITE, "NAME": home / "playhead.sqlite3"}, synchronous)
+    config = _parse(url)
+    if config["ENGINE"] == SQLITE:
+        return _sqlite(config, synchronous)
+    return _postgresql(config, synchronous)
+
+
+def _parse(url: str) -> dict[str, Any]:
+    """The parsed URL. It can hold a password, so that no error repeats it."""
+    try:
+        config: dict[str, Any] = {**dj_database_url.parse(url)}
+    except (ValueError, dj_database_url.UnknownSchemeError):
+        config = {}
+    if config.get("ENGINE") not in (SQLITE, POSTGRESQL) or config["NAME"] in ("", ":memory:"):
+        raise ImproperlyConfigured(
+            "DATABASE_URL must look like postgresql://user:password@host:5432/name or sqlite:////folder/file.sqlite3."
+        )
+    return config
+
+
+def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
+    """Writers queue for up to 20 seconds at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
+    pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
+    options = {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": ";".join(pragmas)}
+    return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}
+
+
+def _postgresql(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
+    """Durability is the server's own setting unless the operator chose one here."""
+    options = dict(config.get("OPTIONS", {}))
+    if synchronous:
+        commit = "on" if synchronous == "FULL" else "off"
+        options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()
+    return {**config, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}

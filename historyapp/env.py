@@ -1,0 +1,75 @@
+"""Settings from environment variables: typed, and refused in one sentence that names the variable."""
+
+import os
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SIZE = re.compile(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable without surrounding space; an empty one counts as unset."""
+    return os.environ.get(name, "").strip() or default
+
+
+def boolean(name: str, default: bool = False) -> bool:
+    """``1 true yes on`` or ``0 false no off``, in any case."""
+    value = text(name).lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
+
+
+def choice(name: str, options: Sequence[str], default: str = "") -> str:
+    """One of ``options`` (upper case), written in any case."""
+    value = text(name, default).upper()
+    if value and value not in options:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(options)}, not {value!r}.")
+    return value
+
+
+def size(name: str, default: int) -> int:
+    """Bytes: a whole number with an optional binary unit, as in ``33554432``, ``32M`` or ``32 MiB``."""
+    value = text(name)
+    if not value:
+        return default
+    match = _SIZE.fullmatch(value)
+    if match is None or int(match[1]) == 0:
+        raise ImproperlyConfigured(f"{name} must be a size such as 33554432 or 32M, not {value!r}.")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def words(name: str) -> list[str]:
+    """A list separated by commas or spaces."""
+    return [word for word in re.split(r"[,\s]+", text(name)) if word]
+
+
+def origin(name: str) -> str:
+    """``scheme://host[:port]`` without a path, or an empty string."""
+    value = text(name).rstrip("/")
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        complete = False
+    if not complete or value != f"{parts.scheme}://{parts.netloc}" or "@" in parts.netloc:
+        raise ImproperlyConfigured(f"{name} must look like https://playhead.example.org, not {value!r}.")
+    return value
+
+
+def token(name: str) -> str:
+    """A secret that fits in an HTTP header, or an empty string. The error never repeats its value."""
+    value = text(name)
+    if value and not re.fullmatch(r"[\x21-\x7e]{16,200}", value):
+        raise ImproperlyConfigured(f"{name} must be 16 to 200 ASCII characters without spaces.")
+    return value

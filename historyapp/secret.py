@@ -1,0 +1,21 @@
+"""The server's secret key, made once per installation."""
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+
+def secret_key(path: Path) -> str:
+    """The key in ``path``, made there (mode 0600) when missing. Processes that start at once agree on one."""
+    if not path.exists():
+        descriptor, draft = tempfile.mkstemp(prefix=".secret_key-", dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(48) + "\n")
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass  # another process was faster: its key holds
+        finally:
+            Path(draft).unlink()
+    return path.read_text(encoding="ascii").strip()

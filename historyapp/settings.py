@@ -1,0 +1,137 @@
+"""Django's settings. What an operator may choose comes from the environment; docs/settings.md lists it."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from csp.constants import NONCE, NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from historyapp import env
+from historyapp.database import database
+from historyapp.secret import secret_key
+
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else None
+"""The repository when run from it. In the installed wheel templates and static files lie in ``dashboard``."""
+
+PLAYHEAD_HOME = Path(env.text("PLAYHEAD_HOME", ".playhead")).expanduser().resolve()
+try:
+    PLAYHEAD_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+    SECRET_KEY = env.text("SECRET_KEY") or secret_key(PLAYHEAD_HOME / "secret_key")
+except OSError as error:
+    raise ImproperlyConfigured(
+        f"PLAYHEAD_HOME={PLAYHEAD_HOME} cannot be used: {error.strerror}. Name a folder that can be written."
+    ) from error
+
+PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")
+PLAYHEAD_BASE_URL = env.origin("PLAYHEAD_BASE_URL")
+PLAYHEAD_MAX_BODY = env.size("PLAYHEAD_MAX_BODY", default=32 * 1024 * 1024)
+
+DEBUG = env.boolean("DEBUG")
+ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), "localhost", "127.0.0.1", "[::1]"]
+if PLAYHEAD_BASE_URL:
+    ALLOWED_HOSTS.append(urlsplit(PLAYHEAD_BASE_URL).hostname or "")
+    CSRF_TRUSTED_ORIGINS = [PLAYHEAD_BASE_URL]
+
+DATABASES = {"default": database(PLAYHEAD_HOME)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# A JSON body is measured against PLAYHEAD_MAX_BODY by the API; this is Django's own guard behind it.
+DATA_UPLOAD_MAX_MEMORY_SIZE = PLAYHEAD_MAX_BODY
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "csp",
+    "django_htmx",
+    "ninja",
+    "historyapp",
+    "dashboard",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "historyapp.urls"
+WSGI_APPLICATION = "historyapp.wsgi.application"
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [CHECKOUT / "templates"] if CHECKOUT else [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+            ],
+        },
+    },
+]
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [CHECKOUT / "static"] if CHECKOUT else []
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
+
+LOGIN_URL = "/sign-in"
+LOGIN_REDIRECT_URL = "/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "UserAttributeSimilarityValidator")
+]
+
+# Cookies are told apart by name, not by port: other Django programs on localhost use the default names.
+SESSION_COOKIE_NAME = "playhead_session"
+CSRF_COOKIE_NAME = "playhead_csrf"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PLAYHEAD_BASE_URL.startswith("https:")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+# What agents wrote is hostile. Nothing inline runs: scripts and styles come from our own files only.
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    },
+}
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "historyapp.log.OneLine"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {
+        "django": {"handlers": [], "level": "WARNING", "propagate": True},
+        # A 4xx is told to the client; it is not a problem of the server.
+        "django.request": {"level": "ERROR"},
+    },
+}

