@@ -59,6 +59,11 @@ class Lineage:
         """The sessions whose entries it holds, each once, oldest first."""
         return tuple(dict.fromkeys(span.session for span in self.spans))
 
+    @property
+    def starts(self) -> frozenset[tuple[str, int]]:
+        """``(session, first)`` of each span: where it goes on after a rewind or a fork."""
+        return frozenset((span.session, span.first) for span in self.spans)
+
     def cut(self, to_position: int) -> "Lineage":
         """What is left when everything after ``to_position`` is taken away."""
         kept = [span for span in self.spans if span.first <= to_position]

@@ -1,0 +1,87 @@
+"""Transcripts that are one JSON value: read whole, then looked into without trusting any type."""
+
+import json
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Any, NamedTuple
+
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.base import Skipped, Source
+from historyapp.core.text import MAX_DEPTH, depth_exceeds
+
+_BOM = b"\xef\xbb\xbf"
+_RECORD_DEPTH = MAX_DEPTH - 20
+"""A record is wrapped a few levels deeper when it is stored."""
+
+
+class Record(NamedTuple):
+    """One object of a list, with its place in it, from 1."""
+
+    index: int
+    data: dict[str, Any]
+
+
+def read_document(source: Source) -> Any:
+    """The file as one JSON value.
+
+    Raises:
+        UnreadableTranscript: when it is not one.
+    """
+    source.stream.seek(0)
+    try:
+        return parse_document(source.stream.read())
+    except ValueError as fault:
+        raise UnreadableTranscript(f"{source.name} is not one JSON document: {fault}") from None
+
+
+def parse_document(data: bytes) -> Any:
+    """The value that ``data`` holds, read as leniently as JSON lines are (see ``jsonl``).
+
+    Raises:
+        ValueError: when it is not JSON, or nested deeper than Python's parser goes.
+    """
+    text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    try:
+        return json.loads(text, parse_float=_finite, parse_constant=lambda _: None, strict=False)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def records(items: Iterable[Any]) -> Iterator[Record | Skipped]:
+    """The objects of a list in order; what is none, or cannot be stored, is named by its index."""
+    for index, item in enumerate(items, start=1):
+        if not isinstance(item, dict):
+            yield Skipped(index, "not a JSON object")
+        elif depth_exceeds(item, _RECORD_DEPTH):
+            yield Skipped(index, f"nested deeper than {_RECORD_DEPTH} levels")
+        else:
+            yield Record(index, item)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """The value if it is text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def known(**fields: Any) -> dict[str, Any]:
+    """Metadata: those fields that say something and can be stored."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if value not in (None, "", [], {}) and not depth_exceeds(value, _RECORD_DEPTH)
+    }

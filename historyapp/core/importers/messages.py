@@ -1,0 +1,117 @@
+"""What importers of message lists share: titles, times, and calls paired with what answers them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
+
+from historyapp.core.entries import ToolCall, text_of
+from historyapp.core.importers.base import Source
+from historyapp.core.importers.jsonl import arguments_of
+from historyapp.core.text import preview
+
+_TITLE_LENGTH = 80
+_MOST_OPEN_CALLS = 1000
+_MILLISECONDS = 1e11
+"""Seconds since 1970 do not get this large before the year 5138."""
+
+
+def title_of(content: Any) -> str:
+    """A session's title: the beginning of its task on one line, at most 80 characters."""
+    return preview(text_of(content), _TITLE_LENGTH)
+
+
+def session_of(source: Source) -> str:
+    """The id of the only session in a file whose format has no ids: the file's name without its folder."""
+    return re.split(r"[/\\]", source.name)[-1]
+
+
+def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
+    """A time in UTC from seconds or milliseconds since 1970 or from ISO 8601; None where it is unknown.
+
+    A time without a zone is unknown too, unless ``zone`` says which one is meant.
+    """
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value)
+            time = time.replace(tzinfo=time.tzinfo or zone)
+            return time.astimezone(UTC) if time.tzinfo else None
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+class SourceCall(NamedTuple):
+    """A tool call as a transcript has it. Nothing about it is sure."""
+
+    id: Any
+    name: Any
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenCall:
+    output: int
+    source_id: str
+    id: str
+    name: str
+
+
+class Calls:
+    """The tool calls of one session: gives each its id and finds the one that a result answers.
+
+    Ids of the source may be missing, or come twice in one output; such calls get ``<session>-<n>-<k>``, the
+    k-th call of the session's n-th output. Ids that come again in a later output stay as they are.
+    """
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._outputs = 0
+        self._open: list[_OpenCall] = []
+
+    def begin(self, calls: Iterable[SourceCall]) -> tuple[tuple[ToolCall, ...], dict[str, str]]:
+        """The calls of the next output, and the source's ids of those that got another one."""
+        self._outputs += 1
+        taken: set[str] = set()
+        begun: list[ToolCall] = []
+        renamed: dict[str, str] = {}
+        for number, (source_id, name, arguments) in enumerate(calls, start=1):
+            given = source_id if isinstance(source_id, str) else ""
+            id = given
+            while not id or id in taken:
+                id = f"{self._session}-{self._outputs}-{number}" if id == given else f"{id}-"
+            taken.add(id)
+            if given and id != given:
+                renamed[id] = given
+            called = name if isinstance(name, str) else ""
+            begun.append(ToolCall(id=id, name=called, arguments=arguments_of(arguments)))
+            self._open.append(_OpenCall(self._outputs, given, id, called))
+        del self._open[:-_MOST_OPEN_CALLS]
+        return tuple(begun), renamed
+
+    def answer(self, source_id: Any, name: Any = None) -> tuple[str | None, str | None]:
+        """The id and tool name of the call that a result answers: the newest open one with that source id.
+
+        A result without an id answers the first open call of the newest output (of that name, if it has one).
+        A result whose call is unknown keeps what the source says of it.
+        """
+        wanted = source_id if isinstance(source_id, str) else ""
+        called = name if isinstance(name, str) and name else None
+        fitting = [
+            call
+            for call in self._open
+            if (call.source_id == wanted if wanted else called in (None, call.name))
+        ]
+        if not fitting:
+            return wanted or None, called
+        call = max(fitting, key=lambda call: call.output)
+        self._open.remove(call)
+        return call.id, call.name or called
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """Ids of the newest output's calls that nothing has answered yet."""
+        return tuple(call.id for call in self._open if call.output == self._outputs)

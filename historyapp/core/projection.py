@@ -1,0 +1,206 @@
+"""The fold that turns a lineage of entries into counters and episode rows.
+
+Both the append path and ``manage.py rebuild_projections`` run this same fold, so what is shown can always be
+made again from the log. It keeps what it needs between appends in :class:`Tail`, which the session row holds:
+appending never reads earlier entries.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from historyapp.core.entries import (
+    Body,
+    Entry,
+    ModelInput,
+    ModelOutput,
+    Review,
+    ToolResult,
+    ToolResults,
+    text_of,
+)
+from historyapp.core.episodes import Episode, Progress, Status, begin_episode
+from historyapp.core.rendering import calls_text
+from historyapp.core.results import result_text
+from historyapp.core.text import preview
+from historyapp.core.usage import cost_of, usage_of
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Running totals of a lineage up to and including one entry. They never change once written."""
+
+    steps: int = 0
+    errors: int = 0
+    tokens: int = 0
+    """As a model would read the entries, by our own count."""
+    input_tokens: int = 0
+    """As providers reported them, summed over calls."""
+    output_tokens: int = 0
+    cost: int = 0
+    """Reported by the source, in millionths of a US dollar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An episode as lists show it: its row in the ``Episode`` table. Previews hold up to 200 characters."""
+
+    anchor: int
+    """Where the step began. In a row made for a step that a rewind or a fork cut: the position before the new
+    tail, that is of the rewind entry or of the fork point."""
+    number: int
+    first_position: int
+    last_position: int
+    status: Status
+    pending: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    tool_names: tuple[str, ...] = ()
+    input_preview: str = ""
+    """What was said to the agent since the step before."""
+    thought_preview: str = ""
+    call_preview: str = ""
+    result_preview: str = ""
+    tokens: int = 0
+    started_at: str = ""
+    """ISO 8601, as the entry has it."""
+    finished_at: str | None = None
+    total_tokens: int = 0
+    total_errors: int = 0
+    unpaired: int = 0
+    """Results recorded during this step that answer none of its calls."""
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.pending, self.statuses, self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The live end of a session: all that the next append needs to know."""
+
+    totals: Totals = field(default_factory=Totals)
+    step: Step | None = None
+    input_preview: str = ""
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> "Tail":
+        step = data.get("step")
+        if step:
+            tuples = {name: tuple(step[name]) for name in ("pending", "statuses", "tool_names")}
+            step = Step(**{**step, **tuples})
+        return cls(Totals(**data.get("totals", {})), step or None, data.get("input_preview", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """What one entry changes."""
+
+    tail: Tail
+    changed: tuple[Step, ...] = ()
+    """Episode rows to write, oldest first."""
+
+
+def advance(tail: Tail, entry: Entry) -> Advance:
+    """The tail after one more live entry, and the episode rows that it changes."""
+    usage = usage_of(entry.metadata)
+    totals = replace(
+        tail.totals,
+        tokens=tail.totals.tokens + entry.tokens,
+        input_tokens=tail.totals.input_tokens + usage.input,
+        output_tokens=tail.totals.output_tokens + usage.output,
+        cost=tail.totals.cost + cost_of(entry.metadata),
+    )
+    body = entry.body
+    if isinstance(body, ModelOutput):
+        return _begin(replace(tail, totals=totals), entry)
+    if isinstance(body, ModelInput):
+        return Advance(replace(tail, totals=totals, input_preview=preview(text_of(body.content))))
+    if tail.step is not None and isinstance(body, (ToolResults, Review)):
+        return _continue(replace(tail, totals=totals), tail.step, entry)
+    return Advance(replace(tail, totals=totals))
+
+
+def _begin(tail: Tail, entry: Entry) -> Advance:
+    changed: list[Step] = []
+    if tail.step is not None and tail.step.status == "in_flight":
+        changed.append(replace(tail.step, status="abandoned"))
+    totals = replace(tail.totals, steps=tail.totals.steps + 1)
+    episode = begin_episode(totals.steps, entry)
+    step = replace(
+        row_of(episode),
+        input_preview=tail.input_preview,
+        tokens=entry.tokens,
+        total_tokens=totals.tokens,
+        total_errors=totals.errors,
+    )
+    return Advance(Tail(totals, step), (*changed, step))
+
+
+def row_of(episode: Episode) -> Step:
+    """The row of an episode that has just begun, without its counters."""
+    output = episode.output
+    names = [output.use_tool.name] if output.use_tool else [call.name for call in output.tool_calls]
+    return Step(
+        anchor=episode.first_position,
+        number=episode.number,
+        first_position=episode.first_position,
+        last_position=episode.last_position,
+        status=episode.status,
+        pending=episode.progress.pending,
+        tool_names=tuple(preview(name, 100) for name in names[:20]),
+        thought_preview=preview(episode.thoughts or (output.text if names else "")),
+        call_preview=preview(calls_text(episode)),
+        result_preview="" if names else preview(output.text),
+        started_at=_iso(episode.started_at),
+        finished_at=_iso(episode.finished_at) if episode.finished_at else None,
+    )
+
+
+def _continue(tail: Tail, step: Step, entry: Entry) -> Advance:
+    body: Body = entry.body
+    totals = tail.totals
+    if isinstance(body, ToolResults):
+        changed = _answer(step, body.results, entry)
+    else:
+        changed = replace(step, last_position=entry.position)
+    if changed.status == "error" and step.status != "error":
+        totals = replace(totals, errors=totals.errors + 1)
+    changed = replace(
+        changed,
+        tokens=step.tokens + entry.tokens,
+        total_tokens=totals.tokens,
+        total_errors=totals.errors,
+    )
+    return Advance(replace(tail, totals=totals, step=changed), (changed,))
+
+
+def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
+    progress, unpaired = step.progress, step.unpaired
+    shown = step.result_preview
+    for result in results:
+        if not progress.expects(result):
+            unpaired += 1
+            continue
+        progress = progress.take(result)
+        if not shown or result.status != "success":
+            shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
+    if progress == step.progress:
+        return replace(step, unpaired=unpaired)
+    return replace(
+        step,
+        last_position=entry.position,
+        status=progress.status,
+        pending=progress.pending,
+        statuses=progress.statuses,
+        result_preview=shown,
+        finished_at=None if progress.pending else _iso(entry.created_at),
+        unpaired=unpaired,
+    )
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat()

@@ -1,0 +1,36 @@
+"""What can be set per session, with the defaults that users of the earlier systems know (DESIGN 4)."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SessionSettings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    llm_name: str = "gpt-5-mini"
+    """The model that summarises."""
+    max_tokens: int | None = Field(default=1024, ge=0)
+    """Budget of a context in tokens. Null: no limit; 0 means zero."""
+    spacy_language_model: str = "en_core_web_sm"
+    full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
+    """How many of the newest steps the ``episodic`` policy gives in full; 0 or less: none."""
+    window_size: int = Field(default=8, ge=1, le=100_000)
+    """How many of the newest steps the ``sliding_window`` policy gives in full."""
+    compression_batch_size: int = Field(default=4, ge=1, le=100_000)
+    """Steps outside the newest ``full_message_count`` that start a compression, and that one summary covers."""
+    compression_strategy: str = "episode_summary"
+    max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
+    """In characters; longer summaries are summarised again."""
+    compress_automatically: bool = True
+    policy: Literal["episodic", "sliding_window", "live", "masked", "budgeted"] = "episodic"
+
+
+def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
+    """Settings from what differs from the defaults.
+
+    Raises:
+        pydantic.ValidationError: for unknown names and values out of range.
+    """
+    return SessionSettings.model_validate(stored)

@@ -1,0 +1,32 @@
+"""The tables. Models and their querysets read; ``historyapp.services`` writes."""
+
+from historyapp.models.entries import Entry, RetentionPass
+from historyapp.models.episodes import Episode
+from historyapp.models.imports import ImportSource
+from historyapp.models.projects import (
+    SCOPES,
+    ApiKey,
+    AuditRecord,
+    IdempotencyKey,
+    Membership,
+    Project,
+    SignInLink,
+)
+from historyapp.models.sessions import Session
+from historyapp.models.summaries import Summary
+
+__all__ = [
+    "SCOPES",
+    "ApiKey",
+    "AuditRecord",
+    "Entry",
+    "Episode",
+    "IdempotencyKey",
+    "ImportSource",
+    "Membership",
+    "Project",
+    "RetentionPass",
+    "Session",
+    "SignInLink",
+    "Summary",
+]

@@ -1,0 +1,114 @@
+"""The log's table, and reading the entries of a lineage."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+
+from historyapp.core import entries as core
+from historyapp.core.errors import Conflict
+from historyapp.core.lineage import Lineage, Span
+from historyapp.core.projection import Totals
+from historyapp.models.fields import JSONText
+from historyapp.models.sessions import Session
+
+_SPANS_AT_ONCE = 20
+
+
+class EntryQuerySet(models.QuerySet["Entry"]):
+    """Reads only: the log grows through ``historyapp.services.append`` and never changes."""
+
+    def live(
+        self,
+        lineage: Lineage,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        kinds: Iterable[str] = (),
+        newest_first: bool = False,
+    ) -> Iterator["Entry"]:
+        """The live entries between two positions (both excluded), streamed in order of position.
+
+        A lineage of many spans is read a few spans at a time, so taking the first n costs what n entries cost.
+        """
+        spans = [
+            Span(
+                span.session, max(span.first, after + 1), min(span.last, before - 1 if before else span.last)
+            )
+            for span in lineage.spans
+            if span.last > after and (before is None or span.first < before)
+        ]
+        if newest_first:
+            spans.reverse()
+        rows = self.filter(kind__in=list(kinds)) if kinds else self
+        for start in range(0, len(spans), _SPANS_AT_ONCE):
+            found = rows.within(spans[start : start + _SPANS_AT_ONCE])
+            yield from found.order_by("-position" if newest_first else "position").iterator(chunk_size=500)
+
+    def within(self, spans: Iterable[Span]) -> "EntryQuerySet":
+        """The entries of some spans. More than a few hundred spans at once would overrun SQLite."""
+        condition = models.Q(pk__in=[])
+        for span in spans:
+            condition |= models.Q(session_id=UUID(span.session), position__range=(span.first, span.last))
+        return self.filter(condition)
+
+    def newest(self, lineage: Lineage, kind: str) -> "Entry | None":
+        """The newest live entry of a kind, or None: the current instruction or notebook."""
+        return next(self.live(lineage, kinds=[kind], newest_first=True), None)
+
+    def update(self, **kwargs: Any) -> int:
+        raise Conflict("Entries never change. Append a new entry, or rewind.")
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
+
+
+class Entry(models.Model):
+    """One immutable record. A database trigger refuses UPDATE and DELETE; see migration 0002."""
+
+    pk = models.CompositePrimaryKey("session", "position")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="entries", db_index=False)
+    position = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20)
+    created_at = models.DateTimeField()
+    body = JSONText()
+    """The fields of the kind that differ from their defaults."""
+    metadata = JSONText(default=dict)
+    tokens = models.PositiveIntegerField(default=0)
+    totals = JSONText(default=dict)
+    """:class:`historyapp.core.projection.Totals` up to and including this entry, without zeros."""
+
+    objects = EntryQuerySet.as_manager()
+
+    class Meta:
+        indexes = (models.Index(fields=("session", "kind", "position"), name="entry_by_kind"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.position}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise Conflict("Entries never change. Append a new entry, or rewind.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
+
+    def core(self) -> core.Entry:
+        """The entry as the core knows it."""
+        body = core.load_body(self.kind, self.body)
+        return core.Entry(self.position, body, self.created_at, self.metadata, self.tokens)
+
+    @property
+    def running_totals(self) -> Totals:
+        return Totals(**self.totals)
+
+
+class RetentionPass(models.Model):
+    """While a row stands here, within one transaction, the triggers let the retention job delete entries."""
+
+    opened_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"retention pass of {self.opened_at}"

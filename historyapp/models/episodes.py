@@ -1,0 +1,88 @@
+"""Episode rows: what lists show of a step without loading its bodies."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+
+from historyapp.core.episodes import STATUSES
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Step
+from historyapp.models.fields import JSONText
+from historyapp.models.sessions import Session, session_ids
+
+
+class EpisodeQuerySet(models.QuerySet["Episode"]):
+    def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
+        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs, however long the session is.
+
+        Takes use the same numbers again, so rows that are not live are dropped here. Where a rewind or a fork
+        cut the history, the row that was made for the cut step (the later anchor) stands for it.
+        """
+        order = {session: index for index, session in enumerate(lineage.sessions)}
+        rows = [
+            row
+            for row in self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
+            if _is_live(row, lineage)
+        ]
+        rows.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
+        return list({row.number: row for row in rows}.values())
+
+
+def _is_live(row: "Episode", lineage: Lineage) -> bool:
+    """A row holds where its anchor is live, or where the lineage goes on from the cut that made it."""
+    session = str(row.session_id)
+    return lineage.contains(session, row.anchor) or (session, row.anchor + 1) in lineage.starts
+
+
+class Episode(models.Model):
+    """The row of :class:`historyapp.core.projection.Step`. Its columns are explained there."""
+
+    pk = models.CompositePrimaryKey("session", "anchor")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="episodes", db_index=False)
+    anchor = models.PositiveIntegerField()
+    number = models.PositiveIntegerField()
+    first_position = models.PositiveIntegerField()
+    last_position = models.PositiveIntegerField()
+    status = models.CharField(max_length=20, choices=[(status, status) for status in STATUSES])
+    tool_names = JSONText(default=list)
+    input_preview = models.CharField(max_length=200, blank=True)
+    thought_preview = models.CharField(max_length=200, blank=True)
+    call_preview = models.CharField(max_length=200, blank=True)
+    result_preview = models.CharField(max_length=200, blank=True)
+    tokens = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+    total_tokens = models.PositiveBigIntegerField(default=0)
+    total_errors = models.PositiveIntegerField(default=0)
+    unpaired = models.PositiveIntegerField(default=0)
+    unanswered = models.PositiveIntegerField(default=0)
+    """Calls without a result so far."""
+
+    objects = EpisodeQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("session", "number"), name="episode_by_number"),
+            models.Index(fields=("session", "status", "number"), name="episode_by_status"),
+        )
+
+    def __str__(self) -> str:
+        return f"step {self.number}"
+
+    @classmethod
+    def of(cls, session_id: UUID, step: Step) -> "Episode":
+        return cls(session_id=session_id, anchor=step.anchor, **columns(step))
+
+
+def columns(step: Step) -> dict[str, Any]:
+    """A step's values for the row's columns, without its key."""
+    values = asdict(step)
+    for name in ("anchor", "pending", "statuses"):
+        del values[name]
+    values["unanswered"] = len(step.pending)
+    values["started_at"] = datetime.fromisoformat(step.started_at)
+    values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None
+    return values

@@ -1,0 +1,207 @@
+"""A session as it stands, or stood: the one way in which API, dashboard and policies read it.
+
+Every read here costs what it returns, not what the session holds.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import takewhile
+
+from historyapp.core import entries as core
+from historyapp.core import episodes as episodes_core
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.models.entries import Entry
+from historyapp.models.episodes import Episode
+from historyapp.models.sessions import Session
+from historyapp.models.summaries import Summary, best_by_step
+
+STEP_KINDS = ("model_output", "tool_results", "review")
+
+
+class History:
+    """What is live in a session as of a position (None: now).
+
+    Raises:
+        Invalid: when ``as_of`` lies beyond the head.
+    """
+
+    def __init__(self, session: Session, as_of: int | None = None) -> None:
+        self.session = session
+        self.as_of = as_of
+        self.lineage: Lineage = session.lineage(as_of)
+
+    @cached_property
+    def tail(self) -> Tail:
+        """The live end as of the position: running totals and the newest step."""
+        if self.as_of is None or self.as_of == self.session.head:
+            return self.session.live_tail
+        return tail_of(self.lineage)
+
+    @property
+    def steps(self) -> int:
+        """How many live steps there are; the number of the newest one."""
+        return self.tail.totals.steps
+
+    def rows(self, first: int, last: int) -> list[Episode]:
+        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first."""
+        first, last = max(1, first), min(last, self.steps)
+        if first > last:
+            return []
+        rows = {row.number: row for row in Episode.objects.numbered(self.lineage, first, last)}
+        newest = self.tail.step
+        if newest is not None and first <= newest.number <= last:
+            rows[newest.number] = Episode.of(self.session.id, newest)
+        return [rows[number] for number in sorted(rows)]
+
+    def row(self, number: int) -> Episode:
+        """The row of one step.
+
+        Raises:
+            NotFound: when there is no such live step.
+        """
+        found = self.rows(number, number)
+        if not found:
+            raise NotFound(self._no_such_step(number), steps=self.steps)
+        return found[0]
+
+    def resolve(self, number: int) -> int:
+        """A step number; negative ones count from the end, -1 is the newest.
+
+        Raises:
+            NotFound: when it is 0 or beyond the history.
+        """
+        resolved = number if number > 0 else self.steps + 1 + number
+        if number == 0 or not 1 <= resolved <= self.steps:
+            raise NotFound(self._no_such_step(number), steps=self.steps)
+        return resolved
+
+    def _no_such_step(self, number: int) -> str:
+        if not self.steps:
+            return f"There is no step {number}: the history has no steps yet."
+        return f"There is no step {number}. Use 1 to {self.steps}, or -1 to -{self.steps} from the end."
+
+    def slice(self, start: int | None = None, stop: int | None = None) -> range:
+        """Step numbers ``start`` to ``stop``, both included; negative ones count from the end.
+
+        Raises:
+            Invalid: when a bound lies beyond the history or they are the wrong way round.
+        """
+        try:
+            first = self.resolve(start) if start is not None else min(1, self.steps)
+            last = self.resolve(stop) if stop is not None else self.steps
+        except NotFound as error:
+            raise Invalid(error.detail, **error.fields) from error
+        if first > last:
+            raise Invalid(f"from is step {first}, which comes after to, step {last}.", steps=self.steps)
+        return range(first, last + 1) if self.steps else range(0)
+
+    def end_of(self, number: int) -> int:
+        """The position at which a step ended, its reviews included; 0 for step 0."""
+        return self.row(number).last_position if number else 0
+
+    def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:
+        """Steps with their bodies and summaries, oldest first; two queries and one for the summaries."""
+        rows = self.rows(first, last)
+        if not rows:
+            return []
+        end = max(row.last_position for row in rows)
+        entries = Entry.objects.live(
+            self.lineage, after=rows[0].first_position - 1, before=end + 1, kinds=STEP_KINDS
+        )
+        grouped = episodes_core.group_episodes((entry.core() for entry in entries), rows[0].number)
+        summaries = best_by_step(self.summaries(rows[0].first_position, end))
+        return [
+            replace(_as_row(episode, row), summary=_own_text(summaries.get(row.number)))
+            for episode, row in zip(grouped, rows, strict=False)
+        ]
+
+    def episodes_newest_first(
+        self, last: int | None = None, *, at_once: int = 8
+    ) -> Iterator[episodes_core.Episode]:
+        """Steps from ``last`` (default: the newest) down to 1, read ``at_once`` at a time."""
+        last = self.steps if last is None else last
+        while last >= 1:
+            yield from reversed(self.episodes(max(1, last - at_once + 1), last))
+            last -= at_once
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
+        """The live summaries that end within the positions, oldest first."""
+        last = self.lineage.last if last_position is None else last_position
+        return Summary.objects.live(self.session, self.lineage, (first_position, last), self.as_of)
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        kinds: Iterable[str] = (),
+        newest_first: bool = False,
+    ) -> Iterator[Entry]:
+        """Live entries between two positions (both excluded)."""
+        return Entry.objects.live(
+            self.lineage, after=after, before=before, kinds=kinds, newest_first=newest_first
+        )
+
+    @property
+    def instruction(self) -> str | None:
+        """The current system instruction; None when there is none."""
+        entry = Entry.objects.newest(self.lineage, "system_instruction")
+        return entry.body["text"] if entry else None
+
+    @property
+    def notebook(self) -> str | None:
+        """The current memory notebook; None when there is none."""
+        entry = Entry.objects.newest(self.lineage, "memory_notebook")
+        return entry.body["content"] if entry else None
+
+
+def _as_row(episode: episodes_core.Episode, row: Episode) -> episodes_core.Episode:
+    """Grouping a slice cannot see that a later output abandoned its last step; the row knows."""
+    return episodes_core.abandon(episode) if row.status == "abandoned" else episode
+
+
+def _own_text(summary: Summary | None) -> str | None:
+    """The text of a summary that stands for just this one step; a range's text would repeat for each step."""
+    return summary.text if summary and summary.first_step == summary.last_step else None
+
+
+def tail_of(lineage: Lineage) -> Tail:
+    """The live end of any lineage, found from its newest entry and the step that this belongs to."""
+    newest = next(Entry.objects.live(lineage, newest_first=True), None)
+    if newest is None:
+        return Tail()
+    totals = newest.running_totals
+    return Tail(totals, _newest_step(lineage, totals), _pending_input(lineage))
+
+
+def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
+    if not totals.steps:
+        return None
+    row = Episode.objects.numbered(lineage, totals.steps, totals.steps)[0]
+    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=STEP_KINDS)
+    first, *rest = within
+    before = replace(totals, steps=totals.steps - 1)
+    step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
+    for entry in rest:
+        step = advance(Tail(totals, step), entry.core()).tail.step
+    assert step is not None
+    last = rest[-1] if rest else first
+    # Where the step was reopened, its row's anchor says from where; the totals are those of its own last entry.
+    own = last.running_totals
+    return replace(step, anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
+
+
+def _pending_input(lineage: Lineage) -> str:
+    """What was said to the agent since the newest step began."""
+    newest_first = Entry.objects.live(lineage, kinds=("model_input", "model_output"), newest_first=True)
+    said = takewhile(lambda entry: entry.kind == "model_input", newest_first)
+    entry = next(said, None)
+    return advance(Tail(), entry.core()).tail.input_preview if entry else ""
+
+
+def core_entries(entries: Iterable[Entry]) -> Iterator[core.Entry]:
+    """Rows as the core knows them."""
+    return (entry.core() for entry in entries)

@@ -1,0 +1,146 @@
+"""Sessions: the row that an append locks, and where a lineage is read from."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import Invalid
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
+from historyapp.models.fields import JSONText
+from historyapp.models.projects import Project
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def newest_first(self) -> Self:
+        return self.order_by("-last_entry_at", "-id")
+
+    def search(self, text: str) -> Self:
+        """Sessions whose title, agent or a tag contains every word."""
+        found = self
+        for word in text.split():
+            found = found.filter(
+                models.Q(title__icontains=word)
+                | models.Q(agent__icontains=word)
+                | models.Q(tags_text__icontains=word)
+            )
+        return found
+
+    def tagged(self, tags: Iterable[str]) -> Self:
+        """Sessions that carry all the tags."""
+        found = self
+        for tag in tags:
+            found = found.filter(tags_text__contains=f"\n{tag}\n")
+        return found
+
+
+class Session(models.Model):
+    """Everything one agent run records. All but names, settings and status is a projection of the log."""
+
+    class Status(models.TextChoices):
+        LIVE = "live", "live"
+        FINISHED = "finished", "finished"
+        ARCHIVED = "archived", "archived"
+
+    id = models.UUIDField(primary_key=True, default=uuid7)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="sessions")
+    title = models.CharField(max_length=300, blank=True)
+    agent = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    status = models.CharField(max_length=10, choices=Status, default=Status.LIVE)
+    tags_text = models.TextField(default="\n", blank=True)
+    """Each tag between line feeds, so that a tag is found by one substring; see ``tags``."""
+    settings = JSONText(default=dict)
+    """Only what differs from the defaults."""
+    metadata = JSONText(default=dict)
+    """What an importer or the agent says of the run: folder, version, totals …"""
+    created_at = models.DateTimeField(default=timezone.now)
+    last_entry_at = models.DateTimeField(default=timezone.now)
+    """When the newest entry happened; when the session was made while it has none."""
+    revision = models.PositiveIntegerField(default=0)
+    """Grows with every change of the session, its entries or its summaries: what an ETag is made of."""
+
+    head = models.PositiveIntegerField(default=0)
+    """Position of the newest entry; in a fork without entries of its own, the fork position."""
+    closed_spans = JSONText(default=list)
+    """Live spans before the open tail, ``[session, first, last]``."""
+    tail_start = models.PositiveIntegerField(default=1)
+    """Own entries from here to the head are live too."""
+    tail = JSONText(default=dict)
+    """:class:`historyapp.core.projection.Tail`: what the next append needs to know."""
+
+    forked_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")
+    fork_position = models.PositiveIntegerField(default=0)
+    """Up to where the parent's entries are shared; 0 without a parent. Own entries begin after it."""
+    fork_spans = JSONText(default=list)
+    """The parent's lineage up to the fork position."""
+    spawned_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="subagents")
+    """The session whose agent started this one."""
+
+    steps = models.PositiveIntegerField(default=0)
+    errors = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.PositiveBigIntegerField(default=0)
+    """Of the live history, reported by the source, in millionths of a US dollar."""
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),
+            models.Index(fields=("project", "status", "-last_entry_at", "-id"), name="session_by_status"),
+        )
+
+    def __str__(self) -> str:
+        return self.title or str(self.id)
+
+    @property
+    def tags(self) -> list[str]:
+        return [tag for tag in self.tags_text.split("\n") if tag]
+
+    @tags.setter
+    def tags(self, tags: Iterable[str]) -> None:
+        unique = dict.fromkeys(tags)
+        self.tags_text = "\n" + "".join(f"{tag}\n" for tag in unique)
+
+    @property
+    def live_tail(self) -> Tail:
+        return Tail.load(self.tail)
+
+    def lineage(self, as_of: int | None = None) -> Lineage:
+        """What is live now, or was when ``as_of`` was the head.
+
+        Raises:
+            Invalid: when the session has no such position yet.
+        """
+        if as_of is None or as_of == self.head:
+            return self._grown(Lineage.of(self.closed_spans), self.tail_start, self.head)
+        if not 0 <= as_of <= self.head:
+            raise Invalid(
+                f"as_of is {as_of}, but the session's head is {self.head}. Use 0 to {self.head}.",
+                head=self.head,
+            )
+        rewind = self.rewinds().filter(position__lte=as_of).order_by("-position").first()
+        if rewind is not None:
+            return self._grown(Lineage.of(rewind.body["spans"]), rewind.position + 1, as_of)
+        if as_of <= self.fork_position:
+            return Lineage.of(self.fork_spans).cut(as_of)
+        return self._grown(Lineage.of(self.fork_spans), self.fork_position + 1, as_of)
+
+    def _grown(self, closed: Lineage, first: int, last: int) -> Lineage:
+        return closed.extend(str(self.id), first, last) if first <= last else closed
+
+    def rewinds(self) -> "models.QuerySet[Any]":
+        """This session's own rewind entries."""
+        from historyapp.models.entries import Entry
+
+        return Entry.objects.filter(session_id=self.id, kind="rewind")
+
+
+def session_ids(lineage: Lineage) -> list[UUID]:
+    """The sessions of a lineage as the database wants them."""
+    return [UUID(session) for session in lineage.sessions]

@@ -1,0 +1,77 @@
+"""Summaries: text that stands for a range of positions, wherever that range is live."""
+
+from collections.abc import Iterable
+
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.lineage import Lineage
+from historyapp.models.fields import JSONText
+from historyapp.models.sessions import Session, session_ids
+
+
+class SummaryQuerySet(models.QuerySet["Summary"]):
+    def live(
+        self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
+    ) -> list["Summary"]:
+        """The summaries that end within ``positions`` (both included), oldest first, that hold in this lineage.
+
+        A summary holds where its last entry is live: everything before an entry is the same in every lineage.
+        With ``as_of``, only what had been made by then in this session or before it was forked.
+        """
+        rows = self.filter(session_id__in=session_ids(lineage), last_position__range=positions)
+        return [
+            row
+            for row in rows.order_by("last_position", "level", "id")
+            if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
+        ]
+
+
+class Summary(models.Model):
+    """Never edited; a newer or higher one wins in a context."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="summaries")
+    """The session whose own entry ``last_position`` is; a parent, where a fork summarises what it shares."""
+    made_in = models.ForeignKey(Session, models.CASCADE, related_name="+")
+    made_at = models.PositiveIntegerField()
+    """The head of ``made_in`` when it was made."""
+    first_position = models.PositiveIntegerField()
+    last_position = models.PositiveIntegerField()
+    first_step = models.PositiveIntegerField()
+    last_step = models.PositiveIntegerField()
+    level = models.PositiveSmallIntegerField(default=1)
+    """1: one episode, 2: a range, 3: a digest of ranges."""
+    text = JSONText()
+    key_points = JSONText(default=list)
+    strategy = models.CharField(max_length=50, default="manual")
+    model = models.CharField(max_length=200, blank=True)
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+    actor = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = SummaryQuerySet.as_manager()
+
+    class Meta:
+        indexes = (models.Index(fields=("session", "last_position"), name="summary_by_end"),)
+
+    def __str__(self) -> str:
+        return f"summary of {self.first_position}–{self.last_position}"
+
+    def known_at(self, session: Session, as_of: int | None) -> bool:
+        """Whether it had been made when ``as_of`` was the session's head; always, without ``as_of``."""
+        if as_of is None:
+            return True
+        made_here = self.made_in_id == session.id
+        return self.made_at <= (as_of if made_here else min(as_of, session.fork_position))
+
+
+def best_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
+    """For each step number the summary that stands for it: the highest level, then the newest."""
+    best: dict[int, Summary] = {}
+    for summary in sorted(summaries, key=lambda s: (s.level, s.created_at, s.id)):
+        for number in range(summary.first_step, summary.last_step + 1):
+            best[number] = summary
+    return best

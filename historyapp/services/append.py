@@ -1,0 +1,208 @@
+"""Appending to the log: the hot path of every agent.
+
+One append costs one read of the session row and one write each for its entries, the steps that they change
+and the session row, however long the session is.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core import entries as core
+from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.core.tokens import entry_tokens
+from historyapp.models import Entry, Episode, Project, Session
+from historyapp.models.episodes import columns
+from historyapp.services.transactions import writing
+
+ACTION_IN_FLIGHT = "Action for current cycle already set"
+NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where the entries went. ``positions`` has one for each draft, in their order."""
+
+    session: Session
+    positions: list[int]
+    head: int
+    entries: list[core.Entry]
+
+
+def lock_session(project: Project, session_id: UUID) -> Session:
+    """The session, held until the transaction ends.
+
+    Raises:
+        NotFound: when the project has no such session.
+    """
+    session = Session.objects.select_for_update().filter(pk=session_id, project=project).first()
+    if session is None:
+        raise NotFound(f"There is no session {session_id}.")
+    return session
+
+
+def append(
+    project: Project,
+    session_id: UUID,
+    drafts: Sequence[EntryDraft],
+    *,
+    expected_position: int | None = None,
+    lenient: bool = False,
+) -> Appended:
+    """Appends entries in one transaction: all of them or none.
+
+    Args:
+        expected_position: the head that the caller saw; null to append wherever the head is.
+        lenient: for transcripts: results that answer no open call are recorded and counted, not refused.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Conflict: when the head is not ``expected_position``, or the session is archived.
+        Invalid: when an entry does not fit: a repeated call id, a result for a call that is not open.
+    """
+    tokens = [entry_tokens(draft.body) for draft in drafts]
+    with writing():
+        session = lock_session(project, session_id)
+        check_position(session, expected_position)
+        return append_locked(session, drafts, tokens, lenient=lenient)
+
+
+def check_position(session: Session, expected: int | None) -> None:
+    """Refuses when somebody else has appended since the caller looked."""
+    if expected is not None and expected != session.head:
+        raise Conflict(
+            f"expected_position is {expected}, but the session's head is {session.head}. "
+            "Read what has been appended since and try again.",
+            head=session.head,
+        )
+
+
+def append_locked(
+    session: Session, drafts: Sequence[EntryDraft], tokens: Sequence[int], *, lenient: bool = False
+) -> Appended:
+    """Appends to a session that the caller has locked; see :func:`append`."""
+    check_open(session)
+    now = timezone.now()
+    tail, changed, rows, entries = session.live_tail, dict[int, Step](), list[Entry](), list[core.Entry]()
+    for number, (draft, cost) in enumerate(zip(drafts, tokens, strict=True)):
+        if not lenient:
+            _check(draft, tail, number)
+        created_at = draft.created_at or now
+        entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, cost)
+        step = advance(tail, entry)
+        tail = step.tail
+        changed.update((row.anchor, row) for row in step.changed)
+        entries.append(entry)
+        rows.append(row_of(session.pk, entry, tail.totals))
+    _store(session, rows, changed)
+    _settle(session, tail, rows[-1] if rows else None)
+    positions = [entry.position for entry in entries]
+    return Appended(session, positions, session.head, entries)
+
+
+def check_open(session: Session) -> None:
+    """Refuses to change an archived session."""
+    if session.status == Session.Status.ARCHIVED:
+        raise Conflict("The session is archived. Set its status to live before appending to it.")
+
+
+def row_of(session_id: UUID, entry: core.Entry, totals: Totals) -> Entry:
+    """The row for an entry and the running totals after it."""
+    return Entry(
+        session_id=session_id,
+        position=entry.position,
+        kind=entry.kind,
+        created_at=entry.created_at,
+        body=core.dump_body(entry.body),
+        metadata=dict(entry.metadata),
+        tokens=entry.tokens,
+        totals=dump_totals(totals),
+    )
+
+
+def dump_totals(totals: Totals) -> dict[str, int]:
+    """Totals as stored: zeros are left out."""
+    names = Totals.__slots__
+    return {name: value for name in names if (value := getattr(totals, name))}
+
+
+def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
+    """What a careful agent would want to be told, instead of finding it in its history later."""
+    body = draft.body
+    if isinstance(body, Rewind):
+        raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
+    if isinstance(body, ModelOutput):
+        ids = [call.id for call in body.tool_calls]
+        repeated = next((id for id in ids if ids.count(id) > 1), None)
+        if repeated is not None:
+            raise Invalid(
+                f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
+                tool_call_id=repeated,
+            )
+    if isinstance(body, ToolResults):
+        _check_results(body, tail, number)
+
+
+def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
+    progress = tail.step.progress if tail.step else None
+    if progress is None or not progress.pending:
+        raise Conflict(NO_ACTION_IN_FLIGHT)
+    for result in body.results:
+        if not progress.expects(result):
+            open_calls = list(progress.pending)
+            raise Invalid(
+                f"entries[{number}] has a result for the call {result.tool_call_id!r}, which is not open. "
+                f"Open calls: {', '.join(map(repr, open_calls)) or 'none'}.",
+                tool_call_id=result.tool_call_id,
+                open_calls=open_calls,
+            )
+        progress = progress.take(result)
+
+
+def _store(session: Session, rows: list[Entry], changed: dict[int, Step]) -> None:
+    Entry.objects.bulk_create(rows)
+    known = session.live_tail.step
+    if known and known.anchor in changed:
+        values = columns(changed.pop(known.anchor))
+        Episode.objects.filter(session=session, anchor=known.anchor).update(**values)
+    Episode.objects.bulk_create(Episode.of(session.pk, step) for step in changed.values())
+
+
+def _settle(session: Session, tail: Tail, newest: Entry | None) -> None:
+    """Writes the session row after an append."""
+    if newest is not None:
+        session.head = newest.position
+        session.last_entry_at = newest.created_at
+        if session.status == Session.Status.FINISHED:
+            session.status = Session.Status.LIVE
+    apply_tail(session, tail)
+    session.save(update_fields=TAIL_FIELDS)
+
+
+TAIL_FIELDS = (
+    "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
+)  # fmt: skip
+
+
+def apply_tail(session: Session, tail: Tail) -> None:
+    """Puts the counters of a lineage's end onto its session row."""
+    session.tail = tail.dump()
+    session.steps, session.errors = tail.totals.steps, tail.totals.errors
+    session.tokens, session.cost = tail.totals.tokens, tail.totals.cost
+    session.revision += 1
+
+
+def as_utc(moment: datetime) -> datetime:
+    """A time as the log keeps it. One without a zone is taken as UTC."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def drafts_of(bodies: Iterable[core.Body], metadata: dict[str, Any] | None = None) -> list[EntryDraft]:
+    """Drafts that happen now."""
+    return [EntryDraft(body, None, metadata or {}) for body in bodies]

@@ -1,0 +1,128 @@
+"""API keys and sign-in links: made here, shown once, stored as hashes."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import SCOPES, ApiKey, Project, SignInLink
+from historyapp.services.audit import record
+from historyapp.services.transactions import writing
+
+SIGN_IN_MINUTES = 15
+_PREFIX_LENGTH = 10
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 in hex: what is stored of a key or token."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def create_key(
+    project: Project,
+    name: str,
+    *,
+    scopes: Sequence[str] = ("read", "write"),
+    expires_at: datetime | None = None,
+    actor: str = "",
+) -> tuple[ApiKey, str]:
+    """A new key and its text, which cannot be shown again.
+
+    Raises:
+        Invalid: for a scope that does not exist.
+    """
+    return _store_key(project, name, f"ph_{secrets.token_urlsafe(32)}", scopes, expires_at, actor)
+
+
+def _store_key(
+    project: Project, name: str, text: str, scopes: Sequence[str], expires_at: datetime | None, actor: str
+) -> tuple[ApiKey, str]:
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
+    with writing():
+        key = ApiKey.objects.create(
+            project=project,
+            name=name,
+            prefix=text[:_PREFIX_LENGTH],
+            key_hash=hash_secret(text),
+            scopes=[scope for scope in SCOPES if scope in scopes],
+            expires_at=expires_at,
+        )
+        record(project.pk, actor, "make key", None, {"key": str(key.pk), "name": name, "scopes": key.scopes})
+        return key, text
+
+
+def revoke_key(project: Project, prefix: str, *, actor: str = "") -> ApiKey:
+    """Makes a key useless at once.
+
+    Raises:
+        NotFound: when no usable key of the project begins with ``prefix``.
+        Conflict: when several do.
+    """
+    with writing():
+        keys = ApiKey.objects.filter(project=project, revoked_at=None, prefix=prefix[:_PREFIX_LENGTH])
+        if len(keys) > 1:
+            raise Conflict(f"{len(keys)} keys begin with {prefix}. Revoke by id instead.")
+        if not keys:
+            raise NotFound(f"No usable key begins with {prefix}.")
+        keys[0].revoked_at = timezone.now()
+        keys[0].save(update_fields=["revoked_at"])
+        record(project.pk, actor, "revoke key", None, {"key": str(keys[0].pk)})
+        return keys[0]
+
+
+def note_use(key: ApiKey, now: datetime) -> None:
+    """Keeps ``last_used_at`` to the minute."""
+    if key.last_used_at is None or now - key.last_used_at > timedelta(minutes=1):
+        with writing():
+            ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+
+
+def bootstrap_key(project: Project) -> str:
+    """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY`` so that it can be shown
+    again at each start although only its hash is stored. Once revoked it stays revoked.
+    """
+    derived = hmac.new(
+        settings.SECRET_KEY.encode(), f"first key of {project.pk}".encode(), "sha256"
+    ).hexdigest()
+    text = settings.PLAYHEAD_API_KEY or f"ph_{derived}"
+    if not ApiKey.objects.filter(key_hash=hash_secret(text)).exists():
+        _store_key(project, "first key", text, SCOPES, None, "bootstrap")
+    return text
+
+
+def create_sign_in_link(user: User) -> str:
+    """A token that signs the user in once, within 15 minutes."""
+    token = secrets.token_urlsafe(32)
+    now = timezone.now()
+    with writing():
+        SignInLink.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()
+        SignInLink.objects.create(
+            token_hash=hash_secret(token), user=user, expires_at=now + timedelta(minutes=SIGN_IN_MINUTES)
+        )
+    return token
+
+
+def use_sign_in_link(token: str) -> User:
+    """The person that a link signs in. It works once.
+
+    Raises:
+        NotFound: when it never existed, has been used or is too old; which of these is not told.
+    """
+    now = timezone.now()
+    with writing():
+        link = SignInLink.objects.select_for_update().filter(token_hash=hash_secret(token)).first()
+        if link is None or link.used_at or link.expires_at < now or not link.user.is_active:
+            raise NotFound(
+                "This sign-in link has been used or is too old. Ask for a new one: playhead sign-in"
+            )
+        link.used_at = now
+        link.save(update_fields=["used_at"])
+        return link.user

@@ -1,0 +1,246 @@
+"""Rewind, undo and fork: moving where a session's history ends. Nothing is ever deleted."""
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core import entries as core
+from historyapp.core.entries import EntryDraft, Rewind
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Tail
+from historyapp.models import Entry, Episode, Project, Session
+from historyapp.models.history import History, tail_of
+from historyapp.services.append import (
+    TAIL_FIELDS,
+    apply_tail,
+    check_open,
+    check_position,
+    lock_session,
+    row_of,
+)
+from historyapp.services.audit import record
+from historyapp.services.transactions import writing
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How far to go back; exactly one is given. All None: drop the step in flight only."""
+
+    episodes: int | None = None
+    """Drop the step in flight, then this many finished ones."""
+    to_step: int | None = None
+    """Go on from where this step ended; 0: from before step 1. Negative ones count from the end."""
+    to_position: int | None = None
+    """Go on from this position, which may lie in a take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """What a rewind did. ``position`` is that of its entry, by which it can be undone."""
+
+    position: int
+    to_position: int
+    cut_off: Lineage
+    steps_cut: int
+    session: Session
+
+
+def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]:
+    """What a rewind would do: the position it goes back to, the entries it cuts off, and how many steps.
+
+    Raises:
+        Invalid: when the target does not exist.
+    """
+    to_position = resolve(history, target)
+    left = path_to(history.session, to_position)
+    steps_left = tail_of(left).totals.steps
+    return to_position, history.lineage.without(left), max(0, history.steps - steps_left)
+
+
+def rewind(
+    project: Project,
+    session_id: UUID,
+    target: Target,
+    *,
+    reason: str = "",
+    actor: str = "",
+    expected_position: int | None = None,
+) -> Rewound:
+    """Makes the lineage end earlier (or at the end of a take). The part that is cut off stays as a take.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Conflict: when the head is not ``expected_position``, or the session is archived.
+        Invalid: when the target does not exist.
+    """
+    with writing():
+        session = lock_session(project, session_id)
+        check_position(session, expected_position)
+        history = History(session)
+        to_position = resolve(history, target)
+        draft = EntryDraft(
+            Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
+        )
+        return rewind_locked(session, path_to(session, to_position), draft, actor)
+
+
+def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> Rewound:
+    """Restores what was live before the rewind at ``position``, by another rewind entry.
+
+    Raises:
+        NotFound: when the session has no rewind there.
+        Conflict: when that has nothing to restore any more, or the session is archived.
+    """
+    with writing():
+        session = lock_session(project, session_id)
+        if not session.rewinds().filter(position=position).exists():
+            raise NotFound(f"The session has no rewind at position {position}.")
+        restored = session.lineage(position - 1)
+        if restored.rows() == session.lineage().rows():
+            raise Conflict(f"The rewind at position {position} is undone already: what it cut off is live.")
+        body = Rewind(
+            to_position=restored.last,
+            spans=(),
+            reason=f"undo of the rewind at {position}",
+            actor=actor or None,
+        )
+        return rewind_locked(session, restored, EntryDraft(body), actor)
+
+
+def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str) -> Rewound:
+    """Appends the rewind entry that leaves ``left``, to a session that the caller has locked."""
+    check_open(session)
+    assert isinstance(draft.body, Rewind)
+    before, steps_before = session.lineage(), session.steps
+    position = session.head + 1
+    body = draft.body.model_copy(update={"spans": tuple(left.rows())})
+    tail = tail_of(left)
+    entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
+    row_of(session.pk, entry, tail.totals).save(force_insert=True)
+    tail = _reopen(session.pk, tail, position)
+    session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
+    session.last_entry_at = entry.created_at
+    apply_tail(session, tail)
+    session.save(update_fields=(*TAIL_FIELDS, "closed_spans", "tail_start"))
+    detail = {"position": position, "to_position": left.last, "reason": body.reason}
+    record(session.project_id, actor, "rewind", session.pk, detail)
+    cut_off = before.without(left)
+    return Rewound(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
+
+
+def resolve(history: History, target: Target) -> int:
+    """The position that a target means.
+
+    Raises:
+        Invalid: when it does not exist, or more than one is given.
+    """
+    given = [name for name in ("episodes", "to_step", "to_position") if getattr(target, name) is not None]
+    if len(given) > 1:
+        raise Invalid(f"Give one of episodes, to_step and to_position, not {' and '.join(given)}.")
+    if target.to_position is not None:
+        if not 0 <= target.to_position <= history.session.head:
+            raise Invalid(
+                f"to_position is {target.to_position}, but positions go from 0 to the head, "
+                f"{history.session.head}.",
+                head=history.session.head,
+            )
+        return target.to_position
+    if target.to_step is not None:
+        return _step_end(history, target.to_step)
+    return _drop(history, max(0, target.episodes or 0))
+
+
+def _step_end(history: History, number: int) -> int:
+    if number == 0:
+        return _drop(history, history.steps)
+    try:
+        return history.end_of(history.resolve(number))
+    except NotFound as error:
+        raise Invalid(error.detail, **error.fields) from error
+
+
+def _drop(history: History, episodes: int) -> int:
+    """Before the first step that goes: the one in flight, if any, does not count."""
+    newest = history.tail.step
+    if newest is None:
+        return history.lineage.last
+    finished = history.steps - (newest.status == "in_flight")
+    kept = max(0, finished - episodes)
+    if kept == history.steps:
+        return history.lineage.last
+    return history.row(kept + 1).first_position - 1
+
+
+def path_to(session: Session, position: int) -> Lineage:
+    """The lineage that ends at a position: the entries before it, as they were when it was appended."""
+    return session.lineage(position).cut(position)
+
+
+def fork(
+    project: Project,
+    session_id: UUID,
+    *,
+    at_step: int | None = None,
+    at_position: int | None = None,
+    title: str = "",
+    actor: str = "",
+    fork_id: UUID | None = None,
+) -> Session:
+    """A new session that shares this one's history up to a point and copies none of it.
+
+    Args:
+        at_step: share up to the end of this step; negative ones count from the end.
+        at_position: share up to this position. Neither: up to the newest live entry.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Invalid: when the point does not exist.
+    """
+    if at_step is not None and at_position is not None:
+        raise Invalid("Give at_step or at_position, not both.")
+    with writing():
+        parent = lock_session(project, session_id)
+        history = History(parent)
+        if at_step is not None or at_position is not None:
+            position = resolve(history, Target(to_step=at_step, to_position=at_position))
+        else:
+            position = history.lineage.last
+        shared = path_to(parent, position)
+        child = Session(
+            id=fork_id or uuid7(),
+            project=project,
+            title=title or f"{parent.title or 'Session'} (fork)"[:300],
+            agent=parent.agent,
+            model=parent.model,
+            tags_text=parent.tags_text,
+            settings=parent.settings,
+            forked_from=parent,
+        )
+        begin_fork(child, shared, position)
+        record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
+        return child
+
+
+def begin_fork(child: Session, shared: Lineage, position: int) -> None:
+    """Saves a new session whose lineage begins with ``shared`` and whose own positions follow ``position``."""
+    newest = next(Entry.objects.live(shared, newest_first=True), None)
+    tail = tail_of(shared)
+    child.fork_spans = child.closed_spans = shared.rows()
+    child.fork_position, child.head, child.tail_start = position, position, position + 1
+    if newest is not None:
+        child.last_entry_at = newest.created_at
+    child.save(force_insert=True)
+    apply_tail(child, _reopen(child.pk, tail, position))
+    child.save(update_fields=TAIL_FIELDS)
+
+
+def _reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
+    """The step at a cut gets a row of its own, since its old one goes on telling how the take went."""
+    if tail.step is None:
+        return tail
+    step = replace(tail.step, anchor=cut_at)
+    Episode.of(session_id, step).save(force_insert=True)
+    return replace(tail, step=step)

@@ -1,0 +1,79 @@
+"""Making sessions, and changing what people call them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import Conflict
+from historyapp.core.settings import SessionSettings
+from historyapp.models import Project, Session
+from historyapp.services.append import lock_session
+from historyapp.services.audit import record
+from historyapp.services.transactions import writing
+
+NAMES = ("title", "agent", "model")
+
+
+def create_session(
+    project: Project,
+    *,
+    id: UUID | None = None,
+    names: Mapping[str, str] | None = None,
+    tags: Sequence[str] = (),
+    settings: SessionSettings | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Session:
+    """A new, empty session.
+
+    Args:
+        names: any of ``title``, ``agent``, ``model``.
+
+    Raises:
+        Conflict: when the given id is taken.
+    """
+    with writing():
+        if id is not None and Session.objects.filter(pk=id).exists():
+            raise Conflict(f"The id {id} is taken. Leave it out to be given a new one.")
+        session = Session(
+            id=id or uuid7(),
+            project=project,
+            settings=dump_settings(settings),
+            metadata=dict(metadata or {}),
+            **(names or {}),
+        )
+        session.tags = tags
+        session.save(force_insert=True)
+        return session
+
+
+def change_session(
+    project: Project,
+    session_id: UUID,
+    changes: Mapping[str, Any],
+    *,
+    actor: str = "",
+) -> Session:
+    """Renames, tags, sets or archives a session.
+
+    Args:
+        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``settings``, ``metadata``.
+
+    Raises:
+        NotFound: when the project has no such session.
+    """
+    with writing():
+        session = lock_session(project, session_id)
+        if changes.get("status", session.status) != session.status:
+            record(project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status})
+        for name, value in changes.items():
+            setattr(session, name, dump_settings(value) if name == "settings" else value)
+        session.revision += 1
+        session.save()
+        return session
+
+
+def dump_settings(settings: SessionSettings | None) -> dict[str, Any]:
+    """Settings as stored: only what differs from the defaults."""
+    return settings.model_dump(exclude_defaults=True) if settings else {}

@@ -1,0 +1,71 @@
+"""Summaries by hand. Compression runs write theirs through the same function."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.tokens import count_tokens
+from historyapp.models import Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.append import lock_session
+from historyapp.services.transactions import writing
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryText:
+    """What a summary says and who or what wrote it."""
+
+    text: str
+    key_points: tuple[str, ...] = ()
+    strategy: str = "manual"
+    model: str = ""
+    level: int | None = None
+    """Null: 1 for one step, 2 for a range."""
+
+
+def summarise(
+    project: Project, session_id: UUID, steps: tuple[int, int], written: SummaryText, *, actor: str = ""
+) -> Summary:
+    """Lets a text stand for steps ``steps[0]`` to ``steps[1]`` (negative ones count from the end).
+
+    Raises:
+        NotFound: when the project has no such session.
+        Invalid: when the steps are not in the live history.
+    """
+    tokens_after = count_tokens(written.text)
+    with writing():
+        session = lock_session(project, session_id)
+        history = History(session)
+        try:
+            first, last = history.resolve(steps[0]), history.resolve(steps[1])
+        except NotFound as error:
+            raise Invalid(error.detail, **error.fields) from error
+        if first > last:
+            raise Invalid(f"from_step is {first}, which comes after to_step, {last}.")
+        rows = (history.row(first), history.row(last))
+        owner = history.lineage.session_at(rows[1].last_position)
+        summary = Summary.objects.create(
+            session_id=UUID(owner),
+            made_in=session,
+            made_at=session.head,
+            first_position=rows[0].first_position,
+            last_position=rows[1].last_position,
+            first_step=first,
+            last_step=last,
+            level=written.level or (1 if first == last else 2),
+            text=written.text,
+            key_points=list(written.key_points),
+            strategy=written.strategy,
+            model=written.model,
+            tokens_before=rows[1].total_tokens - rows[0].total_tokens + rows[0].tokens,
+            tokens_after=tokens_after,
+            actor=actor,
+        )
+        touch(session)
+        return summary
+
+
+def touch(session: Session) -> None:
+    """Marks a session as changed, so that nobody is served an old answer as current."""
+    session.revision += 1
+    session.save(update_fields=["revision"])
