@@ -88,7 +88,7 @@ class ModelInput(Record):
     raw_input: Any = None
     """The input as it arrived, where ``content`` is a rendering of it."""
     content: Any
-    """Text, or a list of provider-neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
+    """Text, or a list of neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
 
 
 class ModelOutput(Record):
@@ -188,7 +188,7 @@ def load_body(kind: str, data: Mapping[str, Any]) -> Body:
 
 
 def dump_body(body: Body) -> dict[str, Any]:
-    """The body as it is stored: without ``kind`` (its own column) and without fields that hold their default."""
+    """The body as it is stored: without ``kind`` (its own column) and without fields at their default."""
     return body.model_dump(exclude={"kind"}, exclude_defaults=True)
 
 

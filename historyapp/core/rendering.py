@@ -1,7 +1,6 @@
 """Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
 
 from collections.abc import Iterable
-from textwrap import indent
 from typing import Any
 
 from historyapp.core.entries import ToolResult
@@ -47,7 +46,13 @@ def _result_lines(result: ToolResult) -> str:
 
 
 def _block(text: str) -> str:
-    return "\n" + indent(text, "    ", lambda _: True) if "\n" in text else text
+    return "\n" + _indent(text, 4) if "\n" in text else text
+
+
+def _indent(text: str, spaces: int) -> str:
+    """Every line moved right, blank ones too."""
+    pad = " " * spaces
+    return pad + text.replace("\n", "\n" + pad)
 
 
 def short_form(episode: Episode) -> str:
@@ -72,4 +77,4 @@ def progress_line(episode: Episode, *, full: bool = False) -> str:
     """``* Step N:`` with the summary, or the long form where ``full`` or where there is none."""
     if episode.summary is not None and not full:
         return f"* Step {episode.number}: {episode.summary}"
-    return f"* Step {episode.number}: {indent(long_form(episode), '  ').strip()}"
+    return f"* Step {episode.number}: {_indent(long_form(episode), 2).strip()}"

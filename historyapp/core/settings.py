@@ -19,7 +19,7 @@ class SessionSettings(BaseModel):
     window_size: int = Field(default=8, ge=1, le=100_000)
     """How many of the newest steps the ``sliding_window`` policy gives in full."""
     compression_batch_size: int = Field(default=4, ge=1, le=100_000)
-    """Steps outside the newest ``full_message_count`` that start a compression, and that one summary covers."""
+    """Steps outside the newest ``full_message_count`` that start a compression; one summary covers them."""
     compression_strategy: str = "episode_summary"
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""

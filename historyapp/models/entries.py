@@ -30,7 +30,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     ) -> Iterator["Entry"]:
         """The live entries between two positions (both excluded), streamed in order of position.
 
-        A lineage of many spans is read a few spans at a time, so taking the first n costs what n entries cost.
+        A lineage of many spans is read a few at a time, so taking the first n costs what n entries cost.
         """
         spans = [
             Span(

@@ -14,7 +14,7 @@ else:
 
 
 class JSONText(AnyText):
-    """JSON kept as ASCII text: key order, NUL and lone surrogates survive, which PostgreSQL's jsonb refuses."""
+    """JSON kept as ASCII text: key order, NUL and lone surrogates survive, unlike in PostgreSQL's jsonb."""
 
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any

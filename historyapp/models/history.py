@@ -127,6 +127,10 @@ class History:
             yield from reversed(self.episodes(max(1, last - at_once + 1), last))
             last -= at_once
 
+    def inputs(self, after: int) -> Iterator[core.Entry]:
+        """Live ``model_input`` entries after a position, oldest first."""
+        return (entry.core() for entry in self.entries(after=after, kinds=("model_input",)))
+
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
@@ -189,7 +193,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         step = advance(Tail(totals, step), entry.core()).tail.step
     assert step is not None
     last = rest[-1] if rest else first
-    # Where the step was reopened, its row's anchor says from where; the totals are those of its own last entry.
+    # Its row's anchor says whether the step was reopened; the totals are those of its own last entry.
     own = last.running_totals
     return replace(step, anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
 

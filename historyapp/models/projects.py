@@ -46,7 +46,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """An agent's way in. Only a hash of the key is stored; the prefix is shown so that people can tell keys apart."""
+    """An agent's way in. Only its hash is stored; the prefix is shown so that people can tell keys apart."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="api_keys")

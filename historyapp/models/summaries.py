@@ -15,7 +15,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that end within ``positions`` (both included), oldest first, that hold in this lineage.
+        """The summaries that hold in this lineage and end within ``positions`` (both included), oldest first.
 
         A summary holds where its last entry is live: everything before an entry is the same in every lineage.
         With ``as_of``, only what had been made by then in this session or before it was forked.

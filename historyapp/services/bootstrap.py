@@ -21,7 +21,7 @@ class Bootstrap:
 
 
 def bootstrap() -> Bootstrap:
-    """Makes the owner, the default project and its first key where they are missing, and a new sign-in link."""
+    """Makes the owner, the default project and its first key where missing, and a new sign-in link."""
     with writing():
         project, user = default_project(), owner()
         Membership.objects.get_or_create(project=project, user=user, defaults={"is_owner": True})

@@ -37,12 +37,19 @@ def create_key(
     Raises:
         Invalid: for a scope that does not exist.
     """
-    return _store_key(project, name, f"ph_{secrets.token_urlsafe(32)}", scopes, expires_at, actor)
+    text = f"ph_{secrets.token_urlsafe(32)}"
+    return _store_key(project, name, text, scopes=scopes, expires_at=expires_at, actor=actor), text
 
 
 def _store_key(
-    project: Project, name: str, text: str, scopes: Sequence[str], expires_at: datetime | None, actor: str
-) -> tuple[ApiKey, str]:
+    project: Project,
+    name: str,
+    text: str,
+    *,
+    scopes: Sequence[str],
+    expires_at: datetime | None = None,
+    actor: str,
+) -> ApiKey:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
@@ -56,7 +63,7 @@ def _store_key(
             expires_at=expires_at,
         )
         record(project.pk, actor, "make key", None, {"key": str(key.pk), "name": name, "scopes": key.scopes})
-        return key, text
+        return key
 
 
 def revoke_key(project: Project, prefix: str, *, actor: str = "") -> ApiKey:
@@ -86,15 +93,16 @@ def note_use(key: ApiKey, now: datetime) -> None:
 
 
 def bootstrap_key(project: Project) -> str:
-    """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY`` so that it can be shown
-    again at each start although only its hash is stored. Once revoked it stays revoked.
+    """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY``.
+
+    So it can be shown again at each start although only its hash is stored. Once revoked it stays revoked.
     """
     derived = hmac.new(
         settings.SECRET_KEY.encode(), f"first key of {project.pk}".encode(), "sha256"
     ).hexdigest()
     text = settings.PLAYHEAD_API_KEY or f"ph_{derived}"
     if not ApiKey.objects.filter(key_hash=hash_secret(text)).exists():
-        _store_key(project, "first key", text, SCOPES, None, "bootstrap")
+        _store_key(project, "first key", text, scopes=SCOPES, actor="bootstrap")
     return text
 
 

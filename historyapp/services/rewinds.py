@@ -225,7 +225,7 @@ def fork(
 
 
 def begin_fork(child: Session, shared: Lineage, position: int) -> None:
-    """Saves a new session whose lineage begins with ``shared`` and whose own positions follow ``position``."""
+    """Saves a new session that begins with ``shared`` and whose own positions follow ``position``."""
     newest = next(Entry.objects.live(shared, newest_first=True), None)
     tail = tail_of(shared)
     child.fork_spans = child.closed_spans = shared.rows()
