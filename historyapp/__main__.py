@@ -16,9 +16,11 @@ def main() -> None:
 
     try:
         settings.INSTALLED_APPS  # noqa: B018  (loads the settings, which read the environment)
+        execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:
         sys.exit(f"playhead: {error}")
-    execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _take_home(arguments: list[str]) -> None:

@@ -1,0 +1,126 @@
+"""``playhead up``: everything from an empty folder to a running, signed-in product, in one command."""
+
+import argparse
+import logging
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from historyapp.models import Session
+from historyapp.server import EVERYWHERE, CannotListen, claim_port, reachable, serve
+from historyapp.services.bootstrap import bootstrap
+
+log = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Prepare the data folder and the database, then serve Playhead until Ctrl-C."
+    requires_system_checks = []  # they cost as much as the whole start; `playhead check` runs them
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one")
+        parser.add_argument("--home", help="data folder (default: PLAYHEAD_HOME, else .playhead)")
+        parser.add_argument("--threads", type=_positive, default=4, help="requests served at once")
+        parser.add_argument("--no-demo", action="store_true", help="do not load the demo on the first run")
+
+    def handle(self, *, host: str, port: int, threads: int, no_demo: bool, **options: Any) -> None:
+        try:
+            port = claim_port(host, port)
+        except CannotListen as error:
+            raise CommandError(str(error)) from error
+        _allow(host)
+        try:
+            _migrate()
+            start = bootstrap()
+        except DatabaseError as error:
+            reason, *_ = str(error).strip().split("\n")
+            raise CommandError(f"The database cannot be used: {reason}") from error
+        address = f"http://{_bracketed(reachable(host))}:{port}"
+
+        def welcome() -> None:
+            if not no_demo:
+                self._demo(address, start.api_key)
+            self._print(
+                f"Playhead ready at {address}",
+                f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
+                "            (this link works once, for 15 minutes; the next start prints a new one)",
+                f"  API key   {start.api_key}",
+                f"  Data      {_data()}",
+                "  Ctrl-C stops it.",
+            )
+
+        serve(host, port, threads, welcome)
+
+    def _demo(self, address: str, api_key: str) -> None:
+        """Let the demo agent work against this very server when there is nothing to look at yet."""
+        empty = not Session.objects.exists()
+        connection.close()
+        if not empty:
+            return
+        self._print("Loading the demo: a small agent works in a temporary folder and records what it does.")
+        try:
+            from historyapp import demo
+
+            demo.run(address, api_key)
+        except Exception:  # whatever the demo runs into, the product is up
+            log.warning("The demo could not be loaded; everything else works.", exc_info=True)
+
+    def _print(self, *lines: str) -> None:
+        self.stdout.write("\n".join(lines))
+        self.stdout.flush()
+
+
+def _migrate() -> None:
+    """Bring the tables up to date; asking which migrations ran is far cheaper than planning them."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    if not _migrations_on_disk() <= applied.keys():
+        call_command("migrate", verbosity=0, interactive=False)
+
+
+def _migrations_on_disk() -> set[tuple[str, str]]:
+    modules = {app.label: MigrationLoader.migrations_module(app.label)[0] for app in apps.get_app_configs()}
+    return {
+        (label, name)
+        for label, module in modules.items()
+        if module and find_spec(module)
+        for _, name, is_package in iter_modules(import_module(module).__path__)
+        if not is_package and name[0] not in "_~"
+    }
+
+
+def _allow(host: str) -> None:
+    """Let requests through that name the address listened on. A worker inherits the list or the variable."""
+    if host not in EVERYWHERE:
+        settings.ALLOWED_HOSTS.append(_bracketed(host))
+        os.environ["ALLOWED_HOSTS"] = ",".join(settings.ALLOWED_HOSTS)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _data() -> str:
+    database = settings.DATABASES["default"]
+    return str(settings.PLAYHEAD_HOME if connection.vendor == "sqlite" else f"PostgreSQL {database['NAME']}")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 512:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads (1 to 512)")
+    return int(text)

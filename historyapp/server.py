@@ -1,0 +1,115 @@
+"""Runs the product: granian with one worker process of several threads, which ends with its parent."""
+
+import errno
+import http.client
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from granian import Granian
+from granian.constants import Interfaces
+from granian.log import LogLevels
+
+GRACE = 10
+"""Seconds that running requests get to finish when the server stops."""
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
+"""Addresses that mean "every interface", and where this machine itself then finds the server."""
+
+
+class CannotListen(Exception):
+    """The address is taken or not this machine's; the message says so in one sentence."""
+
+
+def claim_port(host: str, port: int) -> int:
+    """A port that can be listened on: ``port`` itself, or any free one for 0.
+
+    granian shares its port (SO_REUSEPORT), so that a second server would start silently beside the first and
+    take half of its requests. A plain bind tells.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        reason = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror
+        raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
+
+
+def serve(host: str, port: int, threads: int, on_ready: Callable[[], None]) -> None:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP. ``on_ready`` runs in a thread once requests are answered.
+
+    Raises:
+        SystemExit: when the worker process ended on its own.
+    """
+    server = Granian(
+        "historyapp.wsgi:application",
+        address=host,
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=1,
+        blocking_threads=threads,
+        log_level=LogLevels.error,
+        log_dictconfig=settings.LOGGING,
+        workers_kill_timeout=GRACE,
+    )
+    herald = threading.Thread(target=_announce, args=(server, host, port, on_ready), daemon=True)
+    server.on_startup(herald.start)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # it is under nohup
+        server.on_startup(lambda: _stop_on_hangup(server))
+    connections.close_all()  # the worker is forked: two processes must not share a connection
+    server.serve(target_loader=load_application)
+    herald.join(timeout=GRACE)
+
+
+def load_application(target: str) -> Any:
+    """Runs in the worker process: makes sure that it never outlives its parent, then loads Django."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops the worker in good order
+
+    from historyapp.wsgi import application
+
+    return application
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _stop_on_hangup(server: Any) -> None:
+    """A closed terminal stops the server; granian itself would reload and stay."""
+    signal.signal(signal.SIGHUP, server.signal_handler_interrupt)
+
+
+def _announce(server: Any, host: str, port: int, on_ready: Callable[[], None]) -> None:
+    while not _answers(host, port):
+        if server.interrupt_signal or server.interrupt_children:
+            return
+        time.sleep(0.02)
+    on_ready()
+
+
+def _answers(host: str, port: int) -> bool:
+    client = http.client.HTTPConnection(reachable(host), port, timeout=5)
+    try:
+        client.request("GET", "/healthz")
+        return client.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        client.close()
+
+
+def reachable(host: str) -> str:
+    """The address under which this machine itself reaches a server that listens on ``host``."""
+    return EVERYWHERE.get(host, host)
