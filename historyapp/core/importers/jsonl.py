@@ -1,4 +1,4 @@
-"""Files of JSON lines as agents leave them: cut off, glued together, mis-encoded. One pass, one line in memory.
+"""Files of JSON lines as agents leave them: cut off, glued together, mis-encoded. One line at a time.
 
 What can be read is given out; what cannot is named by its line, and the reader goes on.
 """
@@ -14,6 +14,8 @@ from historyapp.core.text import MAX_DEPTH, depth_exceeds
 
 MAX_LINE = 128 * 1024 * 1024
 """Bytes. A longer line is skipped without being read into memory."""
+MAX_RECORD_DEPTH = MAX_DEPTH - 20
+"""Of a line's object: it is wrapped a few levels deeper when it is stored."""
 
 _CHUNK = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -28,11 +30,14 @@ class Line(NamedTuple):
     record: dict[str, Any]
 
 
-def read_lines(stream: BinaryIO, longest: int = MAX_LINE) -> Iterator[Line | Skipped]:
+def read_lines(
+    stream: BinaryIO, longest: int = MAX_LINE, deepest: int = MAX_RECORD_DEPTH
+) -> Iterator[Line | Skipped]:
     """The file's objects from its start, in order; blank lines count but say nothing.
 
-    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN and
-    infinities become null, because JSON has no word for them. ``longest`` is in bytes.
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN
+    and infinities become null, because JSON has no word for them. ``longest`` is in bytes, ``deepest`` in
+    levels of nesting.
     """
     stream.seek(0)
     number = 0
@@ -43,7 +48,7 @@ def read_lines(stream: BinaryIO, longest: int = MAX_LINE) -> Iterator[Line | Ski
             yield Skipped(number, f"longer than {longest} bytes")
             continue
         text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
-        for value in _values(text):
+        for value in _values(text, deepest):
             if isinstance(value, dict):
                 yield Line(number, value)
             else:
@@ -51,7 +56,7 @@ def read_lines(stream: BinaryIO, longest: int = MAX_LINE) -> Iterator[Line | Ski
 
 
 def parse_json(text: str) -> Any:
-    """The value that ``text`` holds as JSON and nothing else, no deeper than :data:`MAX_DEPTH`.
+    """The value that ``text`` holds as JSON and nothing else, no deeper than :data:`MAX_RECORD_DEPTH`.
 
     Raises:
         ValueError: when it is not JSON (NaN and infinities included), or nested too deep.
@@ -60,13 +65,13 @@ def parse_json(text: str) -> Any:
         value = _STRICT.decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    if _may_be_deep(text) and depth_exceeds(value):
+    if _too_deep(value, text, MAX_RECORD_DEPTH):
         raise ValueError("nested too deep")
     return value
 
 
 def arguments_of(raw: Any) -> Any:
-    """A tool call's arguments as the log wants them: an object, or the raw text where it is not a JSON object.
+    """A tool call's arguments as the log wants them: an object, or the raw text that is no JSON object.
 
     Providers give an object or a JSON string; nothing at all means no arguments.
     """
@@ -103,18 +108,19 @@ def _drop_rest_of_line(stream: BinaryIO) -> None:
         pass
 
 
-def _may_be_deep(text: str) -> bool:
-    return text.count("{") + text.count("[") > MAX_DEPTH
+def _too_deep(value: Any, text: str, deepest: int) -> bool:
+    # Counting brackets first spares most lines the walk.
+    return text.count("{") + text.count("[") > deepest and depth_exceeds(value, deepest)
 
 
-def _values(text: str) -> Iterator[Any]:
+def _values(text: str, deepest: int) -> Iterator[Any]:
     """The JSON values of one line in order; a string in place of one says what is wrong there."""
     at: int | None = 0
     while at is not None and at < len(text):
         try:
             value, end = _LENIENT.raw_decode(text, at)
         except RecursionError:
-            yield f"nested deeper than {MAX_DEPTH} levels"
+            yield f"nested deeper than {deepest} levels"
             return
         except ValueError as fault:
             yield _reason(fault, text)
@@ -122,8 +128,8 @@ def _values(text: str) -> Iterator[Any]:
             continue
         if isinstance(value, str):
             yield "not a JSON object"
-        elif _may_be_deep(text) and depth_exceeds(value):
-            yield f"nested deeper than {MAX_DEPTH} levels"
+        elif _too_deep(value, text, deepest):
+            yield f"nested deeper than {deepest} levels"
         else:
             yield value
         at = end
@@ -140,7 +146,7 @@ def _reason(fault: ValueError, text: str) -> str:
 
 
 def _restart(text: str, failed_at: int) -> int | None:
-    """Where a whole record begins that was appended to one cut off by a crash: it must reach the line's end."""
+    """Where a whole record begins that was appended to one cut off by a crash: it reaches the line's end."""
     if len(text) > _MAX_RESTART_LENGTH:
         return None
     at = failed_at

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.jsonl import Line, arguments_of, parse_json, read_lines
-from historyapp.core.text import MAX_DEPTH, depth_exceeds, dump_json
+from historyapp.core.importers.jsonl import MAX_RECORD_DEPTH, Line, arguments_of, parse_json, read_lines
+from historyapp.core.text import depth_exceeds, dump_json
 
 
 def read(*lines: bytes | str) -> list[Line | Skipped]:
@@ -102,10 +102,17 @@ def test_an_endless_number_is_damage() -> None:
     assert len(skipped(read('{"a": ' + "9" * 5000 + "}"))) == 1
 
 
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 100_000])
+@pytest.mark.parametrize("depth", [MAX_RECORD_DEPTH + 2, 100_000])
 def test_nesting_that_is_too_deep_is_damage(depth: int) -> None:
     found = read('{"a": ' + "[" * depth + "]" * depth + "}", '{"b": 2}')
-    assert found == [Skipped(1, f"nested deeper than {MAX_DEPTH} levels"), Line(2, {"b": 2})]
+    assert found == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), Line(2, {"b": 2})]
+
+
+def test_a_caller_may_allow_deeper_nesting() -> None:
+    depth = MAX_RECORD_DEPTH + 1
+    deep = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
+    assert [type(item) for item in read_lines(io.BytesIO(deep))] == [Skipped]
+    assert [type(item) for item in read_lines(io.BytesIO(deep), deepest=MAX_RECORD_DEPTH + 1)] == [Line]
 
 
 def test_many_brackets_side_by_side_are_not_deep() -> None:
@@ -157,7 +164,7 @@ def test_arguments_are_an_object_or_the_raw_text(raw: object, arguments: object)
 
 
 def test_json_that_is_too_deep_is_a_value_error() -> None:
-    for depth in (MAX_DEPTH + 2, 100_000):
+    for depth in (MAX_RECORD_DEPTH + 2, 100_000):
         with pytest.raises(ValueError, match="too deep"):
             parse_json("[" * depth + "]" * depth)
 
