@@ -1,0 +1,66 @@
+"""Finds a Chromium for the tests; run as a program it installs one when there is none.
+
+``CHROMIUM`` may name the program.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+PLACES = (
+    "/snap/bin/chromium",
+    "/opt/google/chrome/chrome",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+]
+APT = ["apt-get", "--quiet", "--quiet", "--yes"]
+
+
+def find() -> Path | None:
+    """The first Chromium of ``CHROMIUM``, the PATH, the usual places and playwright's own folder."""
+    named = os.environ.get("CHROMIUM")
+    on_path = (shutil.which(name) for name in NAMES)
+    candidates = [named] if named else [*on_path, *PLACES, *_downloaded()]
+    return next((Path(place) for place in candidates if place and Path(place).is_file()), None)
+
+
+def _downloaded() -> Iterable[str]:
+    with sync_playwright() as playwright:
+        yield playwright.chromium.executable_path
+
+
+def install() -> Path | None:
+    """Debian's package when root may install it, else playwright's download."""
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        _run([*APT, "update"])
+        _run([*APT, "--no-install-recommends", "install", "chromium"])
+    if find() is None:
+        _run([sys.executable, "-m", "playwright", "install", "chromium"])
+    return find()
+
+
+def _run(command: list[str]) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+
+
+if __name__ == "__main__":
+    if not (find() or install()):
+        sys.exit(
+            "The browser tests need Chromium. Install it, or name it: CHROMIUM=/path/to/chromium make test"
+        )
