@@ -16,7 +16,7 @@ from historyapp.models.sessions import Session, session_ids
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
-        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs, not what the session holds.
+        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs.
 
         Takes use the same numbers again, so rows that are not live are dropped here. Where a rewind or a fork
         cut the history, the row that was made for the cut step (the later anchor) stands for it.

@@ -14,6 +14,8 @@ class ImportSource(models.Model):
     project = models.ForeignKey(Project, models.CASCADE)
     format = models.CharField(max_length=40)
     source_id = models.CharField(max_length=300)
+    variant = models.PositiveSmallIntegerField(default=0)
+    """Files that share an id but not their beginning become sessions of their own."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="import_sources")
     settled = models.PositiveIntegerField(default=0)
     """How many operations have been read for good."""
@@ -23,13 +25,17 @@ class ImportSource(models.Model):
     """The session's head after them."""
     provisional_digests = JSONText(default=list)
     """Of the operations after them, which a grown file may give differently."""
+    shifts = JSONText(default=list)
+    """``[source position, n]``: from here on, entries lie ``n`` positions further in the session."""
     spawned_by = models.CharField(max_length=300, blank=True)
     """Source id of the session that started this one, which may be imported later."""
     imported_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = (
-            models.UniqueConstraint(fields=("project", "format", "source_id"), name="import_source_once"),
+            models.UniqueConstraint(
+                fields=("project", "format", "source_id", "variant"), name="import_source_once"
+            ),
         )
         indexes = (models.Index(fields=("project", "format", "spawned_by"), name="import_source_children"),)
 

@@ -120,7 +120,7 @@ def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str
     tail = tail_of(left)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
     row_of(session.pk, entry, tail.totals).save(force_insert=True)
-    tail = _reopen(session.pk, tail, position)
+    tail = reopen(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
     session.last_entry_at = entry.created_at
     apply_tail(session, tail)
@@ -233,11 +233,11 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     if newest is not None:
         child.last_entry_at = newest.created_at
     child.save(force_insert=True)
-    apply_tail(child, _reopen(child.pk, tail, position))
+    apply_tail(child, reopen(child.pk, tail, position))
     child.save(update_fields=TAIL_FIELDS)
 
 
-def _reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
+def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
     """The step at a cut gets a row of its own, since its old one goes on telling how the take went."""
     if tail.step is None:
         return tail

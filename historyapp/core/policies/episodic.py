@@ -60,7 +60,8 @@ class Episodic:
 def compile_progress(past: Past, settings: SessionSettings, count: TokenCounter) -> str:
     """The history as text within ``settings.max_tokens``.
 
-    Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the rest; oldest first, without what does not fit.
+    Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the rest.
+    Oldest first, without what does not fit.
     """
     newest_full = past.steps - settings.full_message_count
 

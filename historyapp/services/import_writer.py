@@ -1,0 +1,277 @@
+"""Carrying out what an importer reads, for one session of one transcript.
+
+Operations are counted and digested as they come. Those that an earlier import has carried out are only
+compared, so importing again adds nothing and a grown file adds what is new. Each batch is written in one
+transaction together with how far the file has been read: a kill costs at most the batch under way.
+"""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults, dump_body
+from historyapp.core.episodes import Progress
+from historyapp.core.errors import Conflict
+from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.text import dump_json
+from historyapp.core.tokens import count_tokens, entry_tokens
+from historyapp.models import Entry, ImportSource, Session, Summary
+from historyapp.services.append import append_locked, lock_session
+from historyapp.services.rewinds import path_to, rewind_locked
+from historyapp.services.transactions import writing
+
+BATCH = 500
+"""Operations written in one transaction."""
+
+
+class OtherBeginning(Exception):
+    """A file of this session id has been imported before, and began differently."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a transcript holds, whether it was imported now or before."""
+
+    entries: int = 0
+    steps: int = 0
+    calls: int = 0
+    results: int = 0
+    unpaired_calls: int = 0
+    """Calls without a result."""
+    unpaired_results: int = 0
+    """Results that answer no call of the step they follow."""
+    added: int = 0
+    """Entries that this import put into the log."""
+    progress: Progress = field(default_factory=Progress)
+
+    def see(self, operation: Operation) -> None:
+        if isinstance(operation, RewindTo):
+            self.close()
+        if not isinstance(operation, Append):
+            return
+        self.entries += 1
+        body = operation.draft.body
+        if isinstance(body, ModelOutput):
+            self.close()
+            self.steps += 1
+            self.progress = Progress.begin(body)
+            self.calls += len(body.tool_calls) or bool(body.use_tool)
+        elif isinstance(body, ToolResults):
+            self.results += len(body.results)
+            for result in body.results:
+                self.unpaired_results += not self.progress.expects(result)
+                self.progress = self.progress.take(result)
+
+    def close(self) -> None:
+        """Whatever is still open stays open."""
+        self.unpaired_calls += len(self.progress.pending)
+        self.progress = Progress()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An operation, its position in the source and its place in the chain of digests."""
+
+    operation: Append | RewindTo | Summarised
+    number: int
+    position: int
+    chain: str
+
+    @property
+    def provisional(self) -> bool:
+        return isinstance(self.operation, Append) and self.operation.provisional
+
+
+class SessionWriter:
+    """One session of one transcript on its way into the log.
+
+    Args:
+        source: how far it has been read before; its session exists.
+    """
+
+    def __init__(self, start: SessionStart, source: ImportSource) -> None:
+        self.start, self.source, self.counts = start, source, Counts()
+        self._settled = source.settled
+        self._tail: list[str] = source.provisional_digests
+        """Digests of what the last import read at the file's end, which may have changed since."""
+        self._go_back = False
+        self._waiting: list[_Read] = []
+        self._last = _Read(
+            RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
+        )
+        self._mark = self._last
+        """The newest operation that is there for good."""
+
+    def take(self, operation: Append | RewindTo | Summarised) -> None:
+        """One more operation, in the file's order.
+
+        Raises:
+            OtherBeginning: when the file does not begin with what was imported of this session.
+            Conflict: when another import of the same session got in between.
+        """
+        self.counts.see(operation)
+        before = self._last
+        position = before.position + (not isinstance(operation, Summarised))
+        read = _Read(operation, before.number + 1, position, digest_of(before.chain, operation))
+        if not read.provisional and self._mark is before:
+            self._mark = read
+        self._last = read
+        if read.number > self._settled:
+            self._waiting.append(read)
+            if self._tail and len(self._waiting) == len(self._tail):
+                self._compare_tail()
+            if len(self._waiting) >= BATCH:
+                self.flush()
+        elif read.number == self._settled and read.chain != self.source.settled_digest:
+            raise OtherBeginning(self.start.session)
+
+    def finish(self) -> None:
+        """Writes what is still waiting.
+
+        Raises:
+            OtherBeginning: when the file is shorter than what was imported, and no beginning of that.
+        """
+        self.counts.close()
+        if self._last.number < self._settled:
+            if not self._is_known(self._last):
+                raise OtherBeginning(self.start.session)
+            return
+        if self._tail:
+            self._compare_tail()
+        if self._waiting or self._mark.number > self.source.settled:
+            self.flush()
+
+    def _compare_tail(self) -> None:
+        """The last import's provisional operations: there already, or read differently now."""
+        chains = [read.chain for read in self._waiting]
+        if chains == self._tail[: len(chains)]:
+            self._waiting = []
+        else:
+            self._go_back = True
+        self._tail = []
+
+    def _is_known(self, read: _Read) -> bool:
+        """Whether the session holds this operation where it should; entries before it are taken on trust."""
+        if not isinstance(read.operation, Append):
+            return True
+        position = shifted(self.source, read.position)
+        entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
+        return entry is not None and entry.core().body == read.operation.draft.body
+
+    def flush(self) -> None:
+        """Writes the waiting operations and how far the file has been read, in one transaction."""
+        tokens = [_tokens(read.operation) for read in self._waiting]
+        with writing():
+            source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
+            if (source.settled, source.settled_digest) != (self.source.settled, self.source.settled_digest):
+                raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
+            session = lock_session(source.project, source.session_id)
+            status = session.status
+            if self._go_back:
+                self._cut_back(session, source)
+            added = self._carry_out(session, source, tokens)
+            source.settled, source.settled_digest = self._mark.number, self._mark.chain
+            source.settled_position = shifted(source, self._mark.position)
+            if self._waiting:
+                source.provisional_digests = [
+                    read.chain for read in self._waiting if read.number > self._mark.number
+                ]
+            source.save()
+            Session.objects.filter(pk=session.pk).update(status=status)
+        self.source, self._waiting, self._go_back = source, [], False
+        self.counts.added += added
+
+    def _cut_back(self, session: Session, source: ImportSource) -> None:
+        """Cuts off what the file now gives differently, so that it stays as a take."""
+        reason = "the end of the file reads differently now"
+        body = Rewind(to_position=source.settled_position, spans=(), reason=reason, actor="import")
+        rewind_locked(session, path_to(session, source.settled_position), EntryDraft(body), "import")
+
+    def _carry_out(self, session: Session, source: ImportSource, tokens: list[int]) -> int:
+        """Runs of entries in one append each; returns how many entries were added."""
+        added = 0
+        reads = zip(self._waiting, tokens, strict=True)
+        for appends, group in groupby(reads, lambda pair: isinstance(pair[0].operation, Append)):
+            run = list(group)
+            if appends:
+                _shift(source, run[0][0].position, session.head + 1 - run[0][0].position)
+                drafts = [read.operation.draft for read, _ in run if isinstance(read.operation, Append)]
+                append_locked(session, drafts, [cost for _, cost in run], lenient=True)
+                added += len(drafts)
+                continue
+            for read, _ in run:
+                if isinstance(read.operation, RewindTo):
+                    _shift(source, read.position, session.head + 1 - read.position)
+                    _rewind(session, source, read.operation)
+                elif isinstance(read.operation, Summarised):
+                    _summarise(session, source, read.operation)
+        return added
+
+
+def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
+    to_position = min(shifted(source, read.to_position), session.head)
+    body = Rewind(to_position=to_position, spans=(), reason=read.reason or None, actor=read.actor or None)
+    draft = replace(read.draft, body=body) if read.draft else EntryDraft(body)
+    rewind_locked(session, path_to(session, to_position), draft, "import")
+
+
+def _tokens(operation: Operation) -> int:
+    return entry_tokens(operation.draft.body) if isinstance(operation, Append) else 0
+
+
+def digest_of(before: str, operation: Operation) -> str:
+    """A digest of an operation, chained to the one before."""
+    match operation:
+        case Append(draft=draft):
+            text = dump_json([draft.body.kind, dump_body(draft.body), dict(draft.metadata)])
+        case RewindTo():
+            text = f"rewind to {operation.to_position}: {operation.reason}"
+        case Summarised():
+            text = f"{operation.first_position} to {operation.last_position}: {operation.text!r}"
+        case _:
+            text = ""
+    return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _shift(source: ImportSource, position: int, by: int) -> None:
+    """Notes that from this source position on, entries lie ``by`` positions further in the session."""
+    if by != (source.shifts[-1][1] if source.shifts else 0):
+        source.shifts.append([position, by])
+
+
+def shifted(source: ImportSource, position: int) -> int:
+    """The session's position for a position in the source."""
+    by = 0
+    for since, shift in source.shifts:
+        if since <= position:
+            by = shift
+    return position + by
+
+
+def _summarise(session: Session, source: ImportSource, read: Summarised) -> None:
+    """A summary of a range that is not in the session is dropped: it would stand for nothing."""
+    first, last = shifted(source, read.first_position), shifted(source, read.last_position)
+    if not 1 <= first <= last <= session.head:
+        return
+    lineage = path_to(session, last)
+    ends = [next(Entry.objects.live(lineage.cut(end), newest_first=True), None) for end in (first, last)]
+    if ends[0] is None or ends[1] is None:
+        return
+    totals = [entry.running_totals for entry in ends if entry]
+    Summary.objects.create(
+        session_id=ends[1].session_id,
+        made_in=session,
+        made_at=session.head,
+        first_position=first,
+        last_position=last,
+        first_step=max(1, totals[0].steps),
+        last_step=max(1, totals[1].steps),
+        level=read.level,
+        text=read.text,
+        key_points=list(read.key_points),
+        strategy=read.strategy,
+        model=read.model,
+        tokens_before=totals[1].tokens - totals[0].tokens + ends[0].tokens,
+        tokens_after=count_tokens(read.text),
+        actor="import",
+    )

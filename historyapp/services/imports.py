@@ -1,0 +1,240 @@
+"""Importing transcripts: reading a file in its format and putting what it tells into sessions."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.core.importers import IMPORTERS, detect
+from historyapp.core.importers.base import (
+    Append,
+    Importer,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+    Source,
+    Summarised,
+)
+from historyapp.core.settings import load_settings
+from historyapp.core.text import clean, preview
+from historyapp.models import ImportSource, Project, Session
+from historyapp.services.audit import record
+from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
+from historyapp.services.rewinds import begin_fork, path_to
+from historyapp.services.sessions import dump_settings
+from historyapp.services.transactions import writing
+
+MOST_SKIPPED = 1000
+"""Skipped records that a report names; the rest are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSession:
+    """One session of a file: where it went and what the file says of it."""
+
+    id: UUID
+    source_id: str
+    title: str
+    new: bool
+    counts: Counts
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What was read of one file, what was skipped and why."""
+
+    name: str
+    format: str = ""
+    sessions: list[ImportedSession] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    """The first 1,000."""
+    skipped_count: int = 0
+    damaged_count: int = 0
+    error: str = ""
+    """Why reading ended before the end, or why nothing could be read at all."""
+
+    def skip(self, skipped: Skipped) -> None:
+        self.skipped_count += 1
+        self.damaged_count += skipped.damaged
+        if len(self.skipped) < MOST_SKIPPED:
+            self.skipped.append(skipped)
+
+    def total(self, name: str) -> int:
+        """The sum of one of :class:`Counts`' figures over the file's sessions."""
+        return sum(int(getattr(session.counts, name)) for session in self.sessions)
+
+
+def import_file(
+    project: Project,
+    source: Source,
+    *,
+    format: str | None = None,
+    actor: str = "",
+    seen: Callable[[Operation], None] | None = None,
+) -> FileReport:
+    """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
+
+    Args:
+        format: the name of an importer; null to detect it.
+        seen: told of each operation, for a progress bar.
+
+    Returns:
+        The report. A file that nothing can be read of has ``error`` set; this does not raise.
+
+    Raises:
+        Invalid: for a format that does not exist.
+    """
+    if format is not None and format not in IMPORTERS:
+        raise Invalid(f"There is no format {format!r}. Use one of: {', '.join(IMPORTERS)}.")
+    report = FileReport(source.name)
+    try:
+        importer = IMPORTERS[format] if format else detect(source)
+        report.format = importer.name
+        _read(project, source, importer, report, seen)
+    except PlayheadError as error:
+        report.error = error.detail
+    except OSError as error:
+        report.error = f"The file cannot be read: {error.strerror or error}."
+    if report.total("added"):
+        detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
+        with writing():
+            record(project.pk, actor, "import", report.sessions[0].id, detail)
+    return report
+
+
+def _read(
+    project: Project,
+    source: Source,
+    importer: Importer,
+    report: FileReport,
+    seen: Callable[[Operation], None] | None,
+) -> None:
+    """Reads the file; again from its start when one of its sessions turns out to have begun otherwise."""
+    variants: Counter[str] = Counter()
+    while True:
+        job = _Job(project, importer.name, report, variants)
+        try:
+            for operation in _from_start(importer, source):
+                job.take(operation)
+                if seen is not None:
+                    seen(operation)
+            job.finish()
+        except OtherBeginning as other:
+            variants[str(other)] += 1
+            report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
+            continue
+        finally:
+            report.sessions = job.sessions()
+        return
+
+
+def _from_start(importer: Importer, source: Source) -> Iterator[Operation]:
+    source.stream.seek(0)
+    return importer.read(source)
+
+
+class _Job:
+    """The sessions of one file while it is read."""
+
+    def __init__(self, project: Project, format: str, report: FileReport, variants: Counter[str]) -> None:
+        self.project, self.format, self.report, self.variants = project, format, report, variants
+        self.writers: dict[str, SessionWriter] = {}
+        self.new: set[str] = set()
+
+    def take(self, operation: Operation) -> None:
+        match operation:
+            case Skipped():
+                self.report.skip(operation)
+            case SessionStart():
+                self._start(operation)
+            case Append() | RewindTo() | Summarised():
+                self.writers[operation.session].take(operation)
+
+    def finish(self) -> None:
+        for writer in self.writers.values():
+            writer.finish()
+
+    def sessions(self) -> list[ImportedSession]:
+        return [
+            ImportedSession(
+                writer.source.session_id, source_id, writer.start.title, source_id in self.new, writer.counts
+            )
+            for source_id, writer in self.writers.items()
+        ]
+
+    def _start(self, start: SessionStart) -> None:
+        if start.session in self.writers:
+            return
+        variant = self.variants[start.session]
+        with writing():
+            source = ImportSource.objects.filter(
+                project=self.project, format=self.format, source_id=_key(start.session), variant=variant
+            ).first()
+            if source is None:
+                self.new.add(start.session)
+                source = self._create(start, variant)
+        self.writers[start.session] = SessionWriter(start, source)
+
+    def _create(self, start: SessionStart, variant: int) -> ImportSource:
+        session = self._new_session(start)
+        parent = self.writers.get(start.forked_from[0]) if start.forked_from else None
+        if parent is not None and start.forked_from is not None:
+            parent.flush()
+            session.forked_from = Session.objects.get(pk=parent.source.session_id)
+            position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
+            begin_fork(session, path_to(session.forked_from, position), position)
+        else:
+            session.save(force_insert=True)
+        source = ImportSource.objects.create(
+            project=self.project,
+            format=self.format,
+            source_id=_key(start.session),
+            variant=variant,
+            session=session,
+            spawned_by=_key(start.spawned_by or ""),
+        )
+        self._link(source)
+        return source
+
+    def _new_session(self, start: SessionStart) -> Session:
+        metadata: dict[str, Any] = {**start.metadata, "imported_from": clean(self.report.name)}
+        session = Session(
+            id=_free_id(start.session),
+            project=self.project,
+            title=preview(start.title, 300),
+            agent=preview(start.agent, 200),
+            model=preview(start.model, 200),
+            status=Session.Status.FINISHED,
+            settings=dump_settings(load_settings(start.settings)) if start.settings else {},
+            metadata=metadata,
+        )
+        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()]
+        return session
+
+    def _link(self, source: ImportSource) -> None:
+        """Ties a sub-agent's session to its parent's, whichever of the two was imported first."""
+        family = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
+        children = family.filter(spawned_by=source.source_id).values("session")
+        Session.objects.filter(Q(pk__in=children), project=self.project).update(spawned_by=source.session)
+        parent = family.filter(source_id=source.spawned_by).first() if source.spawned_by else None
+        if parent is not None:
+            Session.objects.filter(pk=source.session_id).update(spawned_by=parent.session)
+
+
+def _key(source_id: str) -> str:
+    return clean(source_id)[:300]
+
+
+def _free_id(source_id: str) -> UUID:
+    """The source's own id where it is a UUID that nobody uses here, else a new one."""
+    try:
+        own = UUID(source_id)
+    except ValueError:
+        return uuid7()
+    return uuid7() if Session.objects.filter(pk=own).exists() else own

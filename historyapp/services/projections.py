@@ -1,0 +1,142 @@
+"""Making everything but the log again from the log, and proving that it comes out the same."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from historyapp.core.entries import Rewind
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Step, Tail, advance
+from historyapp.models import Entry, Episode, Session
+from historyapp.models.episodes import columns
+from historyapp.models.history import tail_of
+from historyapp.services.append import apply_tail, dump_totals
+from historyapp.services.rewinds import reopen
+from historyapp.services.transactions import writing
+
+_PROJECTED = (
+    "head", "closed_spans", "tail_start", "tail", "last_entry_at", "steps", "errors", "tokens", "cost",
+)  # fmt: skip
+_FLUSH_AT = 500
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What rebuilding one session found."""
+
+    session: Session
+    entries: int = 0
+    differences: list[str] = field(default_factory=list)
+    """What had been stored differently from what the log gives, in words."""
+
+
+def parents_first() -> Iterator[Session]:
+    """All sessions, each after the one it was forked from."""
+    generation = list(Session.objects.filter(forked_from=None).values_list("pk", flat=True))
+    while generation:
+        for start in range(0, len(generation), 500):
+            yield from Session.objects.filter(pk__in=generation[start : start + 500])
+        children = Session.objects.exclude(forked_from=None).values_list("pk", "forked_from")
+        parents = set(generation)
+        generation = [child for child, parent in children if parent in parents]
+
+
+def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
+    """Makes a session's counters and episode rows again by reading its log from the start.
+
+    A fork needs its parent's rows: rebuild parents first, see :func:`parents_first`.
+
+    Args:
+        check_only: compare, and leave everything as it was.
+    """
+    with writing():
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        before = _stored(locked)
+        found = Rebuilt(locked)
+        _replay(locked, found)
+        found.differences.extend(_compare(before, _stored(locked)))
+        if check_only:
+            transaction.set_rollback(True)
+    return found
+
+
+def _replay(session: Session, found: Rebuilt) -> None:
+    Episode.objects.filter(session=session).delete()
+    shared = Lineage.of(session.fork_spans)
+    newest = next(Entry.objects.live(shared, newest_first=True), None)
+    session.last_entry_at = newest.created_at if newest else session.created_at
+    session.head, session.tail_start = session.fork_position, session.fork_position + 1
+    session.closed_spans = shared.rows()
+    tail = tail_of(shared)
+    if session.forked_from_id:
+        tail = reopen(session.pk, tail, session.fork_position)
+    rows = _Rows(session, tail.step)
+    own = Entry.objects.filter(session=session).order_by("position")
+    for entry in own.iterator(chunk_size=_FLUSH_AT):
+        tail = _apply(session, tail, entry, rows)
+        found.entries += 1
+        if entry.totals != dump_totals(tail.totals):
+            found.differences.append(f"entry {entry.position} has other running totals")
+    rows.flush()
+    revision = session.revision
+    apply_tail(session, tail)
+    session.revision = revision
+    session.save(update_fields=_PROJECTED)
+
+
+def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
+    session.head, session.last_entry_at = entry.position, entry.created_at
+    body = entry.core().body
+    if isinstance(body, Rewind):
+        rows.flush()
+        left = Lineage.of(body.spans)
+        session.closed_spans, session.tail_start = left.rows(), entry.position + 1
+        tail = reopen(session.pk, tail_of(left), entry.position)
+        rows.stored = tail.step
+        return tail
+    step = advance(tail, entry.core())
+    rows.change(step.changed)
+    return step.tail
+
+
+class _Rows:
+    """Episode rows on their way to the table, written some hundred at a time."""
+
+    def __init__(self, session: Session, stored: Step | None) -> None:
+        self.session = session
+        self.stored = stored
+        self.changed: dict[int, Step] = {}
+
+    def change(self, steps: tuple[Step, ...]) -> None:
+        self.changed.update((step.anchor, step) for step in steps)
+        if len(self.changed) >= _FLUSH_AT:
+            self.flush()
+
+    def flush(self) -> None:
+        newest = next(reversed(self.changed.values()), None)
+        if self.stored is not None and (known := self.changed.pop(self.stored.anchor, None)):
+            Episode.objects.filter(session=self.session, anchor=known.anchor).update(**columns(known))
+        Episode.objects.bulk_create(Episode.of(self.session.pk, step) for step in self.changed.values())
+        self.stored = newest or self.stored
+        self.changed = {}
+
+
+def _stored(session: Session) -> dict[str, Any]:
+    """All projections of a session as the database has them."""
+    row = Session.objects.filter(pk=session.pk).values(*_PROJECTED).get()
+    episodes = Episode.objects.filter(session=session).order_by("anchor").values()
+    return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
+
+
+def _compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys((*before, *after)):
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        if was is None or now is None:
+            yield f"{name} was {'missing' if was is None else 'one too many'}"
+        else:
+            columns_differing = [column for column in now if was[column] != now[column]]
+            yield f"{name} had another {', '.join(columns_differing)}"
