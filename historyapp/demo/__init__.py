@@ -1,0 +1,40 @@
+"""The demo: sessions that a small agent really runs in a temporary folder while they are recorded.
+
+What the agent decides is written down; what its tools answer is not. It records through the public HTTP API
+and knows nothing else of the server.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+
+from historyapp.demo import audit, release, repair
+from historyapp.demo.recorder import DemoFailed
+
+__all__ = ["DemoFailed", "run"]
+
+
+def run(base_url: str, api_key: str) -> list[str]:
+    """Records the demo on a running server; doing it again, also after a crash, adds nothing.
+
+    Args:
+        base_url: scheme, host and port.
+
+    Returns:
+        The ids of its sessions.
+
+    Raises:
+        DemoFailed: when the server refuses a call or does not answer.
+    """
+    ids: list[str] = []
+    with httpx.Client(
+        base_url=f"{base_url.rstrip('/')}/api/v1",
+        headers={"Authorization": f"Bearer {api_key}"},
+        timeout=30,
+        trust_env=False,  # the server is ours: no proxy in between
+    ) as api:
+        for script in (audit, repair, release):
+            with TemporaryDirectory(prefix="playhead-demo-") as folder:
+                ids += script.run(api, Path(folder))
+    return ids

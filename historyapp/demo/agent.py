@@ -1,0 +1,130 @@
+"""The demo's agent: its decisions are written down, everything else about it is real."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from historyapp.core.results import from_exception
+from historyapp.core.text import dump_json
+from historyapp.demo.recorder import Recorder
+from historyapp.demo.tools import TestsFailed, Toolbox
+
+MODEL = "scripted-1"
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call on its way."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The agent's folder and memory at one time, to come back to."""
+
+    files: Mapping[str, bytes]
+    tokens: int
+
+
+class Agent:
+    """Acts with its tools and records each action before it runs and each result after."""
+
+    def __init__(self, session: Recorder, tools: Toolbox) -> None:
+        self.session = session
+        self.tools = tools
+        self._tokens = 0
+        self._outputs = 0
+
+    def begin(self, instruction: str, notebook: str, task: str) -> None:
+        """The session's first entries, in one request."""
+        self._record(
+            {"kind": "system_instruction", "text": instruction},
+            {"kind": "memory_notebook", "content": notebook},
+            {"kind": "model_input", "content": task},
+        )
+
+    def hear(self, text: str) -> None:
+        """Something that the user says."""
+        self._record({"kind": "model_input", "content": text})
+
+    def note(self, content: str) -> None:
+        """Replaces the notebook."""
+        self._record({"kind": "memory_notebook", "content": content})
+
+    def act(self, thoughts: str, name: str, **arguments: str) -> dict[str, Any]:
+        """Proposes an action, carries it out and records what came of it: the result as the API takes it."""
+        self.propose(thoughts, name, **arguments)
+        result = self._carry_out(Call(name, arguments))
+        self.session.post("results", **result)
+        return result
+
+    def propose(self, thoughts: str, name: str, **arguments: str) -> None:
+        """Records an action and does not carry it out yet."""
+        use_tool = {"name": name, "arguments": arguments}
+        usage = self._usage(thoughts, use_tool)
+        self.session.post("actions", thoughts=thoughts, use_tool=use_tool, metadata=usage)
+
+    def is_stopped(self, feedback: str) -> None:
+        """The person at the keyboard says no to the proposed action."""
+        self._tokens += _tokens(feedback)
+        self.session.post("results", status="interrupted_by_human", feedback=feedback)
+
+    def act_at_once(self, thoughts: str, *calls: Call) -> None:
+        """Several tool calls in one step."""
+        self._outputs += 1
+        tool_calls = [
+            {"id": f"call_{self._outputs}_{number}", "name": call.name, "arguments": dict(call.arguments)}
+            for number, call in enumerate(calls, start=1)
+        ]
+        usage = self._usage(thoughts, tool_calls)
+        self._record(
+            {"kind": "model_output", "thoughts": thoughts, "tool_calls": tool_calls, "metadata": usage}
+        )
+        results = [
+            {"tool_call_id": made["id"], "tool_name": call.name, **self._carry_out(call)}
+            for made, call in zip(tool_calls, calls, strict=True)
+        ]
+        self._record({"kind": "tool_results", "results": results})
+
+    def answer(self, thoughts: str, text: str) -> None:
+        """A final answer: no tool call."""
+        usage = self._usage(thoughts, text)
+        self._record({"kind": "model_output", "thoughts": thoughts, "text": text, "metadata": usage})
+
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.tools.files(), self._tokens)
+
+    def return_to(self, checkpoint: Checkpoint) -> None:
+        """Takes the folder and the memory back to how they were."""
+        self.tools.fill(checkpoint.files)
+        self._tokens = checkpoint.tokens
+
+    def _carry_out(self, call: Call) -> dict[str, Any]:
+        """Whatever a tool raises is a result too."""
+        try:
+            output = self.tools.run(call.name, call.arguments)
+        except Exception as error:  # noqa: BLE001  (agents must survive their tools)
+            reason = error.output if isinstance(error, TestsFailed) else str(error)
+            self._tokens += _tokens(reason)
+            return {"status": "error", "reason": reason, "error": from_exception(error).model_dump()}
+        self._tokens += _tokens(output)
+        return {"status": "success", "outputs": output}
+
+    def _record(self, *entries: dict[str, Any]) -> None:
+        said = (entry for entry in entries if entry["kind"] != "model_output")
+        self._tokens += sum(_tokens(entry.get("text") or entry.get("content") or "") for entry in said)
+        self.session.post("entries", entries=entries)
+
+    def _usage(self, thoughts: str, said: Any) -> dict[str, Any]:
+        """What a model would have been billed, estimated: nobody called one."""
+        written = _tokens(thoughts) + _tokens(dump_json(said))
+        usage = {"input_tokens": self._tokens, "output_tokens": written}
+        self._tokens += written
+        return {"source": "demo", "model": MODEL, "usage": usage, "usage_is_estimated": True}
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)

@@ -1,0 +1,108 @@
+"""A long session: three years of ledgers, read and checked one by one."""
+
+from pathlib import Path
+
+import httpx
+
+from historyapp.demo.agent import MODEL, Agent, Call
+from historyapp.demo.ledgers import HIDDEN_FAULTS, YEARS, ledger_files, months
+from historyapp.demo.recorder import Recorder
+from historyapp.demo.tools import Toolbox
+
+INSTRUCTION = """\
+You audit ledgers. Read every file before you check it, look closer at whatever does not balance, and report \
+facts: file, line, figure. Correct nothing yourself."""
+
+ODD = r"[^ -~]|,-?[0-9]*[A-Za-z][A-Za-z0-9.]*$|closing"
+"""Lines with something other than ASCII or with letters in the amount; and the closing balance."""
+
+Faults = dict[str, str]
+"""Why a month does not check out, by month."""
+
+
+def run(api: httpx.Client, folder: Path) -> list[str]:
+    """The session's id."""
+    tools = Toolbox(folder)
+    tools.fill(ledger_files())
+    session = Recorder.begin(
+        api,
+        "audit",
+        title="Audit the ledgers of 2023 to 2025",
+        agent="ledger-auditor",
+        model=MODEL,
+        tags=["demo", "audit", "finance"],
+    )
+    agent = Agent(session, tools)
+    agent.begin(
+        INSTRUCTION,
+        "Nothing checked yet.",
+        "Please check all monthly ledgers of 2023 to 2025: does each add up, and is one missing?",
+    )
+    agent.act("How many are there?", "list_folder", path="ledger")
+    steps, faults = 1, Faults()
+    for year in YEARS:
+        taken, found = check_year(agent, year)
+        faults |= found
+        agent.note(f"Checked up to December {year}. Faulty so far: {', '.join(faults)}.")
+        summarise_year(agent, year, (steps + 1, steps + taken), found)
+        steps += taken
+    report(agent, faults)
+    review(agent, faults)
+    session.finish()
+    return [session.id]
+
+
+def check_year(agent: Agent, year: str) -> tuple[int, Faults]:
+    """How many steps twelve months took, and what was found."""
+    steps, found = 0, Faults()
+    for month in months(year):
+        path = f"ledger/{month}.csv"
+        agent.act(f"{month}: read it first.", "read_file", path=path)
+        checked = agent.act(f"{month}: does it add up?", "check_ledger", path=path)
+        steps += 2
+        if checked["status"] == "error":
+            found[month] = checked["reason"]
+            look_closer(agent, month, path)
+            steps += 1
+    return steps, found
+
+
+def look_closer(agent: Agent, month: str, path: str) -> None:
+    """One step with two searches at once."""
+    agent.act_at_once(
+        f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
+        Call("grep", {"pattern": ODD, "path": path}),
+        Call("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
+    )
+
+
+def summarise_year(agent: Agent, year: str, steps: tuple[int, int], found: Faults) -> None:
+    agent.session.post(
+        "summaries",
+        from_step=steps[0],
+        to_step=steps[1],
+        text=f"All ledgers of {year} were read and checked. Faulty: {', '.join(found)}; the others balance.",
+        key_points=[f"{month}: {reason}" for month, reason in found.items()],
+    )
+
+
+def report(agent: Agent, faults: Faults) -> None:
+    """The final answer."""
+    total = sum(len(months(year)) for year in YEARS)
+    lines = [f"- **{month}**: {reason}" for month, reason in faults.items()]
+    agent.answer(
+        "Every month is checked.",
+        f"{total - len(faults)} of {total} months check out. These do not:\n\n" + "\n".join(lines),
+    )
+
+
+def review(agent: Agent, faults: Faults) -> None:
+    """A judgement of the answer: how many of the hidden faults it names."""
+    score = len(set(faults) & set(HIDDEN_FAULTS)) / len(HIDDEN_FAULTS)
+    body = {
+        "kind": "review",
+        "analysis": f"Names {len(faults)} months; {len(HIDDEN_FAULTS)} hold a hidden fault.",
+        "score": score,
+        "passed": score == 1 and len(faults) == len(HIDDEN_FAULTS),
+    }
+    agent.session.post("entries", entries=[body])

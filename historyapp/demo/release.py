@@ -1,0 +1,54 @@
+"""A session that waits: its last action is in flight, because nobody has answered yet."""
+
+from pathlib import Path
+
+import httpx
+
+from historyapp.demo import project
+from historyapp.demo.agent import MODEL, Agent, Call
+from historyapp.demo.recorder import Recorder
+from historyapp.demo.repair import CHANGES, PARSE, TAX
+from historyapp.demo.tools import Toolbox
+
+
+def run(api: httpx.Client, folder: Path) -> list[str]:
+    """The session's id."""
+    tools = Toolbox(folder)
+    tools.fill(repaired_project())
+    session = Recorder.begin(
+        api,
+        "release",
+        title="Release tally 1.4.1",
+        agent="release-agent",
+        model=MODEL,
+        tags=["demo", "release"],
+    )
+    agent = Agent(session, tools)
+    agent.begin(
+        "You prepare releases. Nothing is published before a person has agreed.",
+        "- Version: 1.4.1",
+        "Please release tally 1.4.1.",
+    )
+    agent.act_at_once(
+        "What goes into it, and do the tests pass?",
+        Call("read_file", {"path": "CHANGES.md"}),
+        Call("run_tests"),
+    )
+    agent.act("The version file.", "write_file", path="tally/version.py", content='VERSION = "1.4.1"\n')
+    agent.propose(
+        "All is ready. Publishing cannot be taken back, so a person decides.",
+        "ask_user",
+        question="Publish tally 1.4.1 now?",
+    )
+    return [session.id]
+
+
+def repaired_project() -> dict[str, bytes]:
+    """The sample project as the repair left it."""
+    files = {
+        **project.FILES,
+        "CHANGES.md": CHANGES,
+        "tally/money.py": project.MONEY.replace(*PARSE),
+        "tally/invoice.py": project.INVOICE.replace(*TAX),
+    }
+    return {name: text.encode() for name, text in files.items()}
