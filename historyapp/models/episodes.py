@@ -1,5 +1,6 @@
 """Episode rows: what lists show of a step without loading its bodies."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -21,12 +22,25 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         Takes use the same numbers again, so rows that are not live are dropped here. Where a rewind or a fork
         cut the history, the row that was made for the cut step (the later anchor) stands for it.
         """
+        return self.filter(number__range=(first, last))._standing(lineage)
+
+    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
+        """The live steps with these numbers, oldest first. Running totals tell what lies between them."""
+        return self.filter(number__in=list(numbers))._standing(lineage)
+
+    def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
+        """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""
+        rows = self.filter(
+            session_id__in=session_ids(lineage), status="error", number__gt=number, number__lte=last
+        )
+        for row in rows.order_by("number").iterator(chunk_size=50):
+            if _is_live(row, lineage):
+                yield row.number
+
+    def _standing(self, lineage: Lineage) -> list["Episode"]:
+        """For each number the row that stands for it in the lineage."""
         order = {session: index for index, session in enumerate(lineage.sessions)}
-        rows = [
-            row
-            for row in self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-            if _is_live(row, lineage)
-        ]
+        rows = [row for row in self.filter(session_id__in=session_ids(lineage)) if _is_live(row, lineage)]
         rows.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
         return list({row.number: row for row in rows}.values())
 
@@ -82,6 +96,7 @@ def columns(step: Step) -> dict[str, Any]:
     values = asdict(step)
     for name in ("anchor", "pending", "statuses"):
         del values[name]
+    values["tool_names"] = list(step.tool_names)
     values["unanswered"] = len(step.pending)
     values["started_at"] = datetime.fromisoformat(step.started_at)
     values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None

@@ -3,7 +3,7 @@
 Every read here costs what it returns, not what the session holds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -50,11 +50,24 @@ class History:
         first, last = max(1, first), min(last, self.steps)
         if first > last:
             return []
-        rows = {row.number: row for row in Episode.objects.numbered(self.lineage, first, last)}
+        return self._with_newest(Episode.objects.numbered(self.lineage, first, last), range(first, last + 1))
+
+    def sample(self, numbers: Sequence[int]) -> list[Episode]:
+        """The rows of some steps, oldest first: what a picture of a long session is drawn from."""
+        return self._with_newest(Episode.objects.sampled(self.lineage, numbers), numbers)
+
+    def _with_newest(self, found: list[Episode], wanted: Container[int]) -> list[Episode]:
+        """The newest step as the position saw it; its row may have gone on since."""
+        rows = {row.number: row for row in found}
         newest = self.tail.step
-        if newest is not None and first <= newest.number <= last:
+        if newest is not None and newest.number in wanted:
             rows[newest.number] = Episode.of(self.session.id, newest)
         return [rows[number] for number in sorted(rows)]
+
+    def next_error(self, after: int) -> int | None:
+        """The number of the first step after ``after`` that ended in an error; None when there is none."""
+        numbers = Episode.objects.failed_after(self.lineage, after, self.steps)
+        return next((number for number in numbers if self.row(number).status == "error"), None)
 
     def row(self, number: int) -> Episode:
         """The row of one step.
