@@ -38,6 +38,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return found
 
 
+def empty_tail() -> dict[str, Any]:
+    return Tail().dump()
+
+
 class Session(models.Model):
     """Everything one agent run records. All but names, settings and status is a projection of the log."""
 
@@ -70,7 +74,7 @@ class Session(models.Model):
     """Live spans before the open tail, ``[session, first, last]``."""
     tail_start = models.PositiveIntegerField(default=1)
     """Own entries from here to the head are live too."""
-    tail = JSONText(default=dict)
+    tail = JSONText(default=empty_tail)
     """:class:`historyapp.core.projection.Tail`: what the next append needs to know."""
 
     forked_from = models.ForeignKey("self", models.PROTECT, null=True, related_name="forks")

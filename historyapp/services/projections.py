@@ -66,7 +66,8 @@ def _replay(session: Session, found: Rebuilt) -> None:
     Episode.objects.filter(session=session).delete()
     shared = Lineage.of(session.fork_spans)
     newest = next(Entry.objects.live(shared, newest_first=True), None)
-    session.last_entry_at = newest.created_at if newest else session.created_at
+    if newest is not None:
+        session.last_entry_at = newest.created_at
     session.head, session.tail_start = session.fork_position, session.fork_position + 1
     session.closed_spans = shared.rows()
     tail = tail_of(shared)
