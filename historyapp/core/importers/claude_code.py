@@ -1,0 +1,231 @@
+"""Claude Code session files: ``~/.claude/projects/<folder>/<session>.jsonl`` and those of its sub-agents.
+
+One file is one session, also where it holds two session ids: a resumed session begins with the history that
+it was resumed from, and hooks go on writing the older id. Sub-agents are sessions of their own, whether their
+lines stand among the others (``isSidechain``), in a file ``agent-<id>.jsonl``, or only as echoes in progress
+records. The real system prompt is not in these files.
+"""
+
+import io
+import re
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+from historyapp.core.entries import text_of
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.base import Head, Operation, Skipped, Source
+from historyapp.core.importers.claude_code_conversation import FORMAT, Conversation, uuid_of
+from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.growing import Recording
+from historyapp.core.importers.json_document import known, mapping, read_document, records, text
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.text import preview
+
+_EDGE = 64 * 1024
+_TALK = ("user", "assistant", "tool_use", "tool_result")
+_LINKED = (*_TALK, "system", "progress", "attachment")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_LINKS = ("type", "uuid", "parentUuid", "isSidechain", "agentId", "sessionId", "gitBranch", "cwd", "version")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LOGLINES = re.compile(rb'(?<!\\)"loglines"\s*:\s*\[')
+
+
+class ClaudeCode:
+    """Reads Claude Code session files, and their export as one document with ``loglines``."""
+
+    name = FORMAT
+    title = "Claude Code session"
+
+    def recognises(self, head: Head) -> bool:
+        if "loglines" in mapping(head.document):
+            return True
+        return any("loglines" in line or _is_record(line) for line in head.lines)
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        return readable(_operations(source), source, self.title)
+
+
+def _is_record(line: Any) -> bool:
+    kind = line.get("type")
+    if kind in (*_LINKED, "queue-operation"):
+        return "sessionId" in line or "parentUuid" in line
+    return (kind == "summary" and "leafUuid" in line) or (
+        kind == "file-history-snapshot" and "snapshot" in line
+    )
+
+
+def _operations(source: Source) -> Iterator[Operation]:
+    source.stream.seek(0)
+    if _LOGLINES.search(source.stream.read(_EDGE)):
+        lines: Iterable[Line | Skipped] = list(_loglines(source))
+        file = _File(source, lines)
+    else:
+        file = _File(source, _edges(source.stream))
+        lines = read_lines(source.stream)
+    for line in lines:
+        yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.record)
+    yield from file.close()
+
+
+def _loglines(source: Source) -> Iterator[Line | Skipped]:
+    document = mapping(read_document(source))
+    if not isinstance(document.get("loglines"), list):
+        raise UnreadableTranscript(f"{source.name}: its loglines are not a list")
+    for item in records(document["loglines"]):
+        yield item if isinstance(item, Skipped) else Line(item.number, item.data)
+
+
+def _edges(stream: BinaryIO) -> list[Line | Skipped]:
+    """The file's first and last lines, for what has to be known ahead: titles stand at the end."""
+    size = stream.seek(0, io.SEEK_END)
+    if size <= 2 * _EDGE:
+        return list(read_lines(stream))
+    stream.seek(0)
+    first = stream.read(_EDGE)
+    stream.seek(size - _EDGE)
+    stream.readline()
+    return [*read_lines(io.BytesIO(first)), *read_lines(io.BytesIO(stream.read(_EDGE)))]
+
+
+class _File:
+    """Hands the records of one file to the conversations that they belong to."""
+
+    def __init__(self, source: Source, edges: Iterable[Line | Skipped]) -> None:
+        known_ahead = [line.record for line in edges if isinstance(line, Line)]
+        stem = PurePath(source.name).stem
+        self._folder = source.folder
+        self._session = stem if _UUID.fullmatch(stem) else _last_session(known_ahead) or stem
+        self._title = _title(known_ahead)
+        self._main: Conversation | None = None
+        self._agents: dict[str, Conversation] = {}
+        self._threads: dict[str, Conversation] = {}
+        self._echoes: dict[str, Conversation] = {}
+
+    def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        kind = record.get("type")
+        if not isinstance(kind, str):
+            yield Skipped(line, "record without a type")
+        elif kind in _TALK:
+            record = modernised(record)
+            if fault := fault_of(record):
+                yield Skipped(line, fault)
+            else:
+                yield from self._hand_over(line, record)
+        elif kind in ("system", "attachment"):
+            yield from self._hand_over(line, record)
+        elif kind == "progress":
+            yield from self._add_progress(line, record)
+        else:
+            yield Skipped(line, f"record of type {preview(kind, 40)}", damaged=False)
+
+    def close(self) -> Iterator[Operation]:
+        """What is left when the file ends, the main session first."""
+        for conversation in filter(None, (self._main, *self._agents.values(), *self._echoes.values())):
+            yield from conversation.close()
+
+    def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        if not record.get("isSidechain"):
+            self._main = self._main or Conversation(self._recording(self._session, record))
+            yield from self._main.add(line, record)
+            return
+        agent = text(record.get("agentId"))
+        conversation = self._agents.get(agent) if agent else self._thread(record)
+        if conversation is None:
+            name = f"agent-{agent}" if agent else f"sidechain-{uuid_of(record) or line}"
+            conversation = yield from self._start_agent(name, record, call=self._task(record))
+            self._agents[agent or name] = conversation
+        if not agent:
+            self._threads[uuid_of(record)] = conversation
+        yield from conversation.add(line, record)
+
+    def _thread(self, record: dict[str, Any]) -> Conversation | None:
+        """The sub-agent of a line without an agent's id: that of its parent, or a new one (None)."""
+        parent = record.get("parentUuid")
+        if not isinstance(parent, str) or (self._main and self._main.knows(parent)):
+            return None
+        latest = next(reversed(self._threads.values()), None)
+        return self._threads.get(parent, latest)
+
+    def _task(self, record: dict[str, Any]) -> str:
+        """The call that started a sub-agent with these words; empty where it is not known."""
+        if self._main is None or record["type"] != "user":
+            return ""
+        return self._main.tasks.get(text_of(blocks_of(record)), "")
+
+    def _start_agent(
+        self, name: str, record: dict[str, Any], call: str
+    ) -> Generator[Operation, None, Conversation]:
+        """Begins a sub-agent's session, after that of the agent which started it."""
+        if self._main:
+            yield from self._main.recording.announce()
+        recording = self._recording(f"{self._session}/{name}", record)
+        recording.spawned_by = self._session
+        recording.metadata |= known(agent_id=record.get("agentId"), tool_call_id=call)
+        return Conversation(recording)
+
+    def _recording(self, session: str, record: dict[str, Any]) -> Recording:
+        branch = text(record.get("gitBranch"))
+        return Recording(
+            session,
+            agent="claude-code",
+            title=self._title if session == self._session else "",
+            tags=(branch,) if branch else (),
+            metadata=known(cwd=record.get("cwd"), version=record.get("version")),
+        )
+
+    def _add_progress(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        """Progress says nothing of the history, except where it is the only trace of something."""
+        data = mapping(record.get("data"))
+        if data.get("hookName") == "SessionStart:clear":
+            cleared = {**record, "type": "system", "subtype": "clear", "content": "The context was cleared."}
+            yield from self._hand_over(line, cleared)
+            return
+        # The conversation has to know the record: others may name it as their parent.
+        yield from self._hand_over(line, {key: record.get(key) for key in _LINKS})
+        agent = text(data.get("agentId"))
+        echo = {**record, **mapping(data.get("message")), "agentId": agent}
+        if data.get("type") != "agent_progress" or echo["type"] not in _TALK or fault_of(echo):
+            yield Skipped(line, f"progress ({preview(text(data.get('type')), 40)})", damaged=False)
+        elif agent in self._agents or self._has_file(agent):
+            yield Skipped(line, f"echo of the sub-agent {preview(agent, 40)}", damaged=False)
+        else:
+            yield from self._add_echo(agent, line, echo)
+
+    def _add_echo(self, agent: str, line: int, echo: dict[str, Any]) -> Iterator[Operation]:
+        """A sub-agent known only by echoes. These leave things out: its own file is another session."""
+        if agent not in self._echoes:
+            call = text(echo.get("parentToolUseID"))
+            self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
+        yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
+
+    def _has_file(self, agent: str) -> bool:
+        """Whether the sub-agent has a file of its own beside this one."""
+        if not self._folder or not _FILE_NAME.fullmatch(agent):
+            return False
+        folder, name = Path(self._folder), f"agent-{agent}.jsonl"
+        own = _FILE_NAME.fullmatch(self._session) and (folder / self._session / "subagents" / name).is_file()
+        return bool(own) or (folder / name).is_file()
+
+
+def _last_session(known_ahead: list[dict[str, Any]]) -> str:
+    """The newest session id: a resumed session's file begins with lines of the older one."""
+    return next((id for record in reversed(known_ahead) if (id := text(record.get("sessionId")))), "")
+
+
+def _title(known_ahead: list[dict[str, Any]]) -> str:
+    """The name that a person gave, or the model; else a summary, if it is of this file and not of another."""
+    uuids = {uuid_of(record) for record in known_ahead}
+    titles = {
+        text(record.get("type")): text(
+            record.get("customTitle") or record.get("aiTitle") or record.get("summary")
+        )
+        for record in known_ahead
+        if record.get("type") != "summary" or record.get("leafUuid") in uuids
+    }
+    found = (titles.get(kind, "") for kind in ("custom-title", "ai-title", "summary"))
+    return preview(next(filter(None, found), ""), 80)
+
+
+CLAUDE_CODE = ClaudeCode()

@@ -1,0 +1,262 @@
+"""One conversation of a Claude Code file: messages joined from their lines, branches told as rewinds."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from historyapp.core.entries import Body, DebugLog, ModelInput, ToolResults, text_of
+from historyapp.core.importers.base import Operation, Skipped
+from historyapp.core.importers.claude_code_branches import OTHER, OUTPUT, PROMPT, RESULTS, Branches
+from historyapp.core.importers.claude_code_records import (
+    attachment_of,
+    blocks_of,
+    ends_turn,
+    input_of,
+    is_synthetic,
+    may_branch,
+    parts_of,
+    restarts,
+    results_of,
+    system_log,
+    title_of_command,
+)
+from historyapp.core.importers.growing import Recording
+from historyapp.core.importers.json_document import mapping, text
+from historyapp.core.importers.messages import moment, title_of
+
+FORMAT = "claude_code"
+_MOST_WAITING = 500
+_MESSAGES_REMEMBERED = 100
+_MOST_TASKS = 50
+_AGENT_TOOLS = ("Task", "Agent")
+_UUID_LENGTH = 36
+_NOWHERE = -1
+
+
+@dataclass(slots=True)
+class _Message:
+    """An API message: several lines of one block each, the same id in all, and usage that grows."""
+
+    id: str
+    line: int
+    first: dict[str, Any]
+    late: bool
+    """Whether an earlier part of it had to be told before; its usage has been counted then."""
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    uuids: list[str] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    stop_reason: Any = None
+
+    def add(self, record: dict[str, Any]) -> None:
+        message, blocks = record["message"], blocks_of(record)
+        if blocks[: len(self.blocks)] == self.blocks:  # some versions repeat what went before
+            blocks = blocks[len(self.blocks) :]
+        self.blocks += [
+            block for block in blocks if block.get("type") != "tool_use" or block not in self.blocks
+        ]
+        self.usage = mapping(message.get("usage")) or self.usage
+        self.stop_reason = message.get("stop_reason") or self.stop_reason
+        if uuid := uuid_of(record):
+            self.uuids.append(uuid)
+
+    def metadata(self) -> dict[str, Any]:
+        message = self.first["message"]
+        facts = {
+            "source": source_of(self.line, self.first),
+            "provider": "anthropic",
+            "model": message.get("model"),
+            "stop_reason": self.stop_reason,
+            "request_id": self.first.get("requestId"),
+        }
+        if self.late:
+            facts["continues"] = self.id
+        elif self.usage:
+            facts |= {"usage": self.usage, "usage_convention": "anthropic"}
+        return {name: value for name, value in facts.items() if value}
+
+
+def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
+    """Where an entry comes from, for its metadata."""
+    ids = {"uuid": uuid_of(record), "id": mapping(record.get("message")).get("id")}
+    return {"format": FORMAT, "line": line} | {name: id for name, id in ids.items() if id}
+
+
+def uuid_of(record: dict[str, Any]) -> str:
+    """The record's own id; empty where it has none."""
+    uuid = record.get("uuid")
+    return uuid if isinstance(uuid, str) else ""
+
+
+class Conversation:
+    """Reads the records of one session in file order.
+
+    Whatever comes while a message is still open waits until the message is complete, so that an output stands
+    before its results. A record that goes on from an earlier point of the conversation rewinds the session.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.tasks: dict[str, str] = {}
+        """Prompts of the latest sub-agents that were started here, and the calls that started them."""
+        self._branches = Branches()
+        self._places: dict[str, int] = {}
+        self._message: _Message | None = None
+        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._told: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
+        self._root: int | None = None
+        self._linked = False
+
+    def knows(self, uuid: str) -> bool:
+        """Whether a record with this id belongs to the conversation."""
+        return uuid in self._places
+
+    def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        """What one more record amounts to."""
+        uuid = uuid_of(record)
+        if len(uuid) == _UUID_LENGTH and uuid in self._places:
+            yield Skipped(line, f"repeats the record {uuid}", damaged=False)
+            return
+        if record["type"] == "assistant" and not is_synthetic(record):
+            yield from self._add_to_message(line, record)
+        elif self._message and len(self._waiting) < _MOST_WAITING and not ends_turn(record):
+            self._waiting.append((line, record))
+        else:
+            yield from self._complete()
+            yield from self._handle(line, record)
+        if uuid:
+            self._places.setdefault(uuid, _NOWHERE)
+
+    def close(self) -> Iterator[Operation]:
+        """What is left when the file ends."""
+        self.recording.provisional = self._message is not None
+        yield from self._complete()
+        yield from self.recording.announce()
+
+    def _add_to_message(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        id = record["message"].get("id")
+        if not isinstance(id, str) or not id:
+            id = uuid_of(record) or f"line {line}"
+        if self._message is None or self._message.id != id:
+            yield from self._complete()
+            yield from self._branch(record, by_person=False)
+            self._message = _Message(id, line, record, late=id in self._told)
+            model = record["message"].get("model")
+            self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
+            yield from self.recording.announce()
+        self._message.add(record)
+        for block in blocks_of(record):
+            if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
+                self._note_task(text(mapping(block.get("input")).get("prompt")), text(block.get("id")))
+
+    def _note_task(self, prompt: str, call: str) -> None:
+        self.tasks[prompt] = call
+        if len(self.tasks) > _MOST_TASKS:
+            del self.tasks[next(iter(self.tasks))]
+
+    def _complete(self) -> Iterator[Operation]:
+        """Tells the open message, then what has waited for it."""
+        if self._message is None:
+            return
+        message, self._message = self._message, None
+        waiting, self._waiting = self._waiting, []
+        yield from self._tell_message(message)
+        for line, record in waiting:
+            yield from self._handle(line, record)
+
+    def _tell_message(self, message: _Message) -> Iterator[Operation]:
+        parts, others = parts_of(message.blocks)
+        metadata = message.metadata() | ({"blocks": others} if others else {})
+        calls = self.recording.calls
+        body = parts.body(calls, metadata["source"])
+        self._told.append(message.id)
+        yield from self._append(body, message.first, metadata, OUTPUT)
+        if results := results_of(message.blocks, message.first, calls):
+            metadata = {"source": metadata["source"]}
+            yield from self._append(ToolResults(results=results), message.first, metadata, RESULTS)
+        for uuid in message.uuids:
+            self._places[uuid] = self.recording.position
+
+    def _handle(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+        before = self.recording.position
+        parent = self._place(record)
+        source = source_of(line, record)
+        match record["type"]:
+            case "user":
+                yield from self._handle_user(record, source)
+            case "system":
+                yield from self._append(system_log(record), record, {"source": source})
+            case "assistant":
+                category = "api_error" if record.get("isApiErrorMessage") else "synthetic"
+                log = DebugLog(category=category, message=text_of(blocks_of(record)))
+                yield from self._append(log, record, {"source": source})
+            case "attachment" if body := attachment_of(record):
+                yield from self._append(body, record, {"source": source})
+        told = self.recording.position > before
+        if not told and record["type"] != "progress":
+            yield Skipped(line, f"{record['type']} without content", damaged=False)
+        if uuid := uuid_of(record):
+            self._places[uuid] = self.recording.position if told or parent is None else parent
+
+    def _handle_user(self, record: dict[str, Any], source: dict[str, Any]) -> Iterator[Operation]:
+        blocks = blocks_of(record)
+        has_results = any(block.get("type") == "tool_result" for block in blocks)
+        if has_results:
+            yield from self._branch(record, by_person=False)
+            results = results_of(blocks, record, self.recording.calls)
+            agent = mapping(record.get("toolUseResult")).get("agentId")
+            metadata = {"source": source} | ({"agent_id": agent} if agent else {})
+            yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
+        body = input_of(record)
+        if isinstance(body, ModelInput):
+            self._entitle(body)
+            by_person = may_branch(body)
+            if not has_results:
+                yield from self._branch(record, by_person, restarts(record, body))
+            yield from self._append(body, record, {"source": source}, PROMPT if by_person else OTHER)
+        elif body:
+            yield from self._append(body, record, {"source": source})
+
+    def _entitle(self, body: ModelInput) -> None:
+        recording = self.recording
+        if body.channel == "user":
+            recording.title = recording.title or title_of(body.content)
+        elif body.channel == "command":
+            recording.second_best_title = recording.second_best_title or title_of_command(body)
+
+    def _append(
+        self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
+    ) -> Iterator[Operation]:
+        self._branches.append(kind)
+        yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
+
+    def _place(self, record: dict[str, Any]) -> int | None:
+        """The position behind which the record's parent stands; None when that is not known."""
+        parent = record.get("parentUuid")
+        place = self._places.get(parent, _NOWHERE) if isinstance(parent, str) else _NOWHERE
+        return None if place == _NOWHERE else place
+
+    def _branch(self, record: dict[str, Any], by_person: bool, restart: bool = False) -> Iterator[Operation]:
+        """Rewinds when the record does not follow what is live.
+
+        A person's input leaves every live turn behind its parent. Anything else only finds back to its own
+        branch: results of parallel calls and what is noted late stand behind younger records by nature.
+        """
+        place = self._place(record)
+        if place is not None:
+            self._linked = True
+        elif by_person and record.get("parentUuid") is None:
+            place = self._place_of_root(restart)
+        if place is None:
+            return
+        if not self._branches.is_live(place):
+            yield from self.recording.rewind(self._branches.rewind(place), "went on with another branch")
+        elif by_person and self._branches.has_turn_after(place):
+            yield from self.recording.rewind(self._branches.rewind(place), "went back in Claude Code")
+
+    def _place_of_root(self, restart: bool) -> int | None:
+        """Where input without a parent belongs: before the first such input, if there are links at all."""
+        if self._root is None or restart:
+            self._root = self.recording.position
+            return None
+        return self._root if self._linked else None

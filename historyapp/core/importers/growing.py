@@ -1,0 +1,94 @@
+"""What importers of growing transcripts share: sessions told entry by entry, outputs that come in pieces."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from historyapp.core.entries import Body, EntryDraft, ModelOutput
+from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart
+from historyapp.core.importers.messages import Calls, SourceCall
+
+_MOST_HELD = 200
+
+
+@dataclass(slots=True)
+class Recording:
+    """One session of a file. Its first operations are held back until title and model may be known."""
+
+    session: str
+    agent: str
+    title: str = ""
+    second_best_title: str = ""
+    model: str = ""
+    tags: tuple[str, ...] = ()
+    spawned_by: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    position: int = 0
+    """Of the newest entry that was told."""
+    provisional: bool = False
+    """Whether what is told now is told only because the file ended."""
+    calls: Calls = field(init=False)
+    _held: list[Operation] | None = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.calls = Calls(self.session)
+
+    def append(
+        self, body: Body, created_at: datetime | None, metadata: Mapping[str, Any]
+    ) -> Iterable[Operation]:
+        """One more entry, and whatever else can be told by now."""
+        draft = EntryDraft(body, created_at, metadata)
+        return self._tell(Append(self.session, draft, self.provisional))
+
+    def rewind(self, to_position: int, reason: str) -> Iterable[Operation]:
+        """The session goes on from an earlier position."""
+        return self._tell(RewindTo(self.session, to_position, reason, actor="user"))
+
+    def announce(self) -> Iterable[Operation]:
+        """The session's start and all that was held back; nothing when it has been announced before."""
+        if self._held is None:
+            return ()
+        held, self._held = self._held, None
+        return (self._start(), *held)
+
+    def _tell(self, operation: Append | RewindTo) -> Iterable[Operation]:
+        self.position += 1
+        if self._held is None:
+            return (operation,)
+        self._held.append(operation)
+        return self.announce() if len(self._held) >= _MOST_HELD else ()
+
+    def _start(self) -> SessionStart:
+        return SessionStart(
+            self.session,
+            title=self.title or self.second_best_title,
+            agent=self.agent,
+            model=self.model,
+            tags=self.tags,
+            spawned_by=self.spawned_by,
+            metadata=self.metadata,
+        )
+
+
+@dataclass(slots=True)
+class OutputParts:
+    """A model output put together from the pieces in which a transcript holds it."""
+
+    thoughts: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    calls: list[SourceCall] = field(default_factory=list)
+    reasoning: list[Any] = field(default_factory=list)
+    """Provider blocks to be replayed as they are."""
+
+    def body(self, calls: Calls, source: dict[str, Any]) -> ModelOutput:
+        """The output. Where its calls needed other ids, ``source`` gets the file's ids as ``call_ids``."""
+        tool_calls, renamed = calls.begin(self.calls)
+        if renamed:
+            source["call_ids"] = renamed
+        return ModelOutput(
+            thoughts="\n\n".join(filter(None, self.thoughts)) or None,
+            text="\n\n".join(filter(None, self.texts)),
+            tool_calls=tool_calls,
+            reasoning=self.reasoning,
+        )
