@@ -1,0 +1,100 @@
+"""The rules of the house, which no linter knows."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("historyapp", "dashboard", "templates", "static", "tests", "bench")
+FORBIDDEN_NAMES = {"utils", "helpers", "managers", "signals", "constants"}
+
+
+def files(*folders: str, suffixes: Collection[str] = ()) -> list[Path]:
+    """The repository's own files in some folders, all of them or those with one of the suffixes."""
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
+    own = [path for path in found if "__pycache__" not in path.parts]
+    return [path for path in own if path.suffix in suffixes or not suffixes]
+
+
+def sources() -> list[Path]:
+    paths = files(*FOLDERS, suffixes=(".py", ".html", ".css", ".js"))
+    return [path for path in paths if "migrations" not in path.parts]
+
+
+def python_files() -> list[Path]:
+    return [path for path in sources() if path.suffix == ".py"]
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def names(paths: list[Path]) -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for path in paths)
+
+
+def test_the_package_file_is_empty() -> None:
+    assert (ROOT / "historyapp" / "__init__.py").read_bytes() == b""
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    assert names([path for path in sources() if len(path.read_text().splitlines()) > 400]) == []
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path in python_files()
+        for function in functions(path)
+        if (function.end_lineno or 0) - function.lineno >= 60
+    ]
+    assert long == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert names([path for path in python_files() if path.stem in FORBIDDEN_NAMES]) == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    marker = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    paths = [path for path in sources() if path != Path(__file__)]
+    assert names([path for path in paths if marker.search(path.read_text())]) == []
+
+
+@pytest.mark.parametrize("module", ["historyapp.core", "historyapp.core.entries", "historyapp.core.lineage"])
+def test_the_core_loads_without_django(module: str) -> None:
+    code = f"import sys, {module}; print(sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(ast.literal_eval(done.stdout))
+    assert "historyapp" in loaded
+    assert loaded & {"django", "ninja", "celery", "httpx", "granian"} == set()
+
+
+def test_every_core_module_loads_without_django() -> None:
+    core = ROOT / "historyapp" / "core"
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sorted(core.rglob("*.py"))]
+    code = "import sys\n" + "\n".join(f"import {name.removesuffix('.__init__')}" for name in modules)
+    code += "\nassert 'django' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def variables() -> set[str]:
+    """Every environment variable that the product reads: ``env.text("NAME")``, ``os.environ["NAME"]`` …"""
+    text = "\n".join(path.read_text() for path in files("historyapp", "dashboard", suffixes=(".py",)))
+    return {
+        *re.findall(r"\benv\.\w+\(\s*\"(\w+)\"", text),
+        *re.findall(r"\benviron(?:\.get)?[\[(]\"(\w+)\"", text),
+    }
+
+
+def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", text, re.MULTILINE)) == variables()

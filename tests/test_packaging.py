@@ -1,0 +1,120 @@
+"""What is installed is locked, defended and complete."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.test_house import ROOT, files, names
+
+IN_THE_WHEEL = """
+import json, sys
+import django
+django.setup()
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.template.loader import get_template
+names = json.loads(sys.argv[1])
+for name in names["templates"]:
+    get_template(name)
+for name in names["static"]:
+    assert finders.find(name), name
+assert settings.CHECKOUT is None
+print(settings.PACKAGE)
+"""
+
+
+def relative_names(folder: str) -> list[str]:
+    return [str(path.relative_to(ROOT / folder)) for path in files(folder)]
+
+
+def locks() -> list[Path]:
+    return sorted((ROOT / "requirements").glob("*.txt"))
+
+
+def test_the_locks_name_no_host_and_no_folder() -> None:
+    assert len(locks()) == 2
+    for lock in locks():
+        text = lock.read_text()
+        assert re.findall(r"://|--(?:index|extra|find|trusted)|(?:^|\s)/", text, re.MULTILINE) == []
+
+
+def test_every_locked_package_has_a_hash() -> None:
+    for lock in locks():
+        packages = re.split(r"^(?=[a-z0-9])", lock.read_text(), flags=re.MULTILINE)[1:]
+        assert packages
+        assert [package for package in packages if "--hash=sha256:" not in package] == []
+
+
+def test_both_locks_agree() -> None:
+    base, dev = (set(re.findall(r"^(\S+==\S+)", lock.read_text(), re.MULTILINE)) for lock in locks())
+    assert base - dev == set()
+
+
+def project() -> dict[str, list[str]]:
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {"runtime": metadata["dependencies"], **metadata["optional-dependencies"]}
+
+
+def package(requirement: str) -> str:
+    return re.split(r"[\[<>=~!;\s]", requirement)[0]
+
+
+@pytest.mark.parametrize("group", ["runtime", "dev"])
+def test_every_dependency_is_defended_in_the_docs(group: str) -> None:
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    defended = set(re.findall(r"^\| `([^`]+)` \| \S", text, re.MULTILINE))
+    wanted = {package(requirement) for requirement in project()[group]}
+    assert wanted
+    assert wanted - defended == set()
+
+
+def test_the_docs_defend_no_dependency_that_is_gone() -> None:
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    defended = set(re.findall(r"^\| `([^`]+)` \| \S", text, re.MULTILINE))
+    assert defended - {package(name) for group in project().values() for name in group} == set()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_product_and_nothing_else(wheel: Path) -> None:
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert set(names(files("historyapp", "dashboard"))) - packed == set()
+    folders = {name.partition("/")[0] for name in packed if ".dist-info/" not in name}
+    assert folders == {"historyapp", "dashboard"}
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_templates_and_static_files(wheel: Path) -> None:
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {f"dashboard/{name}" for name in names(files("templates", "static"))}
+    assert wanted
+    assert wanted - packed == set()
+
+
+@pytest.mark.slow
+def test_the_unpacked_wheel_runs_without_the_repository(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    names = {folder: relative_names(folder) for folder in ("templates", "static")}
+    environment = {
+        "PYTHONPATH": str(tmp_path),
+        "PLAYHEAD_HOME": str(tmp_path / "home"),
+        "DJANGO_SETTINGS_MODULE": "historyapp.settings",
+    }
+    command = [sys.executable, "-c", IN_THE_WHEEL, json.dumps(names)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(tmp_path)

@@ -1,0 +1,150 @@
+"""``playhead up``: one command from nothing to a running product, and back to nothing."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+
+
+class Up:
+    """A running ``playhead up``, with what it printed until it was ready."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
+        command = [sys.executable, str(ROOT / "manage.py"), "up", "--port", "0", *options]
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.printed = ""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.printed += line
+            if "Ctrl-C" in line:
+                break
+        self.family = psutil.Process(self.process.pid).children(recursive=True)
+
+    @property
+    def port(self) -> int:
+        match = re.search(r"^Playhead ready at (http://\S+)$", self.printed, re.MULTILINE)
+        assert match, self.printed
+        return urlsplit(match[1]).port or 0
+
+    def get(self, path: str, **headers: str) -> int:
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        client.request("GET", path, headers=headers)
+        return client.getresponse().status
+
+    def stop(self, how: signal.Signals) -> int:
+        """The exit code; afterwards ``printed`` holds everything, and no process of it is left."""
+        self.process.send_signal(how)
+        return self.wait()
+
+    def wait(self) -> int:
+        rest, _ = self.process.communicate(timeout=30)
+        self.printed += rest
+        _, left = psutil.wait_procs(self.family, timeout=10)
+        assert left == []
+        return self.process.returncode
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    up = Up(tmp_path / "home", "--no-demo")
+    yield up
+    if up.process.poll() is None:
+        up.stop(signal.SIGKILL)
+
+
+def test_it_serves_and_prints_how_to_get_in(up: Up) -> None:
+    assert up.get("/readyz") == 200
+    assert re.search(r"API key +ph_\S{20,}\n", up.printed)
+    assert re.search(rf"Sign in +http://127\.0\.0\.1:{up.port}/sign-in/\S{{20,}}\n", up.printed)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_stops_cleanly(up: Up, how: signal.Signals) -> None:
+    assert up.stop(how) == 0
+    assert up.printed.endswith("Ctrl-C stops it.\n")
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_stops_cleanly(up: Up) -> None:
+    os.killpg(up.process.pid, signal.SIGINT)
+    assert up.wait() == 0
+
+
+def test_a_crash_of_the_worker_ends_it_with_an_error(up: Up) -> None:
+    (worker,) = up.family
+    worker.kill()
+    assert up.wait() == 1
+    assert "Unexpected exit from worker-1" in up.printed
+    assert "Traceback" not in up.printed
+
+
+def test_the_worker_does_not_outlive_it(up: Up) -> None:
+    assert up.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+def test_the_key_stays_and_the_link_is_new_at_the_next_start(tmp_path: Path) -> None:
+    starts = [Up(tmp_path / "home", "--no-demo") for _ in range(2)]
+    keys = [re.findall(r"API key +(\S+)", start.printed) for start in starts]
+    links = [re.findall(r"/sign-in/(\S+)", start.printed) for start in starts]
+    for start in starts:
+        assert start.stop(signal.SIGTERM) == 0
+    assert keys[0] == keys[1] != []
+    assert links[0] != links[1]
+
+
+def refused(home: Path, *options: str, **variables: str) -> str:
+    """What ``up`` says when it does not start: one line, without a traceback."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "up", *options],
+        env={**os.environ, "PLAYHEAD_HOME": str(home), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode in (1, 2)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = refused(tmp_path, "--port", str(port))
+    assert told == f"CommandError: Cannot listen on 127.0.0.1:{port}: another program listens there.\n"
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    told = refused(tmp_path, PLAYHEAD_MAX_BODY="plenty")
+    assert told.startswith("playhead: PLAYHEAD_MAX_BODY must be a size")
+
+
+def test_a_database_that_is_away_is_told_without_the_password(tmp_path: Path) -> None:
+    told = refused(tmp_path, DATABASE_URL="postgresql://alice:secret@127.0.0.1:1/history")
+    assert told.startswith("CommandError: The database cannot be used: ")
+    assert "secret" not in told
+
+
+@pytest.mark.parametrize("options", [("--port", "70000"), ("--port", "http"), ("--threads", "0")])
+def test_nonsense_options_are_refused(tmp_path: Path, options: tuple[str, str]) -> None:
+    assert repr(options[1]) in refused(tmp_path, *options)
