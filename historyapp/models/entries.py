@@ -14,6 +14,7 @@ from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session
 
 _SPANS_AT_ONCE = 20
+_SHORT = 1000  # entries; sorting so many costs little
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -27,10 +28,13 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         before: int | None = None,
         kinds: Iterable[str] = (),
         newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator["Entry"]:
         """The live entries between two positions (both excluded), streamed in order of position.
 
-        A lineage of many spans is read a few at a time, so taking the first n costs what n entries cost.
+        Args:
+            limit: at most so many, and reading them costs no more, however long the session is. Give it
+                wherever not all are wanted: PostgreSQL works out the whole answer before it streams any of it.
         """
         spans = [
             Span(
@@ -42,9 +46,16 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         if newest_first:
             spans.reverse()
         rows = self.filter(kind__in=list(kinds)) if kinds else self
-        for start in range(0, len(spans), _SPANS_AT_ONCE):
-            found = rows.within(spans[start : start + _SPANS_AT_ONCE])
-            yield from found.order_by("-position" if newest_first else "position").iterator(chunk_size=500)
+        for batch in _batches(spans):
+            found = rows.within(batch).order_by("-position" if newest_first else "position")
+            if limit is None:
+                yield from found.iterator(chunk_size=500)
+                continue
+            page = list(found[:limit])
+            yield from page
+            limit -= len(page)
+            if not limit:
+                return
 
     def within(self, spans: Iterable[Span]) -> "EntryQuerySet":
         """The entries of some spans. More than a few hundred spans at once would overrun SQLite."""
@@ -55,13 +66,25 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
     def newest(self, lineage: Lineage, kind: str) -> "Entry | None":
         """The newest live entry of a kind, or None: the current instruction or notebook."""
-        return next(self.live(lineage, kinds=[kind], newest_first=True), None)
+        return next(self.live(lineage, kinds=[kind], newest_first=True, limit=1), None)
 
     def update(self, **kwargs: Any) -> int:
         raise Conflict("Entries never change. Append a new entry, or rewind.")
 
     def delete(self) -> tuple[int, dict[str, int]]:
         raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
+
+
+def _batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
+    """Spans for one query: a long one alone, since an index gives its order; short ones together."""
+    batch: list[Span] = []
+    for span in spans:
+        if batch and (sum(map(len, batch)) + len(span) > _SHORT or len(batch) == _SPANS_AT_ONCE):
+            yield batch
+            batch = []
+        batch.append(span)
+    if batch:
+        yield batch
 
 
 class Entry(models.Model):

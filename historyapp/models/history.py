@@ -6,7 +6,6 @@ Every read here costs what it returns, not what the session holds.
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import takewhile
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
@@ -156,10 +155,11 @@ class History:
         before: int | None = None,
         kinds: Iterable[str] = (),
         newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[Entry]:
-        """Live entries between two positions (both excluded)."""
+        """Live entries between two positions (both excluded), at most ``limit``."""
         return Entry.objects.live(
-            self.lineage, after=after, before=before, kinds=kinds, newest_first=newest_first
+            self.lineage, after=after, before=before, kinds=kinds, newest_first=newest_first, limit=limit
         )
 
     @property
@@ -187,11 +187,12 @@ def _own_text(summary: Summary | None) -> str | None:
 
 def tail_of(lineage: Lineage) -> Tail:
     """The live end of any lineage, found from its newest entry and the step that this belongs to."""
-    newest = next(Entry.objects.live(lineage, newest_first=True), None)
+    newest = next(Entry.objects.live(lineage, newest_first=True, limit=1), None)
     if newest is None:
         return Tail()
     totals = newest.running_totals
-    return Tail(totals, _newest_step(lineage, totals), _pending_input(lineage))
+    step = _newest_step(lineage, totals)
+    return Tail(totals, step, _pending_input(lineage, step.first_position if step else 0))
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
@@ -211,12 +212,11 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     return replace(step, anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
 
 
-def _pending_input(lineage: Lineage) -> str:
-    """What was said to the agent since the newest step began."""
-    newest_first = Entry.objects.live(lineage, kinds=("model_input", "model_output"), newest_first=True)
-    said = takewhile(lambda entry: entry.kind == "model_input", newest_first)
-    entry = next(said, None)
-    return advance(Tail(), entry.core()).tail.input_preview if entry else ""
+def _pending_input(lineage: Lineage, after: int) -> str:
+    """What was said to the agent since the newest step, which began at ``after``."""
+    inputs = Entry.objects.live(lineage, after=after, kinds=("model_input",), newest_first=True, limit=1)
+    said = next(inputs, None)
+    return advance(Tail(), said.core()).tail.input_preview if said else ""
 
 
 def core_entries(entries: Iterable[Entry]) -> Iterator[core.Entry]:
