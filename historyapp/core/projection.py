@@ -6,7 +6,7 @@ appending never reads earlier entries.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,10 @@ class Totals:
     output_tokens: int = 0
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
+
+    def dump(self) -> dict[str, int]:
+        """As stored: zeros are left out."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,9 @@ class Tail:
     input_preview: str = ""
 
     def dump(self) -> dict[str, Any]:
-        return asdict(self)
+        """As stored. ``asdict`` would copy every value deeply, on every append."""
+        step = {name: getattr(self.step, name) for name in Step.__slots__} if self.step else None
+        return {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":

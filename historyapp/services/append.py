@@ -4,10 +4,9 @@ One append costs one read of the session row and one write each for its entries,
 and the session row, however long the session is.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -17,8 +16,14 @@ from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.core.tokens import entry_tokens
-from historyapp.models import Entry, Episode, Project, Session
-from historyapp.models.episodes import columns
+from historyapp.models import Project, Session
+from historyapp.services.statements import (
+    insert_entries,
+    insert_episodes,
+    select_session,
+    update_episode,
+    update_session,
+)
 from historyapp.services.transactions import writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
@@ -41,7 +46,7 @@ def lock_session(project: Project, session_id: UUID) -> Session:
     Raises:
         NotFound: when the project has no such session.
     """
-    session = Session.objects.select_for_update().filter(pk=session_id, project=project).first()
+    session = select_session(project.pk, session_id)
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
@@ -89,7 +94,7 @@ def append_locked(
     """Appends to a session that the caller has locked; see :func:`append`."""
     check_open(session)
     now = timezone.now()
-    tail, changed, rows, entries = session.live_tail, dict[int, Step](), list[Entry](), list[core.Entry]()
+    tail, changed, entries = session.live_tail, dict[int, Step](), list[tuple[core.Entry, Totals]]()
     for number, (draft, cost) in enumerate(zip(drafts, tokens, strict=True)):
         if not lenient:
             _check(draft, tail, number)
@@ -98,38 +103,17 @@ def append_locked(
         step = advance(tail, entry)
         tail = step.tail
         changed.update((row.anchor, row) for row in step.changed)
-        entries.append(entry)
-        rows.append(row_of(session.pk, entry, tail.totals))
-    _store(session, rows, changed)
-    _settle(session, tail, rows[-1] if rows else None)
-    positions = [entry.position for entry in entries]
-    return Appended(session, positions, session.head, entries)
+        entries.append((entry, tail.totals))
+    if entries:
+        _store(session, entries, changed)
+        _settle(session, tail, entries[-1][0])
+    return Appended(session, [entry.position for entry, _ in entries], session.head, [e for e, _ in entries])
 
 
 def check_open(session: Session) -> None:
     """Refuses to change an archived session."""
     if session.status == Session.Status.ARCHIVED:
         raise Conflict("The session is archived. Set its status to live before appending to it.")
-
-
-def row_of(session_id: UUID, entry: core.Entry, totals: Totals) -> Entry:
-    """The row for an entry and the running totals after it."""
-    return Entry(
-        session_id=session_id,
-        position=entry.position,
-        kind=entry.kind,
-        created_at=entry.created_at,
-        body=core.dump_body(entry.body),
-        metadata=dict(entry.metadata),
-        tokens=entry.tokens,
-        totals=dump_totals(totals),
-    )
-
-
-def dump_totals(totals: Totals) -> dict[str, int]:
-    """Totals as stored: zeros are left out."""
-    names = Totals.__slots__
-    return {name: value for name in names if (value := getattr(totals, name))}
 
 
 def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
@@ -165,29 +149,21 @@ def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
         progress = progress.take(result)
 
 
-def _store(session: Session, rows: list[Entry], changed: dict[int, Step]) -> None:
-    Entry.objects.bulk_create(rows)
+def _store(session: Session, entries: list[tuple[core.Entry, Totals]], changed: dict[int, Step]) -> None:
+    insert_entries(session.pk, entries)
     known = session.live_tail.step
     if known and known.anchor in changed:
-        values = columns(changed.pop(known.anchor))
-        Episode.objects.filter(session=session, anchor=known.anchor).update(**values)
-    Episode.objects.bulk_create(Episode.of(session.pk, step) for step in changed.values())
+        update_episode(session.pk, changed.pop(known.anchor))
+    insert_episodes(session.pk, changed.values())
 
 
-def _settle(session: Session, tail: Tail, newest: Entry | None) -> None:
+def _settle(session: Session, tail: Tail, newest: core.Entry) -> None:
     """Writes the session row after an append."""
-    if newest is not None:
-        session.head = newest.position
-        session.last_entry_at = newest.created_at
-        if session.status == Session.Status.FINISHED:
-            session.status = Session.Status.LIVE
+    session.head, session.last_entry_at = newest.position, newest.created_at
+    if session.status == Session.Status.FINISHED:
+        session.status = Session.Status.LIVE
     apply_tail(session, tail)
-    session.save(update_fields=TAIL_FIELDS)
-
-
-TAIL_FIELDS = (
-    "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
-)  # fmt: skip
+    update_session(session, tail)
 
 
 def apply_tail(session: Session, tail: Tail) -> None:
@@ -201,8 +177,3 @@ def apply_tail(session: Session, tail: Tail) -> None:
 def as_utc(moment: datetime) -> datetime:
     """A time as the log keeps it. One without a zone is taken as UTC."""
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def drafts_of(bodies: Iterable[core.Body], metadata: dict[str, Any] | None = None) -> list[EntryDraft]:
-    """Drafts that happen now."""
-    return [EntryDraft(body, None, metadata or {}) for body in bodies]

@@ -12,7 +12,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session
 from historyapp.models.episodes import columns
 from historyapp.models.history import tail_of
-from historyapp.services.append import apply_tail, dump_totals
+from historyapp.services.append import apply_tail
 from historyapp.services.rewinds import reopen
 from historyapp.services.transactions import writing
 
@@ -65,7 +65,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
 def _replay(session: Session, found: Rebuilt) -> None:
     Episode.objects.filter(session=session).delete()
     shared = Lineage.of(session.fork_spans)
-    newest = next(Entry.objects.live(shared, newest_first=True), None)
+    newest = next(Entry.objects.live(shared, newest_first=True, limit=1), None)
     if newest is not None:
         session.last_entry_at = newest.created_at
     session.head, session.tail_start = session.fork_position, session.fork_position + 1
@@ -78,7 +78,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
     for entry in own.iterator(chunk_size=_FLUSH_AT):
         tail = _apply(session, tail, entry, rows)
         found.entries += 1
-        if entry.totals != dump_totals(tail.totals):
+        if entry.totals != tail.totals.dump():
             found.differences.append(f"entry {entry.position} has other running totals")
     rows.flush()
     revision = session.revision

@@ -14,14 +14,13 @@ from historyapp.core.projection import Tail
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.history import History, tail_of
 from historyapp.services.append import (
-    TAIL_FIELDS,
     apply_tail,
     check_open,
     check_position,
     lock_session,
-    row_of,
 )
 from historyapp.services.audit import record
+from historyapp.services.statements import TAIL_COLUMNS, insert_entries
 from historyapp.services.transactions import writing
 
 
@@ -119,12 +118,12 @@ def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str
     body = draft.body.model_copy(update={"spans": tuple(left.rows())})
     tail = tail_of(left)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
-    row_of(session.pk, entry, tail.totals).save(force_insert=True)
+    insert_entries(session.pk, [(entry, tail.totals)])
     tail = reopen(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
     session.last_entry_at = entry.created_at
     apply_tail(session, tail)
-    session.save(update_fields=(*TAIL_FIELDS, "closed_spans", "tail_start"))
+    session.save(update_fields=(*TAIL_COLUMNS, "closed_spans", "tail_start"))
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     record(session.project_id, actor, "rewind", session.pk, detail)
     cut_off = before.without(left)
@@ -226,7 +225,7 @@ def fork(
 
 def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     """Saves a new session that begins with ``shared`` and whose own positions follow ``position``."""
-    newest = next(Entry.objects.live(shared, newest_first=True), None)
+    newest = next(Entry.objects.live(shared, newest_first=True, limit=1), None)
     tail = tail_of(shared)
     child.fork_spans = child.closed_spans = shared.rows()
     child.fork_position, child.head, child.tail_start = position, position, position + 1
@@ -234,7 +233,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
         child.last_entry_at = newest.created_at
     child.save(force_insert=True)
     apply_tail(child, reopen(child.pk, tail, position))
-    child.save(update_fields=TAIL_FIELDS)
+    child.save(update_fields=TAIL_COLUMNS)
 
 
 def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:

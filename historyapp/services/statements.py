@@ -1,0 +1,148 @@
+"""The statements of the hot path, written out.
+
+The ORM builds the SQL of a query anew each time, which costs an append several times what running it does.
+The column lists are checked against the models by a test.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from historyapp.core.entries import Entry, dump_body
+from historyapp.core.projection import Step, Tail, Totals
+from historyapp.core.text import dump_json
+from historyapp.models import Session
+
+ENTRY_COLUMNS = (
+    "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
+)  # fmt: skip
+EPISODE_COLUMNS = (
+    "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names",
+    "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
+    "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered",
+)  # fmt: skip
+LOCKED_COLUMNS = ("id", "project_id", "status", "revision", "head", "tail")
+"""What an append needs of the session; other fields are loaded when they are asked for."""
+TAIL_COLUMNS = (
+    "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
+)  # fmt: skip
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608
+
+
+def _assign(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} = %s" for column in columns)
+
+
+_INSERT_ENTRY = _insert("historyapp_entry", ENTRY_COLUMNS)
+_INSERT_EPISODE = _insert("historyapp_episode", EPISODE_COLUMNS)
+_UPDATE_EPISODE = (
+    f"UPDATE historyapp_episode SET {_assign(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
+)
+_UPDATE_SESSION = f"UPDATE historyapp_session SET {_assign(TAIL_COLUMNS)} WHERE id = %s"  # noqa: S608
+_SELECT_SESSION = (
+    f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
+)
+
+
+def select_session(project_id: UUID, session_id: UUID) -> Session | None:
+    """The session row, locked until the transaction ends; None when the project has no such session."""
+    # SQLite has no row locks; its transactions lock the whole database from their beginning.
+    lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
+    with connection.cursor() as cursor:
+        cursor.execute(_SELECT_SESSION + lock, [_uuid(session_id), _uuid(project_id)])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    _, _, status, revision, head, tail = row
+    values = (session_id, project_id, status, revision, head, json.loads(tail))
+    return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
+
+
+def insert_entries(session_id: UUID, entries: Iterable[tuple[Entry, Totals]]) -> None:
+    """Adds entries, each with the running totals after it."""
+    session = _uuid(session_id)
+    rows = [
+        (
+            session,
+            entry.position,
+            entry.kind,
+            _moment(entry.created_at),
+            dump_json(dump_body(entry.body)),
+            dump_json(dict(entry.metadata)),
+            entry.tokens,
+            dump_json(totals.dump()),
+        )
+        for entry, totals in entries
+    ]
+    _execute(_INSERT_ENTRY, rows)
+
+
+def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
+    """Adds the rows of steps."""
+    session = _uuid(session_id)
+    _execute(_INSERT_EPISODE, [(session, step.anchor, *_episode(step)) for step in steps])
+
+
+def update_episode(session_id: UUID, step: Step) -> None:
+    """Writes all columns of a step's row again."""
+    _execute(_UPDATE_EPISODE, [(*_episode(step), _uuid(session_id), step.anchor)])
+
+
+def update_session(session: Session, tail: Tail) -> None:
+    """Writes what an append changes of the session row."""
+    values = [
+        session.head,
+        _moment(session.last_entry_at),
+        session.status,
+        dump_json(tail.dump()),
+        session.steps,
+        session.errors,
+        session.tokens,
+        session.cost,
+        session.revision,
+    ]
+    _execute(_UPDATE_SESSION, [(*values, _uuid(session.pk))])
+
+
+def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    with connection.cursor() as cursor:
+        if len(rows) == 1:
+            cursor.execute(statement, rows[0])
+        elif rows:
+            cursor.executemany(statement, rows)
+
+
+def _episode(step: Step) -> tuple[Any, ...]:
+    return (
+        step.number,
+        step.first_position,
+        step.last_position,
+        step.status,
+        dump_json(step.tool_names),
+        step.input_preview,
+        step.thought_preview,
+        step.call_preview,
+        step.result_preview,
+        step.tokens,
+        _moment(datetime.fromisoformat(step.started_at)),
+        _moment(datetime.fromisoformat(step.finished_at)) if step.finished_at else None,
+        step.total_tokens,
+        step.total_errors,
+        step.unpaired,
+        len(step.pending),
+    )
+
+
+def _uuid(value: UUID) -> Any:
+    return value if connection.features.has_native_uuid_field else value.hex
+
+
+def _moment(value: datetime) -> Any:
+    return connection.ops.adapt_datetimefield_value(value)
