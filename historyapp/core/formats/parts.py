@@ -1,7 +1,8 @@
-"""What an input or a result consists of, beyond plain text: provider-neutral parts, and each provider's own.
+"""What inputs and results consist of beyond plain text: provider-neutral parts, and each provider's own.
 
-Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or ``media_type`` and
-base64 ``data``. Every other block stays as its provider wrote it, and is sent to that provider only.
+Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
+``media_type`` and base64 ``data``. Every other block stays as its provider wrote it, and is sent to that
+provider only.
 """
 
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from historyapp.core.text import dump_json
 
 _OPENAI_OWN = ("file", "input_audio")
 _ANTHROPIC_OWN = ("document", "search_result")
+_NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "video")
 
 
 def neutral_content(content: Any) -> Any:
-    """A provider's content as the log holds it: text where it is nothing else, else a list of neutral parts."""
+    """A provider's content as the log holds it: text if it is nothing else, or a list of neutral parts."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -64,7 +66,7 @@ def _from_data_url(url: str) -> dict[str, Any] | None:
 
 
 def openai_content(content: Any) -> str | list[dict[str, Any]]:
-    """Neutral content as the content of an OpenAI user message: text, or its parts. Empty when it says nothing."""
+    """Neutral content as the content of an OpenAI user message; empty when it says nothing."""
     return _provider_content(content, _openai_image, _OPENAI_OWN)
 
 
@@ -90,7 +92,7 @@ def _provider_content(
 
 
 def plain_text(content: Any) -> str:
-    """Any content as text alone; parts that are no text are named. Values other than text become JSON."""
+    """Any content as text alone: parts that cannot be text are named, other values become JSON."""
     if isinstance(content, str):
         return content
     if content is None:
@@ -106,7 +108,7 @@ def _part_text(part: Any) -> str:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return str(part["text"])
     kind = part.get("type") if isinstance(part, dict) else None
-    return f"[{kind}]" if isinstance(kind, str) else dump_json(part)
+    return f"[{kind}]" if kind in _NOT_TEXT else dump_json(part)
 
 
 def _openai_image(part: dict[str, Any]) -> dict[str, Any] | None:

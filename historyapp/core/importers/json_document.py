@@ -17,7 +17,7 @@ _RECORD_DEPTH = MAX_DEPTH - 20
 class Record(NamedTuple):
     """One object of a list, with its place in it, from 1."""
 
-    index: int
+    number: int
     data: dict[str, Any]
 
 
@@ -54,13 +54,13 @@ def _finite(text: str) -> float | None:
 
 def records(items: Iterable[Any]) -> Iterator[Record | Skipped]:
     """The objects of a list in order; what is none, or cannot be stored, is named by its index."""
-    for index, item in enumerate(items, start=1):
+    for number, item in enumerate(items, start=1):
         if not isinstance(item, dict):
-            yield Skipped(index, "not a JSON object")
+            yield Skipped(number, "not a JSON object")
         elif depth_exceeds(item, _RECORD_DEPTH):
-            yield Skipped(index, f"nested deeper than {_RECORD_DEPTH} levels")
+            yield Skipped(number, f"nested deeper than {_RECORD_DEPTH} levels")
         else:
-            yield Record(index, item)
+            yield Record(number, item)
 
 
 def mapping(value: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What importers of message lists share: titles, times, and calls paired with what answers them."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
@@ -111,7 +111,20 @@ class Calls:
         self._open.remove(call)
         return call.id, call.name or called
 
+    def relabel(self, source_ids: Sequence[Any]) -> None:
+        """The newest output's calls are known by these ids from now on; clients may give them their own."""
+        newest = [place for place, call in enumerate(self._open) if call.output == self._outputs]
+        if len(newest) == len(source_ids):
+            for place, id in zip(newest, source_ids, strict=True):
+                self._open[place] = replace(self._open[place], source_id=id if isinstance(id, str) else "")
+
+    def answer_rest(self) -> list[tuple[str, str]]:
+        """Ids and names of the newest output's calls that were still open; one thing answers them all."""
+        rest = [call for call in self._open if call.output == self._outputs]
+        self._open = [call for call in self._open if call.output != self._outputs]
+        return [(call.id, call.name) for call in rest]
+
     @property
-    def open(self) -> tuple[str, ...]:
-        """Ids of the newest output's calls that nothing has answered yet."""
-        return tuple(call.id for call in self._open if call.output == self._outputs)
+    def open(self) -> bool:
+        """Whether the newest output has a call that nothing has answered yet."""
+        return any(call.output == self._outputs for call in self._open)

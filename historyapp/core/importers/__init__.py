@@ -1,0 +1,38 @@
+"""The transcript formats that can be imported, and telling which of them a file is in."""
+
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.anthropic_messages import ANTHROPIC_MESSAGES
+from historyapp.core.importers.base import Importer, Source
+from historyapp.core.importers.claude_code import CLAUDE_CODE
+from historyapp.core.importers.head import head_of
+from historyapp.core.importers.mini_swe_agent import MINI_SWE_AGENT
+from historyapp.core.importers.openai_chat import OPENAI_CHAT
+from historyapp.core.importers.openhands import OPENHANDS
+from historyapp.core.importers.swe_agent import SWE_AGENT
+
+IMPORTERS: dict[str, Importer] = {
+    importer.name: importer
+    for importer in (
+        CLAUDE_CODE,
+        SWE_AGENT,
+        MINI_SWE_AGENT,
+        OPENHANDS,
+        ANTHROPIC_MESSAGES,
+        OPENAI_CHAT,
+    )
+}
+"""By name, in the order in which they are asked: formats that mark their files come before plain messages."""
+
+
+def detect(source: Source) -> Importer:
+    """The importer for a file, told by what is in it and not by its name.
+
+    Raises:
+        UnreadableTranscript: when it is in no supported format.
+    """
+    head = head_of(source)
+    for importer in IMPORTERS.values():
+        if importer.recognises(head):
+            return importer
+    supported = ", ".join(importer.title for importer in IMPORTERS.values())
+    raise UnreadableTranscript(f"{source.name} is in no format that can be imported. These can: {supported}.")

@@ -1,0 +1,268 @@
+"""Anthropic message lists: bare, as requests with ``system`` and ``tools``, or requests with their responses.
+
+Server tools (web search, code execution …) bring their results inside the assistant message. Such a message
+becomes several outputs: each ends where a result comes back, as the model saw it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResult, ToolResults
+from historyapp.core.formats.parts import neutral_content, plain_text
+from historyapp.core.importers.base import Head, Operation, Skipped, Source
+from historyapp.core.importers.event_streams import streamed_message
+from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
+from historyapp.core.importers.head import head_of
+from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.messages import Calls, SourceCall, session_of
+from historyapp.core.text import dump_json
+
+_THINKING = ("thinking", "redacted_thinking")
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_OWN_BLOCKS = {*_THINKING, *_CALLS, "tool_result", "document", "search_result"}
+_PLAIN = {"type", "text", "id", "name", "input", "thinking", "signature", "data", "caller"}
+_DIRECT = (None, {"type": "direct"})
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A part of an assistant message: what the model said up to the results that came back in between."""
+
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def answered(self) -> bool:
+        """Whether every call so far has its result, so that what follows is another output."""
+        called = {block.get("id") for block in self.blocks if block.get("type") in _CALLS}
+        return bool(self.results) and called <= {result.get("tool_use_id") for result in self.results}
+
+
+class MessageReader:
+    """Reads the messages of one conversation, in order."""
+
+    def __init__(self, session: str) -> None:
+        self.calls = Calls(session)
+
+    def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The entries that a message amounts to.
+
+        Raises:
+            ValueError: when it has no role.
+        """
+        blocks = _blocks(message.get("content"))
+        match message.get("role"):
+            case "assistant":
+                for segment in _segments(blocks):
+                    if segment.blocks:
+                        yield self._output(segment.blocks)
+                    if segment.results:
+                        yield self._results(segment.results)
+            case str() as role:
+                answers = [block for block in blocks if _is_result(block)]
+                if answers:
+                    yield self._results(answers)
+                said = [block for block in blocks if not _is_result(block)]
+                if said or not answers:
+                    yield EntryDraft(ModelInput(channel=role, content=neutral_content(said)))
+            case _:
+                raise ValueError("a message without a role")
+
+    def _output(self, blocks: list[dict[str, Any]]) -> EntryDraft:
+        called = [block for block in blocks if block.get("type") in _CALLS]
+        calls, renamed = self.calls.begin(
+            SourceCall(b.get("id"), b.get("name"), b.get("input")) for b in called
+        )
+        thoughts = "\n\n".join(said for b in blocks if (said := text(b.get("thinking"))))
+        body = ModelOutput(
+            thoughts=thoughts or None,
+            text=_text(blocks),
+            tool_calls=calls,
+            reasoning=[block for block in blocks if block.get("type") in _THINKING],
+            raw_message={"role": "assistant", "content": blocks} if _says_more(blocks) else None,
+        )
+        return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
+
+    def _results(self, blocks: list[dict[str, Any]]) -> EntryDraft:
+        results = []
+        for block in blocks:
+            call, name = self.calls.answer(block.get("tool_use_id"))
+            outputs = neutral_content(block.get("content"))
+            if reason := _failure(block):
+                result = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=reason)
+            else:
+                result = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
+            results.append(result)
+        return EntryDraft(ToolResults(results=tuple(results)))
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    """A message's content as blocks; what is no block becomes text."""
+    items = content if isinstance(content, list) else [content]
+    return [
+        item if isinstance(item, dict) else {"type": "text", "text": plain_text(item)}
+        for item in items
+        if item not in (None, "")
+    ]
+
+
+def _is_result(block: dict[str, Any]) -> bool:
+    return text(block.get("type")).endswith("tool_result")
+
+
+def _segments(blocks: list[dict[str, Any]]) -> list[_Segment]:
+    segments = [_Segment()]
+    for block in blocks:
+        if _is_result(block):
+            segments[-1].results.append(block)
+            continue
+        if segments[-1].answered:
+            segments.append(_Segment())
+        segments[-1].blocks.append(block)
+    return segments if blocks else [_Segment([{"type": "text", "text": ""}])]
+
+
+def _text(blocks: list[dict[str, Any]]) -> str:
+    """The text of an output. A text with citations comes cut into pieces that belong together."""
+    texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
+    cited = any(block.get("citations") for block in blocks)
+    return "".join(texts) if cited else "\n\n".join(filter(None, texts))
+
+
+def _says_more(blocks: list[dict[str, Any]]) -> bool:
+    """Whether the neutral fields of an output do not hold everything that the blocks say."""
+    kinds = [block.get("type") for block in blocks]
+    known_kinds = all(kind in ("text", "tool_use", *_THINKING) for kind in kinds)
+    extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
+    return extra or not known_kinds or kinds.count("text") > 1
+
+
+def _failure(block: dict[str, Any]) -> str:
+    """Why a result is an error; empty when it is none."""
+    content = block.get("content")
+    inner = mapping(content)
+    if block.get("is_error") is True or text(inner.get("type")).endswith("_error"):
+        said = inner.get("error_code") or plain_text(neutral_content(content))
+        return said if isinstance(said, str) and said else "failed"
+    code = inner.get("return_code")
+    if isinstance(code, int) and code != 0:
+        return text(inner.get("stderr")) + text(inner.get("stdout")) or f"return code {code}"
+    return ""
+
+
+class _Anthropic:
+    """The dialect."""
+
+    name = "anthropic_messages"
+
+    def reader(self, session: str) -> MessageReader:
+        return MessageReader(session)
+
+    def key(self, message: dict[str, Any]) -> str:
+        said: list[Any] = [message.get("role")]
+        for block in _blocks(message.get("content")):
+            if block.get("type") in _CALLS:
+                said.append([block.get("name"), block.get("input")])
+            elif block.get("type") not in _THINKING:  # clients may leave thinking out when they send it back
+                said.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
+        return dump_json(said)
+
+    def call_ids(self, message: dict[str, Any]) -> list[Any]:
+        return [block.get("id") for block in _blocks(message.get("content")) if block.get("type") in _CALLS]
+
+
+class _AnthropicMessages:
+    name = "anthropic_messages"
+    title = "Anthropic messages"
+
+    def recognises(self, head: Head) -> bool:
+        if isinstance(head.document, list):
+            if any("role" in mapping(item) for item in head.document[:5]):
+                return _is_own(head.document)
+            return any(map(_is_conversation, head.document[:20]))
+        return any(map(_is_conversation, [head.document, *head.lines]))
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        exchanges = _exchanges(source, head_of(source))
+        yield from readable(import_exchanges(exchanges, _Anthropic(), session_of(source)), source, self.title)
+
+
+def _is_own(messages: Any) -> bool:
+    """Whether messages have blocks that only Anthropic has; plain text reads the same in both formats."""
+    for message in listing(messages)[:50]:
+        role, content = mapping(message).get("role"), mapping(message).get("content")
+        if role not in ("user", "assistant") or mapping(message).get("tool_calls"):
+            continue
+        if any(_is_result(block) or block.get("type") in _OWN_BLOCKS for block in _blocks(content)):
+            return True
+        if any(block.get("type") == "image" and "source" in block for block in _blocks(content)):
+            return True
+    return False
+
+
+def _is_conversation(record: Any) -> bool:
+    record = mapping(record)
+    request = mapping(record["request"]) if "request" in record else record
+    messages = request.get("messages")
+    if not isinstance(messages, list) or "choices" in mapping(record.get("response")):
+        return False
+    tools = [mapping(tool) for tool in listing(request.get("tools"))]
+    answered = mapping(record.get("response")).get("type") == "message"
+    streamed = text(record.get("response")).startswith("event: message_start")
+    declared = "system" in request or any("input_schema" in tool for tool in tools)
+    with_role = any("role" in mapping(message) for message in messages[:5])
+    return with_role and (answered or streamed or declared or _is_own(messages))
+
+
+def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
+    file = session_of(source)
+    if isinstance(head.document, list) and any("role" in mapping(item) for item in head.document[:5]):
+        yield _exchange({"messages": head.document}, 0, file)
+    elif isinstance(head.document, list):
+        yield from _listed(records(head.document), file)
+    elif head.document is not None:
+        yield _exchange(mapping(head.document), 0, file)
+    else:
+        lines = (Record(*line) if isinstance(line, Line) else line for line in read_lines(source.stream))
+        yield from _listed(lines, file)
+
+
+def _listed(items: Iterator[Record | Skipped], file: str) -> Iterator[Exchange | Skipped]:
+    for item in items:
+        if isinstance(item, Skipped):
+            yield item
+        else:
+            yield _exchange(item.data, item.number, f"{file}#{item.number}")
+
+
+def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Skipped:
+    recorded = "request" in record
+    request = mapping(record["request"]) if recorded else record
+    if not isinstance(request.get("messages"), list):
+        return Skipped(index or 1, "not an Anthropic messages request", damaged=False)
+    response = record.get("response")
+    answer = mapping(streamed_message(response) if isinstance(response, str) else response)
+    reply = {"role": "assistant", "content": answer["content"]} if "content" in answer else None
+    return Exchange(
+        request["messages"],
+        0,
+        index,
+        plain_text(neutral_content(request.get("system"))),
+        reply,
+        _facts(answer),
+        failure="" if reply or response is None else dump_json(answer.get("error") or record.get("status")),
+        session=None if recorded else session,
+        model=text(answer.get("model")) or text(request.get("model")),
+        metadata=known(tools=request.get("tools")),
+    )
+
+
+def _facts(response: dict[str, Any]) -> dict[str, Any]:
+    source = known(id=response.get("id"), stop_reason=response.get("stop_reason"))
+    usage = known(usage=response.get("usage"), model=response.get("model"))
+    return {**usage, "usage_convention": "anthropic", "source": source}
+
+
+ANTHROPIC_MESSAGES = _AnthropicMessages()

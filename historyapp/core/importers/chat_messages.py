@@ -1,0 +1,147 @@
+"""OpenAI chat messages as entries. Several agents store their history in this shape."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from historyapp.core.entries import (
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolResult,
+    ToolResults,
+    UseTool,
+    text_of,
+)
+from historyapp.core.formats.parts import neutral_content, plain_text
+from historyapp.core.importers.json_document import known, listing, mapping, text
+from historyapp.core.importers.jsonl import arguments_of
+from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.text import dump_json
+
+_INSTRUCTING = ("system", "developer")
+_NEUTRAL_FIELDS = {"role", "content", "tool_calls", "function_call", "reasoning_content", "name"}
+_CALL_IN_TEXT = re.compile(r"<function=([^>\s]+)>\n?(.*?)(?:</function|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)</parameter>", re.DOTALL)
+
+
+def split_instruction(messages: list[Any]) -> tuple[str, list[Any]]:
+    """The system and developer messages at the head of a conversation as one text, and the rest of it."""
+    texts: list[str] = []
+    for message in messages:
+        if not isinstance(message, dict) or message.get("role") not in _INSTRUCTING:
+            break
+        texts.append(plain_text(neutral_content(message.get("content"))))
+    return "\n\n".join(texts), messages[len(texts) :]
+
+
+def message_key(message: Any) -> str:
+    """What a message says: its role, text and calls, but no ids. Equal for a reply and its repetition."""
+    if not isinstance(message, dict):
+        return dump_json(message)
+    calls = [(call.name, arguments_key(call.arguments)) for call in source_calls(message)]
+    return dump_json([message.get("role"), plain_text(neutral_content(message.get("content"))), calls])
+
+
+def arguments_key(arguments: Any) -> Any:
+    """Arguments in one spelling, whether they come as JSON text or as an object."""
+    return dump_json(arguments_of(arguments))
+
+
+def source_calls(message: dict[str, Any]) -> list[SourceCall]:
+    """The calls of an assistant message, in today's form or as one old ``function_call``."""
+    found = []
+    for call in map(mapping, listing(message.get("tool_calls"))):
+        function = mapping(call.get("function")) or mapping(call.get("custom")) or call
+        found.append(SourceCall(call.get("id"), function.get("name"), _arguments(function)))
+    if not found and (function := mapping(message.get("function_call"))):
+        found.append(SourceCall(None, function.get("name"), function.get("arguments")))
+    return found
+
+
+def _arguments(function: dict[str, Any]) -> Any:
+    return function["arguments"] if "arguments" in function else function.get("input")
+
+
+def call_in_text(content: str) -> tuple[UseTool, str] | None:
+    """The call that a model without tool calling wrote as ``<function=…>``, and the text before it."""
+    found = _CALL_IN_TEXT.search(content)
+    if found is None:
+        return None
+    arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(found[2])}
+    return UseTool(name=found[1], arguments=arguments), content[: found.start()].strip()
+
+
+class ChatReader:
+    """Reads the messages of one conversation, in order."""
+
+    def __init__(self, session: str, fails: Callable[[str], bool] = lambda _: False) -> None:
+        self.calls = Calls(session)
+        self._fails = fails
+        self._begun = False
+        self._awaited: str | None = None
+        """The tool whose result comes as the next user message."""
+
+    def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The entries that a message amounts to.
+
+        Raises:
+            ValueError: when it has no role.
+        """
+        match message.get("role"):
+            case "assistant":
+                yield self._output(message)
+            case "tool" | "function":
+                yield self._result(message)
+            case "user":
+                yield self._input(message)
+            case "system" | "developer" if not self._begun:
+                yield EntryDraft(SystemInstruction(text=plain_text(neutral_content(message.get("content")))))
+            case str() as role:  # an instruction in the middle does not replace the one at the head
+                yield EntryDraft(ModelInput(channel=role, content=neutral_content(message.get("content"))))
+            case _:
+                raise ValueError("a message without a role")
+        self._begun = True
+
+    def _output(self, message: dict[str, Any]) -> EntryDraft:
+        calls, renamed = self.calls.begin(source_calls(message))
+        content = text_of(neutral_content(message.get("content"))) or text(message.get("refusal"))
+        written = None if calls else call_in_text(content)
+        self._awaited = written[0].name if written else None
+        body = ModelOutput(
+            thoughts=text(message.get("reasoning_content"))
+            or text(message.get("reasoning"))
+            or (written[1] if written else None),
+            text="" if written else content,
+            tool_calls=calls,
+            use_tool=written[0] if written else None,
+            reasoning=listing(message.get("reasoning_details")) or listing(message.get("thinking_blocks")),
+            raw_message=message if written or says_more(message) else None,
+        )
+        return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
+
+    def _result(self, message: dict[str, Any]) -> EntryDraft:
+        call, name = self.calls.answer(message.get("tool_call_id"), message.get("name"))
+        outputs = neutral_content(message.get("content"))
+        if self._fails(said := plain_text(outputs)):
+            result = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=said)
+        else:
+            result = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
+        return EntryDraft(ToolResults(results=(result,)))
+
+    def _input(self, message: dict[str, Any]) -> EntryDraft:
+        content = neutral_content(message.get("content"))
+        if self._awaited is not None:
+            result = ToolResult(tool_name=self._awaited, status="success", outputs=content)
+            self._awaited = None
+            return EntryDraft(ToolResults(results=(result,)))
+        return EntryDraft(ModelInput(content=content), metadata={"source": known(name=message.get("name"))})
+
+
+def says_more(message: dict[str, Any]) -> bool:
+    """Whether an assistant message says something that the neutral fields of an output do not hold."""
+    extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
+    parts = listing(message.get("content"))
+    plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
+    return extra or len(parts) > 1 or not plain

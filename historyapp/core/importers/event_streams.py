@@ -1,0 +1,103 @@
+"""Answers that were streamed: the recorded server-sent events put together into the one message they made."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from historyapp.core.importers.json_document import listing, mapping, text
+from historyapp.core.importers.jsonl import parse_json
+
+
+def streamed_message(stream: str) -> dict[str, Any] | None:
+    """The response that an Anthropic or OpenAI event stream makes, as if it had not been streamed.
+
+    None when it holds no such stream.
+    """
+    events = list(_events(stream))
+    if any(event.get("type") == "message_start" for event in events):
+        return _anthropic(events)
+    if any("choices" in event for event in events):
+        return _openai(events)
+    return None
+
+
+def _events(stream: str) -> Iterator[dict[str, Any]]:
+    for line in stream.split("\n"):
+        if line.startswith("data:"):
+            try:
+                event = parse_json(line.removeprefix("data:").strip())
+            except ValueError:
+                continue  # "[DONE]", or cut off
+            if isinstance(event, dict):
+                yield event
+
+
+def _anthropic(events: list[dict[str, Any]]) -> dict[str, Any]:
+    message: dict[str, Any] = {}
+    blocks: dict[Any, dict[str, Any]] = {}
+    inputs: dict[Any, str] = {}
+    for event in events:
+        index = event.get("index") if isinstance(event.get("index"), int) else None
+        match event.get("type"):
+            case "message_start":
+                message = dict(mapping(event.get("message")))
+            case "content_block_start":
+                blocks[index] = dict(mapping(event.get("content_block")))
+            case "content_block_delta" if index in blocks:
+                _grow(blocks[index], mapping(event.get("delta")), inputs, index)
+            case "message_delta":
+                message.update(mapping(event.get("delta")))
+                message["usage"] = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
+    for index, written in inputs.items():
+        blocks[index]["input"] = _input(written)
+    return {**message, "role": "assistant", "content": list(blocks.values())}
+
+
+def _grow(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, str], index: Any) -> None:
+    match delta.get("type"):
+        case "text_delta":
+            block["text"] = text(block.get("text")) + text(delta.get("text"))
+        case "thinking_delta":
+            block["thinking"] = text(block.get("thinking")) + text(delta.get("thinking"))
+        case "signature_delta":
+            block["signature"] = text(block.get("signature")) + text(delta.get("signature"))
+        case "input_json_delta":
+            inputs[index] = inputs.get(index, "") + text(delta.get("partial_json"))
+        case "citations_delta":
+            block["citations"] = [*listing(block.get("citations")), delta.get("citation")]
+
+
+def _input(written: str) -> Any:
+    try:
+        return parse_json(written or "{}")
+    except ValueError:
+        return written
+
+
+def _openai(events: list[dict[str, Any]]) -> dict[str, Any]:
+    response: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    calls: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        response.update({name: value for name, value in event.items() if name != "choices" and value})
+        choice = next(iter(map(mapping, listing(event.get("choices")))), {})
+        delta = mapping(choice.get("delta"))
+        for name in ("content", "refusal", "reasoning_content"):
+            if said := text(delta.get(name)):
+                message[name] = text(message.get(name)) + said
+        for part in map(mapping, listing(delta.get("tool_calls"))):
+            _grow_call(calls, part)
+        if choice.get("finish_reason"):
+            response["finish_reason"] = choice["finish_reason"]
+    message["tool_calls"] = list(calls.values())
+    choice = {"message": message, "finish_reason": response.pop("finish_reason", None)}
+    return {**response, "choices": [choice]}
+
+
+def _grow_call(calls: dict[Any, dict[str, Any]], part: dict[str, Any]) -> None:
+    index = part.get("index") if isinstance(part.get("index"), int) else len(calls)
+    call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
+    if text(part.get("id")):
+        call["id"] = part["id"]
+    function = mapping(part.get("function"))
+    call["function"]["name"] += text(function.get("name"))
+    call["function"]["arguments"] += text(function.get("arguments"))

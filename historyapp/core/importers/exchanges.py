@@ -1,0 +1,205 @@
+"""Message lists and recorded model calls, in any provider's dialect, as operations.
+
+Each recorded call repeats its whole conversation so far. Calls of several conversations may share a file: one
+that begins with everything another has said continues it, and only what is new in it is imported.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from historyapp.core.entries import DebugLog, EntryDraft, SystemInstruction
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.base import Append, Operation, SessionStart, Skipped, Source
+from historyapp.core.importers.json_document import Record, records
+from historyapp.core.importers.messages import Calls, title_of
+from historyapp.core.text import depth_exceeds
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One model call, or a whole conversation where the calls were not recorded one by one."""
+
+    messages: list[Any]
+    """The conversation so far, without the instruction at its head."""
+    offset: int = 0
+    """How many messages the instruction took."""
+    index: int = 0
+    """Its place in the file, from 1; 0 where the file is nothing but this conversation."""
+    instruction: str = ""
+    reply: dict[str, Any] | None = None
+    """The assistant message that came back, in the dialect."""
+    reply_facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known of the reply: ``usage``, ``cost`` … and under ``source`` its ids."""
+    replied_at: datetime | None = None
+    failure: str = ""
+    """Why there is no reply."""
+    session: str | None = None
+    """The conversation's id; None where it is told by what it continues."""
+    title: str = ""
+    agent: str = ""
+    model: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """Reads the messages of one session, in order."""
+
+    calls: Calls
+
+    def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The entries that a message amounts to.
+
+        Raises:
+            ValueError: when the message cannot be understood; the reason is for people.
+        """
+        ...
+
+
+class Dialect(Protocol):
+    """How one provider writes messages."""
+
+    name: str
+
+    def reader(self, session: str) -> Reader: ...
+
+    def key(self, message: dict[str, Any]) -> str:
+        """The same for a reply and for its repetition in the next request, whatever ids these have."""
+        ...
+
+    def call_ids(self, message: dict[str, Any]) -> list[Any]:
+        """The ids of an assistant message's calls."""
+        ...
+
+
+@dataclass(slots=True)
+class _Thread:
+    """A conversation that may be continued."""
+
+    session: str
+    reader: Reader
+    said: list[int] = field(default_factory=list)
+    instruction: str = ""
+
+    def continues_in(self, said: list[int]) -> bool:
+        return bool(self.said) and said[: len(self.said)] == self.said
+
+
+def import_exchanges(
+    exchanges: Iterable[Exchange | Skipped], dialect: Dialect, file: str
+) -> Iterator[Operation]:
+    """What the exchanges of a file put into which session. ``file`` is the id of the first unnamed one."""
+    threads: list[_Thread] = []
+    for exchange in exchanges:
+        if isinstance(exchange, Skipped):
+            yield exchange
+            continue
+        if exchange.session is not None:
+            yield _start(exchange.session, exchange)
+            alone = _Thread(exchange.session, dialect.reader(exchange.session))
+            yield from _new_entries(alone, exchange, dialect.name)
+            continue
+        said = [_hash(dialect, message) for message in exchange.messages]
+        thread = _continued(threads, said)
+        if thread is not None:
+            thread.reader.calls.relabel(dialect.call_ids(exchange.messages[len(thread.said) - 1]))
+        else:
+            session = f"{file}#{len(threads) + 1}" if threads else file
+            thread = _Thread(session, dialect.reader(session))
+            threads.append(thread)
+            yield _start(session, exchange)
+        yield from _new_entries(thread, exchange, dialect.name)
+        thread.said = said + ([_hash(dialect, exchange.reply)] if exchange.reply else [])
+
+
+def _hash(dialect: Dialect, message: Any) -> int:
+    return hash(dialect.key(message)) if isinstance(message, dict) and not depth_exceeds(message) else 0
+
+
+def _continued(threads: list[_Thread], said: list[int]) -> _Thread | None:
+    fitting = [thread for thread in threads if thread.continues_in(said)]
+    return max(fitting, key=lambda thread: len(thread.said), default=None)
+
+
+def _start(session: str, exchange: Exchange) -> SessionStart:
+    asked = next((m for m in exchange.messages if isinstance(m, dict) and m.get("role") == "user"), {})
+    return SessionStart(
+        session,
+        title=exchange.title or title_of(asked.get("content")),
+        agent=exchange.agent,
+        model=exchange.model,
+        tags=exchange.tags,
+        metadata=exchange.metadata,
+    )
+
+
+def _new_entries(thread: _Thread, exchange: Exchange, format: str) -> Iterator[Operation]:
+    place = {"format": format} | ({"index": exchange.index} if exchange.index else {})
+    if exchange.instruction and exchange.instruction != thread.instruction:
+        thread.instruction = exchange.instruction
+        body = SystemInstruction(text=exchange.instruction)
+        yield Append(thread.session, EntryDraft(body, metadata={"source": place}))
+    for record in records(exchange.messages):
+        if isinstance(record, Skipped):
+            if record.line > len(thread.said):
+                yield _skip(exchange, record.line + exchange.offset, record.reason)
+        elif record.number > len(thread.said):
+            yield from _new_message(thread, exchange, record, place)
+    if exchange.reply is not None:
+        yield from _reply(thread, exchange, exchange.reply, place)
+    elif exchange.failure:
+        failed = DebugLog(category="provider_error", message=exchange.failure)
+        yield Append(thread.session, EntryDraft(failed, exchange.replied_at, {"source": place}))
+
+
+def _skip(exchange: Exchange, message: int, reason: str) -> Skipped:
+    if exchange.index:
+        return Skipped(exchange.index, f"message {message}: {reason}")
+    return Skipped(message, reason)
+
+
+def _new_message(
+    thread: _Thread, exchange: Exchange, record: Record, place: dict[str, Any]
+) -> Iterator[Operation]:
+    number = record.number + exchange.offset
+    place = place | {"message" if exchange.index else "index": number}
+    try:
+        for draft in thread.reader.drafts(record.data):
+            yield Append(thread.session, _placed(draft, place))
+    except ValueError as fault:
+        yield _skip(exchange, number, str(fault))
+
+
+def _reply(
+    thread: _Thread, exchange: Exchange, reply: dict[str, Any], place: dict[str, Any]
+) -> Iterator[Operation]:
+    facts = dict(exchange.reply_facts)
+    place = place | facts.pop("source", {})
+    for draft in thread.reader.drafts(reply):
+        placed = _placed(draft, place)
+        yield Append(
+            thread.session, EntryDraft(placed.body, exchange.replied_at, {**placed.metadata, **facts})
+        )
+        facts = {}  # usage and cost are of the whole reply: once
+
+
+def _placed(draft: EntryDraft, place: Mapping[str, Any]) -> EntryDraft:
+    source = {**place, **draft.metadata.get("source", {})}
+    return EntryDraft(draft.body, draft.created_at, {**draft.metadata, "source": source})
+
+
+def readable(operations: Iterable[Operation], source: Source, title: str) -> Iterator[Operation]:
+    """The operations as they are.
+
+    Raises:
+        UnreadableTranscript: at their end, when there was nothing to import and that was no choice.
+    """
+    useful = False
+    for operation in operations:
+        useful = useful or isinstance(operation, Append)
+        useful = useful or (isinstance(operation, Skipped) and not operation.damaged)
+        yield operation
+    if not useful:
+        raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {title}")

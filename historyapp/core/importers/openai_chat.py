@@ -1,0 +1,205 @@
+"""OpenAI chat message lists, in the shapes people keep them in.
+
+A bare list; an object with ``messages`` (and ``response``, as OpenHands logs its model calls); a tau-bench
+run or a list of them; recorded requests and responses, whose growing prefixes are told apart; lines of any.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from historyapp.core.importers.base import Head, Operation, Skipped, Source
+from historyapp.core.importers.chat_messages import ChatReader, message_key, source_calls, split_instruction
+from historyapp.core.importers.event_streams import streamed_message
+from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
+from historyapp.core.importers.head import head_of
+from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.messages import moment, session_of, title_of
+from historyapp.core.text import dump_json
+
+_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
+_TAU_ERROR = "Error:"
+"""How tau-bench's tools begin what they say when they fail; nothing else marks it."""
+
+
+class _Chat:
+    """The dialect, with a way to tell failed results where the format has one."""
+
+    name = "openai_chat"
+
+    def __init__(self, fails: Callable[[str], bool]) -> None:
+        self._fails = fails
+
+    def reader(self, session: str) -> ChatReader:
+        return ChatReader(session, self._fails)
+
+    def key(self, message: dict[str, Any]) -> str:
+        return message_key(message)
+
+    def call_ids(self, message: dict[str, Any]) -> list[Any]:
+        return [call.id for call in source_calls(message)]
+
+
+class _OpenAIChat:
+    name = "openai_chat"
+    title = "OpenAI chat messages"
+
+    def recognises(self, head: Head) -> bool:
+        if isinstance(head.document, list):
+            return _is_chat(head.document) or any(map(_is_conversation, head.document[:20]))
+        return any(map(_is_conversation, [head.document, *head.lines]))
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        head = head_of(source)
+        tau = any(
+            "traj" in mapping(item) for item in [head.document, *listing(head.document)[:20], *head.lines]
+        )
+        dialect = _Chat((lambda said: said.startswith(_TAU_ERROR)) if tau else (lambda _: False))
+        yield from readable(
+            import_exchanges(_exchanges(source, head), dialect, session_of(source)), source, self.title
+        )
+
+
+def _is_chat(messages: Any) -> bool:
+    """Whether a value is a list of chat messages; a few broken ones do not matter."""
+    if not isinstance(messages, list):
+        return False
+    found = [message for message in messages[:50] if _is_message(message)]
+    return len(found) * 2 > len(messages[:50])
+
+
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+        return False
+    content = message.get("content")
+    return isinstance(content, (str, list)) or (content is None and message["role"] == "assistant")
+
+
+def _is_conversation(record: Any) -> bool:
+    record = mapping(record)
+    if "request" in record:
+        return _is_chat(mapping(record["request"]).get("messages"))
+    return _is_chat(record.get("traj")) or _is_chat(record.get("messages"))
+
+
+def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
+    file = session_of(source)
+    if isinstance(head.document, list) and _is_chat(head.document):
+        yield _logged({"messages": head.document}, 0, file)
+    elif isinstance(head.document, list):
+        yield from _listed(records(head.document), file)
+    elif head.document is not None:
+        yield _exchange(mapping(head.document), 0, file)
+    else:
+        lines = (Record(*line) if isinstance(line, Line) else line for line in read_lines(source.stream))
+        yield from _listed(lines, file)
+
+
+def _listed(items: Iterator[Record | Skipped], file: str) -> Iterator[Exchange | Skipped]:
+    named: set[str] = set()
+    for item in items:
+        if isinstance(item, Skipped):
+            yield item
+            continue
+        run, trial = item.data.get("task_id"), item.data.get("trial")
+        name = f"{file}#{item.number}" if run is None else f"{file}#task-{run}-trial-{trial}"
+        name = f"{file}#{item.number}" if name in named else name
+        named.add(name)
+        yield _exchange(item.data, item.number, name)
+
+
+def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Skipped:
+    if "request" in record:
+        return _recorded_call(record, index)
+    if isinstance(record.get("traj"), list):
+        return _tau_run(record, index, session)
+    if isinstance(record.get("messages"), list):
+        return _logged(record, index, session)
+    return Skipped(index or 1, "no messages in it", damaged=False)
+
+
+def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
+    listed = record["traj"]
+    instruction, messages = split_instruction(listed)
+    return Exchange(
+        messages,
+        len(listed) - len(messages),
+        index,
+        instruction,
+        session=session,
+        tags=("tau-bench",),
+        metadata=known(**{name: record.get(name) for name in ("task_id", "trial", "reward", "info")}),
+    )
+
+
+def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
+    listed = record["messages"]
+    instruction, messages = split_instruction(listed)
+    # Where the model had no tool calling, the log also has the answer as it was written, like the messages.
+    response = mapping(record.get("raw_response")) or mapping(record.get("response"))
+    reply, facts = _reply(response)
+    return Exchange(
+        messages,
+        len(listed) - len(messages),
+        index,
+        instruction,
+        reply,
+        {**facts, **known(cost=record.get("cost"), latency=record.get("latency_sec"))},
+        moment(record.get("timestamp")) or moment(response.get("created")),
+        session=session,
+        title=_task(record.get("raw_messages")),
+        model=text(response.get("model")) or text(record.get("model")),
+        metadata=known(tools=record.get("tools")),
+    )
+
+
+def _task(messages: Any) -> str:
+    """What the user asked, from messages without the examples that a model without tool calling is given."""
+    asked = (mapping(message) for message in listing(messages))
+    return title_of(next((message.get("content") for message in asked if message.get("role") == "user"), ""))
+
+
+def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
+    request, response = mapping(record["request"]), record.get("response")
+    if not _is_chat(request.get("messages")):
+        return Skipped(index or 1, "not a chat completion request", damaged=False)
+    if isinstance(response, str):
+        response = streamed_message(response)
+    listed = request["messages"]
+    instruction, messages = split_instruction(listed)
+    answer = mapping(response)
+    reply, facts = _reply(answer)
+    return Exchange(
+        messages,
+        len(listed) - len(messages),
+        index,
+        instruction,
+        reply,
+        facts,
+        moment(answer.get("created")),
+        "" if reply else _failure(record, answer),
+        model=text(answer.get("model")) or text(request.get("model")),
+        metadata=known(tools=request.get("tools")),
+    )
+
+
+def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """The assistant message of a response, and what the response tells of it."""
+    choices = [mapping(choice) for choice in listing(response.get("choices"))]
+    message = mapping(choices[0].get("message")) if choices else {}
+    if not message:
+        return None, {}
+    source = known(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
+    usage = known(usage=response.get("usage"), other_choices=choices[1:], model=response.get("model"))
+    return {"role": "assistant", **message}, {**usage, "usage_convention": "openai", "source": source}
+
+
+def _failure(record: dict[str, Any], response: dict[str, Any]) -> str:
+    if response.get("error"):
+        return dump_json(response["error"])
+    if record.get("response") is None:
+        return ""
+    return f"no readable response, status {dump_json(record.get('status'))}"
+
+
+OPENAI_CHAT = _OpenAIChat()

@@ -1,0 +1,197 @@
+"""OpenHands conversations, V0 and V1: events in one file, in a folder of files, or in rows of an evaluation.
+
+On disk every event is a file of its own (``events/0.json``, ``events/event-00000-….json``). The first of a
+folder is read with all the others, as one session; the others then say that there is nothing more to import.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from historyapp.core.entries import DebugLog, EntryDraft
+from historyapp.core.importers import openhands_v0 as v0
+from historyapp.core.importers import openhands_v1 as v1
+from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.head import head_of
+from historyapp.core.importers.json_document import (
+    Record,
+    known,
+    listing,
+    mapping,
+    parse_document,
+    records,
+    text,
+)
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.messages import session_of, title_of
+
+_PREAMBLE = 200
+"""How many events are looked at for what to say of the session."""
+_NUMBER = re.compile(r"(?:event-)?(\d+)")
+
+Events = Iterator[Record | Skipped]
+
+
+class _OpenHands:
+    name = "openhands"
+    title = "OpenHands conversation"
+
+    def recognises(self, head: Head) -> bool:
+        items = [*listing(head.document)[:5], head.document, *head.lines[:5]]
+        return any(_is_event(item) or _is_row(item) or _is_state(item) for item in map(mapping, items))
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        yield from readable(_operations(source), source, self.title)
+
+
+OPENHANDS = _OpenHands()
+
+
+def _is_event(record: dict[str, Any]) -> bool:
+    return v1.is_event(record) or v0.is_event(record)
+
+
+def _is_row(record: dict[str, Any]) -> bool:
+    """Whether it is one run of an evaluation (``output.jsonl``)."""
+    told = {"instance_id", "instruction", "issue"} & set(record)
+    events = map(mapping, _flat(listing(record.get("history"))[:5]))
+    return bool(told) and any(_is_event(event) or v0.is_bare_event(event) for event in events)
+
+
+def _is_state(record: dict[str, Any]) -> bool:
+    """Whether it is a conversation's ``base_state.json``, which holds no events."""
+    return {"agent", "workspace", "execution_status"} <= set(record)
+
+
+def _operations(source: Source) -> Iterator[Operation]:
+    head = head_of(source)
+    first = next(
+        (mapping(item) for item in (*listing(head.document)[:1], head.document, *head.lines) if item), {}
+    )
+    if _is_state(first):
+        yield Skipped(1, "the state of a conversation; its events are files beside it", damaged=False)
+    elif _is_row(first):
+        yield from _rows(source, head)
+    elif isinstance(head.document, dict):
+        yield from _event_file(source, head.document)
+    elif head.document is not None:
+        events = list(records(listing(head.document)))
+        yield from _conversation(session_of(source), events[:_PREAMBLE], iter(events))
+    else:
+        beginning = list(islice(_lines(source), _PREAMBLE))
+        yield from _conversation(session_of(source), beginning, _lines(source))
+
+
+def _lines(source: Source) -> Events:
+    for line in read_lines(source.stream):
+        yield Record(*line) if isinstance(line, Line) else line
+
+
+def _flat(history: list[Any]) -> Iterator[Any]:
+    """Events of a row; early versions have pairs of an action and its observation."""
+    for item in history:
+        yield from item if isinstance(item, list) else [item]
+
+
+def _rows(source: Source, head: Head) -> Iterator[Operation]:
+    rows = records(listing(head.document) or [head.document]) if head.document is not None else _lines(source)
+    for row in rows:
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        events = list(records(_flat(listing(row.data.get("history")))))
+        id = row.data.get("instance_id")
+        session = f"{session_of(source)}#{row.number if id in (None, '') else id}"
+        yield from _conversation(session, events[:_PREAMBLE], iter(events), row)
+
+
+def _event_file(source: Source, event: dict[str, Any]) -> Iterator[Operation]:
+    files = _event_files(source)
+    if not files:
+        yield from _conversation(session_of(source), [Record(1, event)], iter([Record(1, event)]))
+    elif files[0].name != session_of(source):
+        yield Skipped(1, f"one event of a conversation; it is imported with {files[0].name}", damaged=False)
+    else:
+        folder = Path(source.folder)
+        session = folder.parent.name if folder.name == "events" else folder.name
+        beginning = list(_event_records(files[:_PREAMBLE]))
+        yield from _conversation(session, beginning, _event_records(files))
+
+
+def _event_files(source: Source) -> list[Path]:
+    """The folder's event files in the order of their numbers; none where the file stands alone."""
+    if not source.folder or not _NUMBER.match(session_of(source)):
+        return []
+    numbered = [
+        (found, path) for path in Path(source.folder).glob("*.json") if (found := _NUMBER.match(path.name))
+    ]
+    return [path for _, path in sorted(numbered, key=lambda pair: (int(pair[0][1]), pair[1].name))]
+
+
+def _event_records(files: list[Path]) -> Events:
+    for number, path in enumerate(files, start=1):
+        try:
+            event = parse_document(path.read_bytes())
+        except (ValueError, OSError) as fault:
+            yield Skipped(number, f"{path.name}: {fault}")
+            continue
+        for record in records([event]):
+            if isinstance(record, Record):
+                yield Record(number, record.data)
+            else:
+                yield Skipped(number, f"{path.name}: {record.reason}")
+
+
+class _About(NamedTuple):
+    """What the first events, and the row they stand in, tell of the session."""
+
+    title: str
+    model: str
+    metadata: dict[str, Any]
+    agent: str = "OpenHands"
+
+
+def _conversation(
+    session: str, beginning: list[Record | Skipped], events: Events, row: Record | None = None
+) -> Iterator[Operation]:
+    known_events = [event.data for event in beginning if isinstance(event, Record)]
+    reader: v0.Run | v1.Conversation
+    if any(v1.is_event(event) for event in known_events):
+        facts = v1.facts_of(known_events)
+        session = facts.get("id") or session
+        reader = v1.Conversation(session)
+    else:
+        facts = v0.facts_of(known_events)
+        reader = v0.Run(session, v0.zone_of(known_events))
+    about = _about(row.data if row else {}, facts)
+    yield SessionStart(session, about.title, about.agent, about.model, metadata=about.metadata)
+    place = {"format": OPENHANDS.name} | ({"row": row.number} if row else {})
+    for event in events:
+        if isinstance(event, Skipped):
+            yield event if row is None else Skipped(row.number, f"event {event.line}: {event.reason}")
+        else:
+            for draft in reader.drafts(event.data):
+                yield _append(session, draft, {**place, "index": event.number})
+    if isinstance(reader, v1.Conversation):
+        for draft in reader.rest():
+            yield replace(_append(session, draft, place), provisional=True)
+    if row and (error := text(row.data.get("error"))):
+        yield _append(session, EntryDraft(DebugLog(category="error", message=error)), place)
+
+
+def _about(row: dict[str, Any], facts: dict[str, str]) -> _About:
+    metadata = mapping(row.get("metadata"))
+    model = text(mapping(metadata.get("llm_config")).get("model")) or facts.get("model", "")
+    names = ("instance_id", "issue", "test_result", "success", "result_explanation", "git_patch", "metrics")
+    told = {name: row.get(name) for name in names}
+    title = facts.get("title") or title_of(text(row.get("instruction")))
+    return _About(title, model, known(**told), text(metadata.get("agent_class")) or "OpenHands")
+
+
+def _append(session: str, draft: EntryDraft, place: dict[str, Any]) -> Append:
+    source = {**place, **draft.metadata.get("source", {})}
+    return Append(session, EntryDraft(draft.body, draft.created_at, {**draft.metadata, "source": source}))

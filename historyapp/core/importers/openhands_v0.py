@@ -1,0 +1,207 @@
+"""Events of OpenHands V0: what each says of the session.
+
+An agent's action and its observation both carry the model's whole answer in ``tool_call_metadata``; the
+first action of an answer brings its text and all its calls. Agents without tool calls act by ``action`` and
+``args``.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, timedelta, timezone, tzinfo
+from typing import Any
+
+from historyapp.core.entries import (
+    Body,
+    DebugLog,
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.importers.chat_messages import ChatReader
+from historyapp.core.importers.json_document import known, listing, mapping, text
+from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.text import dump_json
+
+_ABOUT_THE_AGENT = {
+    "recall", "change_agent_state", "agent_state_changed", "null", "condensation", "condensation_request",
+    "condense", "loop_recovery", "task_tracking_state",
+}  # fmt: skip
+"""Actions and observations that are no part of the conversation with the model."""
+_ENVELOPE = {
+    "id", "timestamp", "source", "message", "action", "observation", "cause", "timeout", "thought",
+    "tool_call_metadata", "llm_metrics", "is_confirmed",
+}  # fmt: skip
+_INTERNAL = {
+    "thought",
+    "impl_source",
+    "translated_ipython_code",
+    "confirmation_state",
+    "security_risk",
+    "hidden",
+}
+_QUARTER = 15 * 60
+_FURTHEST_ZONE = 15 * 3600
+
+
+def is_event(record: dict[str, Any]) -> bool:
+    if isinstance(record.get("action"), str):
+        return isinstance(record.get("args"), dict)
+    return isinstance(record.get("observation"), str) and "content" in record and "extras" in record
+
+
+def is_bare_event(record: dict[str, Any]) -> bool:
+    """Whether it may be an event of the earliest versions, which had no ``args`` and no ``extras``."""
+    return any(isinstance(record.get(name), str) for name in ("action", "observation"))
+
+
+def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """The session's ``title`` and ``model``, as far as its events tell them."""
+    facts: dict[str, str] = {}
+    for event in events:
+        if event.get("action") == "message" and event.get("source") == "user":
+            facts.setdefault("title", title_of(mapping(event.get("args")).get("content")))
+        if model := text(_response(event).get("model")):
+            facts.setdefault("model", model)
+    return facts
+
+
+def zone_of(events: Iterable[dict[str, Any]]) -> tzinfo:
+    """The zone that the events' times were written in, which they do not say: answers also have Unix time."""
+    for event in events:
+        local, answered = moment(event.get("timestamp"), UTC), moment(_response(event).get("created"))
+        if local and answered and "action" in event:
+            offset = round((local - answered).total_seconds() / _QUARTER) * _QUARTER
+            if abs(offset) < _FURTHEST_ZONE:
+                return timezone(timedelta(seconds=offset))
+    return UTC
+
+
+class Run:
+    """Reads the events of one session, in order."""
+
+    def __init__(self, session: str, zone: tzinfo = UTC) -> None:
+        self._chat = ChatReader(session)
+        self._zone = zone
+        self._begun = False
+        self._answers: set[str] = set()
+        """Ids of the model's answers that were read with all their calls."""
+        self._acted = ""
+        """The newest action that was no tool call and has not come back."""
+
+    def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The entries that an event amounts to; none for a further action of an answer already read."""
+        name = text(event.get("observation")) or text(event.get("action"))
+        args = mapping(event.get("args"))
+        if name in _ABOUT_THE_AGENT or not name:
+            yield self._draft(DebugLog(category=name or "event", message=_note(event)), event)
+        elif "observation" in event:
+            yield self._observed(event, name)
+        elif name == "system":
+            body = SystemInstruction(text=text(args.get("content")))
+            yield self._draft(body, event, known(tools=args.get("tools")))
+        elif event.get("source") == "user" or (name == "message" and self._is_first(event)):
+            yield self._said_by_user(event, name, args)
+        elif listing(_response(event).get("choices")):
+            yield from self._answered(event)
+        else:
+            yield self._acted_in_text(event, name, args)
+
+    def _is_first(self, event: dict[str, Any]) -> bool:
+        """Whether it is the task, in the earliest versions, which did not say who was speaking."""
+        first, self._begun = not self._begun, True
+        return first and "source" not in event
+
+    def _said_by_user(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
+        if name != "message":
+            return self._draft(DebugLog(category=f"user_{name}", message=_note(event)), event)
+        images = [{"type": "image", "url": url} for url in listing(args.get("image_urls")) if text(url)]
+        said = _said(args or event)
+        content: Any = [{"type": "text", "text": said}, *images] if images else said
+        return self._draft(ModelInput(content=content), event)
+
+    def _answered(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The model's answer with all its calls, once."""
+        response = _response(event)
+        id = text(response.get("id"))
+        if id and id in self._answers:
+            return
+        self._answers.add(id)
+        message = mapping(mapping(listing(response.get("choices"))[0]).get("message"))
+        [draft] = self._chat.drafts({**message, "role": "assistant"})
+        facts = known(usage=response.get("usage"), model=response.get("model"))
+        source = {**draft.metadata.get("source", {}), **known(response_id=id)}
+        yield self._draft(draft.body, event, {**facts, "usage_convention": "openai"}, source)
+
+    def _acted_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
+        self._chat.calls.begin(())
+        thought = text(args.get("thought")) or text(event.get("thought"))
+        if name == "message":
+            self._acted = ""
+            said = _said(args or event)
+            return self._draft(ModelOutput(thoughts=thought or None, text=said), event)
+        self._acted = name
+        given = args or {key: value for key, value in event.items() if key not in _ENVELOPE}
+        arguments = {key: value for key, value in given.items() if key not in _INTERNAL}
+        body = ModelOutput(thoughts=thought or None, use_tool=UseTool(name=name, arguments=arguments))
+        return self._draft(body, event)
+
+    def _observed(self, event: dict[str, Any], name: str) -> EntryDraft:
+        call = mapping(event.get("tool_call_metadata"))
+        if not call and name == "error" and not self._acted:
+            return self._draft(DebugLog(category="error", message=_note(event)), event)
+        id, tool = (
+            self._chat.calls.answer(call.get("tool_call_id"), call.get("function_name"))
+            if call
+            else (None, None)
+        )
+        tool = tool or self._acted or name
+        self._acted = self._acted if call else ""
+        said = _said(event)
+        if name == "user_rejected":
+            result = ToolResult(tool_call_id=id, tool_name=tool, status="interrupted_by_human", feedback=said)
+        elif _failed(event, name):
+            result = ToolResult(tool_call_id=id, tool_name=tool, status="error", reason=said or "failed")
+        else:
+            result = ToolResult(tool_call_id=id, tool_name=tool, status="success", outputs=said)
+        return self._draft(ToolResults(results=(result,)), event, known(extras=event.get("extras")))
+
+    def _draft(
+        self,
+        body: Body,
+        event: dict[str, Any],
+        facts: dict[str, Any] | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> EntryDraft:
+        told = known(id=event.get("id"), timestamp=event.get("timestamp"), cause=event.get("cause"))
+        at = moment(event.get("timestamp"), self._zone)
+        return EntryDraft(body, at, {**(facts or {}), "source": {**told, **(source or {})}})
+
+
+def _response(event: dict[str, Any]) -> dict[str, Any]:
+    return mapping(mapping(event.get("tool_call_metadata")).get("model_response"))
+
+
+def _said(fields: dict[str, Any]) -> str:
+    """What was said; an empty ``content`` is an answer too, and ``message`` only words it for people."""
+    content = fields.get("content")
+    return content if isinstance(content, str) else text(fields.get("message"))
+
+
+def _failed(event: dict[str, Any], name: str) -> bool:
+    extras = mapping(event.get("extras"))
+    codes = (
+        mapping(extras.get("metadata")).get("exit_code"),
+        extras.get("exit_code"),
+        event.get("exit_code"),
+    )
+    return name == "error" or event.get("success") is False or any(code not in (None, 0) for code in codes)
+
+
+def _note(event: dict[str, Any]) -> str:
+    """What an event for the record says."""
+    said = text(event.get("content")) or text(event.get("message"))
+    detail = {**mapping(event.get("args")), **mapping(event.get("extras"))}
+    return said or (dump_json(detail) if detail else "")

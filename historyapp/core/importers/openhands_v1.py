@@ -1,0 +1,236 @@
+"""Events of the OpenHands SDK (V1): what each says of the session.
+
+Parallel calls come as one ``ActionEvent`` each with the same ``llm_response_id``. Usage comes as running
+totals in state updates, just before the answer that it was spent on.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC
+from typing import Any
+
+from historyapp.core.entries import (
+    Body,
+    DebugLog,
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolResult,
+    ToolResults,
+    text_of,
+)
+from historyapp.core.formats.parts import neutral_content, plain_text
+from historyapp.core.importers.json_document import known, listing, mapping, text
+from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of
+from historyapp.core.text import dump_json
+
+_THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
+_COUNTERS = (
+    "prompt_tokens",
+    "completion_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+)
+_CONDENSER = "condenser"
+
+
+def is_event(record: dict[str, Any]) -> bool:
+    return isinstance(record.get("kind"), str) and {"id", "timestamp", "source"} <= set(record)
+
+
+def facts_of(events: list[dict[str, Any]]) -> dict[str, str]:
+    """The session's ``id``, ``title`` and ``model``, as far as its first events tell them."""
+    facts: dict[str, str] = {}
+    for event in events:
+        value = mapping(event.get("value"))
+        if event.get("key") == "full_state":
+            facts.setdefault("id", text(value.get("id")))
+            facts.setdefault("model", text(mapping(mapping(value.get("agent")).get("llm")).get("model")))
+        for metrics in map(mapping, mapping(value.get("usage_to_metrics")).values()):
+            facts.setdefault("model", text(metrics.get("model_name")))
+        if event.get("kind") == "MessageEvent" and event.get("source") == "user":
+            said = mapping(event.get("llm_message")).get("content")
+            facts.setdefault("title", title_of(neutral_content(said)))
+    return facts
+
+
+class Conversation:
+    """Reads the events of one session, in order."""
+
+    def __init__(self, session: str) -> None:
+        self._calls = Calls(session)
+        self._actions: list[dict[str, Any]] = []
+        """Actions of one answer of the model, until something else comes."""
+        self._facts: dict[str, Any] = {}
+        """Usage and cost of that answer."""
+        self._counted: dict[str, float] = {}
+        self._unclaimed: dict[str, float] = {}
+
+    def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
+        """The entries that the event, and the answer that ends with it, amount to."""
+        if event.get("key") == "stats":
+            self._count(mapping(mapping(event.get("value")).get("usage_to_metrics")))
+            return
+        response = event.get("llm_response_id")
+        is_action = event.get("kind") == "ActionEvent"
+        if self._actions and not (
+            is_action and response and response == self._actions[0].get("llm_response_id")
+        ):
+            yield self._answer()
+        if is_action:
+            self._facts = self._facts if self._actions else self._spent()
+            self._actions.append(event)
+        else:
+            yield self._other(event)
+
+    def rest(self) -> Iterator[EntryDraft]:
+        """The answer that was not complete when the events ended."""
+        if self._actions:
+            yield self._answer()
+
+    def _answer(self) -> EntryDraft:
+        actions, self._actions = self._actions, []
+        first = actions[0]
+        calls, renamed = self._calls.begin(_call(action) for action in actions)
+        thoughts, said = _split_thinking(
+            text(first.get("reasoning_content")), "".join(_said(action.get("thought")) for action in actions)
+        )
+        reasoning = [*listing(first.get("thinking_blocks")), first.get("responses_reasoning_item")]
+        body = ModelOutput(
+            thoughts=thoughts or None,
+            text=said,
+            tool_calls=calls,
+            reasoning=[block for block in reasoning if block],
+        )
+        source = known(
+            ids=[action.get("id") for action in actions],
+            llm_response_id=first.get("llm_response_id"),
+            call_ids=renamed,
+        )
+        return _draft(body, first, source, {**self._facts, **known(critic_result=first.get("critic_result"))})
+
+    def _other(self, event: dict[str, Any]) -> EntryDraft:
+        match event.get("kind"):
+            case "SystemPromptEvent":
+                parts = (event.get("system_prompt"), event.get("dynamic_context"))
+                told = "\n\n".join(text(mapping(part).get("text")) for part in parts if part)
+                return _draft(SystemInstruction(text=told), event, facts=known(tools=event.get("tools")))
+            case "MessageEvent":
+                return self._message(event)
+            case "ObservationEvent":
+                return self._result(event, *_outcome(mapping(event.get("observation"))))
+            case "AgentErrorEvent":
+                return self._result(event, "error", text(event.get("error")))
+            case "UserRejectObservation":
+                return self._result(event, "interrupted_by_human", text(event.get("rejection_reason")))
+            case kind:
+                return _draft(DebugLog(category=text(kind), message=_note(event)), event)
+
+    def _message(self, event: dict[str, Any]) -> EntryDraft:
+        message = mapping(event.get("llm_message"))
+        content = neutral_content([*listing(message.get("content")), *listing(event.get("extended_content"))])
+        if event.get("source") == "agent":
+            self._calls.begin(())
+            thoughts, said = _split_thinking(text(message.get("reasoning_content")), text_of(content))
+            reasoning = [*listing(message.get("thinking_blocks")), message.get("responses_reasoning_item")]
+            body = ModelOutput(
+                thoughts=thoughts or None, text=said, reasoning=[block for block in reasoning if block]
+            )
+            return _draft(body, event, known(llm_response_id=event.get("llm_response_id")), self._spent())
+        channel = text(event.get("source")) or "user"
+        return _draft(ModelInput(channel=channel, content=content), event, known(sender=event.get("sender")))
+
+    def _result(self, event: dict[str, Any], status: str, said: Any) -> EntryDraft:
+        call, name = self._calls.answer(event.get("tool_call_id"), event.get("tool_name"))
+        field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
+        result = {"tool_call_id": call, "tool_name": name, "status": status, field: said}
+        observation = mapping(event.get("observation"))
+        facts = known(
+            exit_code=observation.get("exit_code"),
+            working_dir=mapping(observation.get("metadata")).get("working_dir"),
+        )
+        body = ToolResults(results=(ToolResult.model_validate(result),))
+        return _draft(body, event, known(action_id=event.get("action_id")), facts)
+
+    def _count(self, metrics: dict[str, Any]) -> None:
+        """Takes in new running totals; what they grew by belongs to the next answer."""
+        totals: dict[str, float] = dict.fromkeys((*_COUNTERS, "cost"), 0)
+        for usage_id, one in metrics.items():
+            if usage_id != _CONDENSER:
+                usage = mapping(mapping(one).get("accumulated_token_usage"))
+                for name in _COUNTERS:
+                    totals[name] += _number(usage.get(name))
+                totals["cost"] += _number(mapping(one).get("accumulated_cost"))
+        for name, total in totals.items():
+            grown = max(0, total - self._counted.get(name, 0))
+            self._unclaimed[name] = self._unclaimed.get(name, 0) + grown
+        self._counted = totals
+
+    def _spent(self) -> dict[str, Any]:
+        spent, self._unclaimed = self._unclaimed, {}
+        cost = spent.pop("cost", None)
+        usage = {name: int(number) for name, number in spent.items()}
+        return known(usage=usage, usage_convention="openai" if usage else None, cost=cost or None)
+
+
+def _draft(
+    body: Body,
+    event: dict[str, Any],
+    source: dict[str, Any] | None = None,
+    facts: dict[str, Any] | None = None,
+) -> EntryDraft:
+    told = known(id=event.get("id"), timestamp=event.get("timestamp"))
+    # Written without a zone, by machines that mostly run in UTC; the text is kept beside it.
+    at = moment(event.get("timestamp"), UTC)
+    return EntryDraft(body, at, {**(facts or {}), "source": {**told, **(source or {})}})
+
+
+def _call(action: dict[str, Any]) -> SourceCall:
+    call = mapping(action.get("tool_call"))
+    performed = {name: value for name, value in mapping(action.get("action")).items() if name != "kind"}
+    return SourceCall(
+        call.get("id") or action.get("tool_call_id"),
+        call.get("name") or action.get("tool_name"),
+        call.get("arguments", performed),
+    )
+
+
+def _said(parts: Any) -> str:
+    return plain_text(neutral_content(parts))
+
+
+def _split_thinking(reasoning: str, said: str) -> tuple[str, str]:
+    """Thoughts and speech; some models repeat their reasoning as ``<think>…</think>`` in what they say."""
+    inside = "\n\n".join(thought.strip() for thought in _THINKING.findall(said))
+    if not inside or (reasoning and inside.strip() != reasoning.strip()):
+        return reasoning, said
+    return reasoning or inside, _THINKING.sub("", said).strip()
+
+
+def _outcome(observation: dict[str, Any]) -> tuple[str, Any]:
+    """Status and text of an observation."""
+    content = neutral_content(observation.get("content"))
+    if not content:
+        rest = {name: value for name, value in observation.items() if name not in ("content", "kind")}
+        content = text(observation.get("output")) or (dump_json(rest) if "content" not in observation else "")
+    if observation.get("is_error") is True or observation.get("exit_code") not in (None, 0):
+        return "error", plain_text(content) or f"exit code {observation.get('exit_code')}"
+    return "success", content
+
+
+def _note(event: dict[str, Any]) -> str:
+    """What an event for the record says."""
+    for name in ("summary", "detail", "error", "message", "reason"):
+        if said := text(event.get(name)):
+            return said
+    if "value" in event:
+        return f"{text(event.get('key'))}: {plain_text(event['value'])}"
+    return dump_json(
+        {name: value for name, value in event.items() if name not in ("id", "timestamp", "kind")}
+    )
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

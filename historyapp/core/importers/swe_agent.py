@@ -1,0 +1,226 @@
+"""SWE-agent trajectories (``*.traj``): one JSON object with ``history`` and ``trajectory``.
+
+``history`` is what the model saw, and leads. ``trajectory`` adds to each step its run time and the state of
+the shell, and holds steps that the history lacks: usually the last one, with what was submitted. Older runs
+have no tool calls: the model writes a thought and a command as text, and the next user message is the result.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from historyapp.core.entries import (
+    DebugLog,
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.formats.parts import neutral_content, plain_text
+from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
+from historyapp.core.importers.chat_messages import source_calls
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.json_document import (
+    Record,
+    known,
+    listing,
+    mapping,
+    read_document,
+    records,
+    text,
+)
+from historyapp.core.importers.jsonl import parse_json
+from historyapp.core.importers.messages import Calls, session_of, title_of
+
+_SHELL = "shell"
+_LOOK_AHEAD = 8
+_ROLES = ("system", "user", "assistant", "tool")
+_OWN = {"message_type", "agent", "thought", "action"}
+_SAME = (("response", "content"), ("action", "action"))
+"""Fields of a step, and the field of its message that says the same."""
+_ISSUE = re.compile(r"^ISSUE:\s*(.+)$", re.MULTILINE)
+
+
+class _SweAgent:
+    name = "swe_agent"
+    title = "SWE-agent trajectory"
+
+    def recognises(self, head: Head) -> bool:
+        document = mapping(head.document)
+        steps, history = listing(document.get("trajectory")), listing(document.get("history"))
+        if any("action" in mapping(step) and "observation" in mapping(step) for step in steps[:5]):
+            return True
+        return any(
+            message.get("role") in _ROLES and not _OWN.isdisjoint(message)
+            for message in map(mapping, history[:5])
+        )
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        yield from readable(
+            _operations(mapping(read_document(source)), session_of(source)), source, self.title
+        )
+
+
+SWE_AGENT = _SweAgent()
+
+
+def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
+    history, steps = listing(document.get("history")), listing(document.get("trajectory"))
+    yield _start(document, history, session)
+    run = _Run(session, steps)
+    for record in records(history):
+        if isinstance(record, Skipped):
+            yield record
+        else:
+            yield from run.message(record)
+    for operation in run.rest():  # a longer history will tell these itself
+        yield replace(operation, provisional=True) if isinstance(operation, Append) else operation
+
+
+def _start(document: dict[str, Any], history: list[Any], session: str) -> SessionStart:
+    replay = mapping(_parsed(document.get("replay_config")))
+    model = mapping(mapping(replay.get("agent")).get("model"))
+    info = mapping(document.get("info"))
+    asked = next(
+        (mapping(m) for m in history if mapping(m).get("role") == "user" and not m.get("is_demo")), {}
+    )
+    stated = text(mapping(replay.get("problem_statement")).get("text")).strip()
+    task = stated.split("\n")[0] or _task(asked)
+    return SessionStart(
+        session,
+        title=title_of(task),
+        agent="SWE-agent",
+        model=text(model.get("name")),
+        metadata=known(
+            environment=document.get("environment"),
+            exit_status=info.get("exit_status"),
+            submission=info.get("submission"),
+            model_stats=info.get("model_stats"),
+        ),
+    )
+
+
+def _task(message: dict[str, Any]) -> str:
+    """The issue's title, which the prompt has after a heading; else the prompt."""
+    prompt = plain_text(neutral_content(message.get("content")))
+    issue = _ISSUE.search(prompt)
+    return issue[1] if issue else prompt
+
+
+def _parsed(value: Any) -> Any:
+    """The value; what is JSON in a text is read (older runs keep their state so)."""
+    try:
+        return parse_json(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+class _Run:
+    """Merges the history with the trajectory's steps, which come in the same order."""
+
+    def __init__(self, session: str, steps: list[Any]) -> None:
+        self._session = session
+        self._steps = [step.data if isinstance(step, Record) else {} for step in records(steps)]
+        self._calls = Calls(session)
+        self._next_step = 0
+        self._step: dict[str, Any] = {}
+        """The trajectory's account of the newest output."""
+        self._awaited = False
+        """Whether the newest output asked for something that has not come back."""
+
+    def message(self, record: Record) -> Iterator[Operation]:
+        """The entries of a message, after those of the steps before it that only the trajectory has."""
+        message, source = record.data, {"format": SWE_AGENT.name, "index": record.number}
+        content = neutral_content(message.get("content"))
+        said = plain_text(content)
+        match message.get("role"):
+            case _ if message.get("is_demo"):
+                yield self._append(DebugLog(category="demonstration", message=said), source)
+            case "system":
+                yield self._append(SystemInstruction(text=said), source)
+            case "assistant":
+                at = self._find(message)
+                for number in range(self._next_step, at or self._next_step):
+                    yield from self._step_alone(number)
+                self._step = self._steps[at] if at is not None else {}
+                self._next_step = self._next_step if at is None else at + 1
+                yield self._output(message, said, source)
+            case "tool":
+                yield self._results(message, content, source)
+            case "user" if self._awaited:
+                yield self._results({}, content, source)
+            case "user":
+                yield self._append(ModelInput(content=content), source)
+            case _:
+                yield Skipped(record.number, "a message without a known role")
+
+    def rest(self) -> Iterator[Operation]:
+        """What came back last, and the steps after the history's end: only the trajectory has them."""
+        observation = self._step.get("observation")
+        if self._awaited and isinstance(observation, str):
+            source = {"format": SWE_AGENT.name, "step": self._next_step}
+            while self._awaited:
+                yield self._results({}, observation, source)
+        for number in range(self._next_step, len(self._steps)):
+            yield from self._step_alone(number)
+
+    def _find(self, message: dict[str, Any]) -> int | None:
+        """The step that the message belongs to: the next one, or one soon after it."""
+        for at in range(self._next_step, min(self._next_step + _LOOK_AHEAD, len(self._steps))):
+            step = self._steps[at]
+            if any(step.get(a) and step.get(a) == message.get(b) for a, b in _SAME):
+                return at
+        return None
+
+    def _step_alone(self, number: int) -> Iterator[Operation]:
+        self._step = self._steps[number]
+        self._next_step = number + 1
+        source = {"format": SWE_AGENT.name, "step": number + 1}
+        if not self._step:
+            yield Skipped(number + 1, "a step of the trajectory that cannot be read")
+            return
+        response = text(self._step.get("response"))
+        yield self._output({**self._step, "role": "assistant", "content": response}, response, source)
+        if self._awaited:
+            yield self._results({}, self._step.get("observation"), source)
+
+    def _output(self, message: dict[str, Any], said: str, source: dict[str, Any]) -> Operation:
+        calls, renamed = self._calls.begin(source_calls(message))
+        command, thought = text(message.get("action")), text(message.get("thought"))
+        written = not calls and bool(command.strip())
+        self._awaited = bool(calls) or written
+        body = ModelOutput(
+            thoughts=thought if thought and (written or thought.strip() != said.strip()) else None,
+            text="" if written else said,
+            tool_calls=calls,
+            use_tool=UseTool(name=_SHELL, arguments={"command": command}) if written else None,
+            raw_message={"role": "assistant", "content": message.get("content")} if written else None,
+        )
+        return self._append(body, source | known(call_ids=renamed))
+
+    def _results(self, message: dict[str, Any], outputs: Any, source: dict[str, Any]) -> Operation:
+        ids = listing(message.get("tool_call_ids")) or [message.get("tool_call_id")]
+        results = []
+        for id in ids:
+            call, name = self._calls.answer(id)
+            name = name or (_SHELL if call is None else None)
+            results.append(ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs))
+        self._awaited = self._calls.open
+        facts = known(
+            execution_time=self._step.get("execution_time"),
+            state=_parsed(self._step.get("state")),
+            observation=self._hidden_observation(outputs),
+        )
+        return self._append(ToolResults(results=tuple(results)), source, facts)
+
+    def _hidden_observation(self, outputs: Any) -> str | None:
+        """What really came back, where the model was shown something else."""
+        observation = text(self._step.get("observation"))
+        return observation if observation.strip() not in plain_text(outputs) else None
+
+    def _append(self, body: Any, source: dict[str, Any], facts: dict[str, Any] | None = None) -> Append:
+        return Append(self._session, EntryDraft(body, metadata={**(facts or {}), "source": source}))
