@@ -14,6 +14,7 @@ from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session
 
 _SPANS_AT_ONCE = 20
+RARE_KINDS = ("system_instruction", "memory_notebook", "model_input", "review", "debug_log", "rewind")
 _SHORT = 1000  # entries; sorting so many costs little
 
 
@@ -34,7 +35,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
         Args:
             limit: at most so many, and reading them costs no more, however long the session is. Give it
-                wherever not all are wanted: PostgreSQL works out the whole answer before it streams any of it.
+                wherever not all are wanted: PostgreSQL works out the whole answer before it streams a part.
         """
         spans = [
             Span(
@@ -45,7 +46,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         ]
         if newest_first:
             spans.reverse()
-        rows = self.filter(kind__in=list(kinds)) if kinds else self
+        rows = self.of_kinds(list(kinds))
         for batch in _batches(spans):
             found = rows.within(batch).order_by("-position" if newest_first else "position")
             if limit is None:
@@ -56,6 +57,12 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit -= len(page)
             if not limit:
                 return
+
+    def of_kinds(self, kinds: list[str]) -> "EntryQuerySet":
+        """Entries of some kinds; of all without any. One kind is matched as its index wants it."""
+        if len(kinds) == 1:
+            return self.filter(kind=kinds[0])
+        return self.filter(kind__in=kinds) if kinds else self
 
     def within(self, spans: Iterable[Span]) -> "EntryQuerySet":
         """The entries of some spans. More than a few hundred spans at once would overrun SQLite."""
@@ -105,7 +112,12 @@ class Entry(models.Model):
     objects = EntryQuerySet.as_manager()
 
     class Meta:
-        indexes = (models.Index(fields=("session", "kind", "position"), name="entry_by_kind"),)
+        # One index for each kind that is rare in a history, so that the newest of it is found at once. The
+        # kinds that make up the bulk of the log have none: it would cost every append a page to write.
+        indexes = tuple(
+            models.Index(fields=("session", "position"), name=f"entry_{kind}", condition=models.Q(kind=kind))
+            for kind in RARE_KINDS
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.position}"

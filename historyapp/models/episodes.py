@@ -80,7 +80,9 @@ class Episode(models.Model):
     class Meta:
         indexes = (
             models.Index(fields=("session", "number"), name="episode_by_number"),
-            models.Index(fields=("session", "status", "number"), name="episode_by_status"),
+            models.Index(
+                fields=("session", "number"), name="episode_errors", condition=models.Q(status="error")
+            ),
         )
 
     def __str__(self) -> str:

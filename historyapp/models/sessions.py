@@ -94,10 +94,7 @@ class Session(models.Model):
     objects = SessionQuerySet.as_manager()
 
     class Meta:
-        indexes = (
-            models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),
-            models.Index(fields=("project", "status", "-last_entry_at", "-id"), name="session_by_status"),
-        )
+        indexes = (models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),)
 
     def __str__(self) -> str:
         return self.title or str(self.id)

@@ -27,6 +27,22 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
         ]
 
+    def covering(
+        self, session: Session, lineage: Lineage, position: int, as_of: int | None = None
+    ) -> list["Summary"]:
+        """The summaries that hold in this lineage and cover a position, the narrowest first.
+
+        Looks at the next 100 that end there or later, so that it costs the same in every session.
+        """
+        rows = self.filter(session_id__in=session_ids(lineage), last_position__gte=position)
+        return [
+            row
+            for row in rows.order_by("last_position", "level", "id")[:100]
+            if row.first_position <= position
+            and lineage.contains(str(row.session_id), row.last_position)
+            and row.known_at(session, as_of)
+        ]
+
 
 class Summary(models.Model):
     """Never edited; a newer or higher one wins in a context."""
