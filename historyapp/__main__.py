@@ -16,7 +16,7 @@ def main() -> None:
 
     try:
         settings.INSTALLED_APPS  # noqa: B018  (loads the settings, which read the environment)
-        execute_from_command_line(sys.argv)
+        execute_from_command_line(_with_command_name(sys.argv))
     except ImproperlyConfigured as error:
         sys.exit(f"playhead: {error}")
     except KeyboardInterrupt:
@@ -30,6 +30,14 @@ def _take_home(arguments: list[str]) -> None:
     known, _ = parser.parse_known_args(arguments)
     if known.home:
         os.environ["PLAYHEAD_HOME"] = known.home
+
+
+def _with_command_name(argv: list[str]) -> list[str]:
+    """``sign-in`` means the command ``sign_in``: Django names commands after modules."""
+    program, *arguments = argv
+    if arguments and not arguments[0].startswith("-"):
+        arguments[0] = arguments[0].replace("-", "_")
+    return [program, *arguments]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""``playhead keys``: the API keys by which agents get in."""
+
+import argparse
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+from rich.table import Table
+
+from historyapp.core.text import clean
+from historyapp.management.command_line import (
+    ACTOR,
+    add_common_arguments,
+    chosen_project,
+    console_on,
+    plain_errors,
+    printable,
+)
+from historyapp.models import SCOPES, ApiKey, Project
+from historyapp.services.keys import create_key, revoke_key
+
+
+class Command(BaseCommand):
+    help = "List, make and revoke the API keys of a project."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("list", help="show every key of the project, also those that no longer work")
+        create = actions.add_parser("create", help="make a key and print it, once")
+        create.add_argument("name", type=_name, help="what the key is for, for example the agent's name")
+        create.add_argument(
+            "--scopes", default="read,write", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
+        )
+        create.add_argument(
+            "--expires", type=_days, metavar="DAYS", help="days that it works (default: for ever)"
+        )
+        revoke = actions.add_parser("revoke", help="make a key useless at once")
+        revoke.add_argument("prefix", help="how the key begins, as the list shows it")
+        for action in actions.choices.values():
+            add_common_arguments(action)
+
+    def handle(self, *, action: str, project: str | None, **options: Any) -> None:
+        with plain_errors():
+            target = chosen_project(project)
+            match action:
+                case "list":
+                    self._list(target)
+                case "create":
+                    self._create(target, options["name"], options["scopes"], options["expires"])
+                case "revoke":
+                    key = revoke_key(target, options["prefix"], actor=ACTOR)
+                    self.stdout.write(f"{printable(key.name)} ({key.prefix}…) works no longer.")
+
+    def _list(self, project: Project) -> None:
+        table = Table("Prefix", "Name", "Scopes", "Made", "Last used", "State", box=None, pad_edge=False)
+        now = timezone.now()
+        for key in ApiKey.objects.filter(project=project).order_by("created_at", "id"):
+            used = _day(key.last_used_at) if key.last_used_at else "never"
+            name, scopes = printable(key.name), ", ".join(key.scopes)
+            table.add_row(f"{key.prefix}…", name, scopes, _day(key.created_at), used, _state(key, now))
+        console_on(self.stdout).print(table)
+
+    def _create(self, project: Project, name: str, scopes: str, days: int | None) -> None:
+        expires_at = timezone.now() + timedelta(days=days) if days else None
+        wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+        _, text = create_key(project, name, scopes=wanted, expires_at=expires_at, actor=ACTOR)
+        self.stdout.write(text)
+        self.stderr.write("Keep it: it cannot be shown again.")
+
+
+def _state(key: ApiKey, now: datetime) -> str:
+    if key.revoked_at:
+        return f"revoked {_day(key.revoked_at)}"
+    if key.expires_at is None:
+        return "works"
+    return f"{'works until' if key.expires_at > now else 'expired'} {_day(key.expires_at)}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()
+
+
+def _name(text: str) -> str:
+    if not 1 <= len(text) <= 200 or text != clean(text):
+        raise argparse.ArgumentTypeError("a name has 1 to 200 characters")
+    return text
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 36500:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days (1 to 36500)")
+    return int(text)

@@ -1,0 +1,77 @@
+"""``manage.py rebuild_projections``: the proof that all but the log can be made again from the log."""
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from historyapp.management.command_line import add_common_arguments, plain_errors, plural, printable
+from historyapp.models import Session
+from historyapp.services.projections import Rebuilt, parents_first, rebuild
+
+FIRST_DIFFERENCES = 10
+"""Differences of a session that are named; the others are counted."""
+
+
+UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
+
+
+class Command(BaseCommand):
+    help = (
+        "Make counters and step rows again from the log and tell where they differed. On a sound database "
+        "nothing differs."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_common_arguments(parser, project=False)
+        parser.add_argument(
+            "sessions", metavar="SESSION", nargs="*", type=UUID, help="ids (default: all sessions)"
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="change nothing; exit with 1 if anything differs"
+        )
+
+    def handle(self, *, sessions: list[UUID], check: bool, **options: Any) -> None:
+        done: list[Rebuilt] = []
+        differing: set[UUID | None] = set()
+        with plain_errors():
+            wanted = _with_parents(sessions)
+            for session in parents_first():
+                if sessions and session.pk not in wanted:
+                    continue
+                if check and session.forked_from_id in differing:
+                    done.append(Rebuilt(session, differences=[UNCHECKED]))
+                else:
+                    done.append(rebuild(session, check_only=check))
+                if done[-1].differences:
+                    differing.add(session.pk)
+                    self._tell(done[-1])
+        entries = sum(rebuilt.entries for rebuilt in done)
+        read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
+        if check and differing:
+            raise CommandError(f"{read}: {plural(len(differing), 'session')} would change.")
+        changed = f"{plural(len(differing), 'session')} changed" if differing else "all as the log gives it"
+        self.stdout.write(f"{read}: {changed}.")
+
+    def _tell(self, rebuilt: Rebuilt) -> None:
+        self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")
+        for difference in rebuilt.differences[:FIRST_DIFFERENCES]:
+            self.stdout.write(f"    {difference}")
+        rest = len(rebuilt.differences) - FIRST_DIFFERENCES
+        if rest > 0:
+            self.stdout.write(f"    {plural(rest, 'more difference')}")
+
+
+def _with_parents(ids: Iterable[UUID]) -> set[UUID]:
+    """The sessions and those they were forked from, whose rows they need."""
+    wanted: set[UUID] = set()
+    for id in ids:
+        session = Session.objects.filter(pk=id).first()
+        if session is None:
+            raise CommandError(f"There is no session {id}.")
+        while session is not None:
+            wanted.add(session.pk)
+            session = session.forked_from
+    return wanted

@@ -1,0 +1,104 @@
+"""What ``playhead import`` prints: a line for each file, what was skipped, and the sums."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from historyapp.core.importers.base import Skipped
+from historyapp.management.command_line import plural, printable
+from historyapp.services.imports import FileReport
+
+FIRST_SKIPPED = 3
+"""Skipped records of a file that are named without ``--verbose``."""
+
+
+def sessions(report: FileReport) -> int:
+    return len(report.sessions)
+
+
+def unpaired(report: FileReport) -> int:
+    """Calls without a result and results without a call."""
+    return report.total("unpaired_calls") + report.total("unpaired_results")
+
+
+def figures(report: FileReport) -> tuple[int, ...]:
+    """Sessions, steps, calls, results, unpaired, skipped."""
+    read = (report.total(name) for name in ("steps", "calls", "results"))
+    return (len(report.sessions), *read, unpaired(report), report.skipped_count)
+
+
+COLUMNS = ("Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped")
+
+
+def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: bool) -> None:
+    """One line for the file, and one for each record that is named."""
+    console.print(f"{printable(report.name)}: {_read(report, dry_run)}", soft_wrap=True)
+    for line in _skipped(report, verbose):
+        console.print(f"    {line}", soft_wrap=True)
+
+
+def _read(report: FileReport, dry_run: bool) -> str:
+    if report.error and not report.sessions:
+        return f"not read: {printable(report.error)}"
+    names = ("step", "call", "result")
+    parts = [
+        plural(len(report.sessions), "session"),
+        *(plural(report.total(f"{name}s"), name) for name in names),
+        f"{unpaired(report)} unpaired",
+    ]
+    line = f"{report.format}, {', '.join(parts)}"
+    if not dry_run:
+        added = report.total("added")
+        line += f"; {plural(added, 'entry')} added" if added else "; nothing new"
+    return f"{line}; stopped: {printable(report.error)}" if report.error else line
+
+
+def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
+    """Damaged records one by one, the others (which say nothing of history) only with ``verbose``."""
+    word = "record" if report.name.endswith(".json") else "line"
+    shown = report.skipped if verbose else [skipped for skipped in report.skipped if skipped.damaged]
+    if not verbose:
+        shown = shown[:FIRST_SKIPPED]
+    yield from (f"skipped {word} {skipped.line}: {printable(skipped.reason)}" for skipped in shown)
+    rest = report.damaged_count - _damaged(shown)
+    if rest:
+        yield f"skipped {rest:,} more that cannot be read" + ("" if verbose else " (--verbose names them)")
+    silent = report.skipped_count - report.damaged_count - (len(shown) - _damaged(shown))
+    if silent:
+        yield f"left out {plural(silent, 'record')} without anything for a history"
+
+
+def _damaged(skipped: Sequence[Skipped]) -> int:
+    return sum(one.damaged for one in skipped)
+
+
+def print_sums(console: Console, reports: Sequence[FileReport], *, dry_run: bool) -> None:
+    """The sums for each format, and for all of them."""
+    table = Table("Format", box=None, pad_edge=False, header_style="bold")
+    for column in ("Files", *COLUMNS, *(() if dry_run else ("Added",))):
+        table.add_column(column, justify="right")
+    formats = sorted({report.format for report in reports if report.sessions})
+    for name in formats:
+        table.add_row(name, *_sums([r for r in reports if r.format == name], dry_run))
+    if len(formats) > 1:
+        table.add_row("all", *_sums(reports, dry_run), style="bold")
+    console.print()
+    console.print(table)
+
+
+def _sums(reports: Sequence[FileReport], dry_run: bool) -> list[str]:
+    columns = zip(*(figures(report) for report in reports), strict=True)
+    sums = [len(reports), *(sum(column) for column in columns)]
+    if not dry_run:
+        sums.append(sum(report.total("added") for report in reports))
+    return [f"{figure:,}" for figure in sums]
+
+
+def print_markdown(console: Console, reports: Sequence[FileReport]) -> None:
+    """One table with a row for each file, as in docs/importers.md."""
+    console.print(f"| File | Format | {' | '.join(COLUMNS)} |", soft_wrap=True)
+    console.print("|---|---|" + "--:|" * len(COLUMNS), soft_wrap=True)
+    for report in reports:
+        cells = [f"`{printable(report.name)}`", report.format or "(not read)", *map(str, figures(report))]
+        console.print(f"| {' | '.join(cells)} |", soft_wrap=True)

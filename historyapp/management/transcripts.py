@@ -1,0 +1,56 @@
+"""Finding transcripts on the user's disk."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SUFFIXES = (".jsonl", ".json", ".traj")
+"""What is looked at in a folder. A file that is named is looked at whatever it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A file to import."""
+
+    path: Path
+    size: int = 0
+    """In bytes."""
+    error: str = ""
+    """Why it cannot be read."""
+
+
+def usual_places() -> list[Path]:
+    """The folders in which Claude Code and Codex keep their sessions, as far as they exist here."""
+    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
+    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "sessions"
+    return [folder for folder in (claude, codex) if folder.is_dir()]
+
+
+def find_transcripts(paths: Iterable[Path]) -> Iterator[Transcript]:
+    """The files among ``paths`` and all below their folders, in order of name; each once."""
+    seen: set[Path] = set()
+    for path in paths:
+        for found in _below(path) if path.is_dir() else (_look_at(path),):
+            if found.path.absolute() not in seen:
+                seen.add(found.path.absolute())
+                yield found
+
+
+def _below(folder: Path) -> Iterator[Transcript]:
+    unreadable: list[Transcript] = []
+
+    def refused(error: OSError) -> None:
+        unreadable.append(Transcript(Path(error.filename), error=error.strerror or str(error)))
+
+    for parent, folders, files in os.walk(folder, onerror=refused):
+        folders.sort()
+        yield from (_look_at(Path(parent, name)) for name in sorted(files) if name.lower().endswith(SUFFIXES))
+    yield from unreadable
+
+
+def _look_at(path: Path) -> Transcript:
+    try:
+        return Transcript(path, path.stat().st_size)
+    except OSError as error:
+        return Transcript(path, error=error.strerror or str(error))

@@ -1,0 +1,98 @@
+"""``playhead keys``: made once, shown once, revoked at once."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from historyapp.models import ApiKey, AuditRecord, Project
+from historyapp.services.bootstrap import default_project
+from historyapp.services.keys import hash_secret
+from tests.commands.conftest import Run
+
+
+def test_a_new_key_is_all_that_is_printed_so_that_a_script_can_take_it(run: Run) -> None:
+    ran = run("keys", "create", "ci")
+    text = ran.out.removesuffix("\n")
+    assert text.startswith("ph_")
+    assert "\n" not in text
+    assert ApiKey.objects.get().key_hash == hash_secret(text)
+    assert ran.err == "Keep it: it cannot be shown again.\n"
+
+
+def test_a_key_reads_and_writes_unless_told_otherwise(run: Run) -> None:
+    run("keys", "create", "agent")
+    run("keys", "create", "viewer", "--scopes", "read")
+    assert dict(ApiKey.objects.values_list("name", "scopes")) == {
+        "agent": ["read", "write"],
+        "viewer": ["read"],
+    }
+
+
+def test_a_key_can_be_made_to_expire(run: Run) -> None:
+    run("keys", "create", "guest", "--expires", 30)
+    expires_at = ApiKey.objects.get().expires_at
+    assert expires_at
+    assert abs(expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "\udc80", "a\0b"])
+def test_a_name_that_cannot_be_stored_is_refused(run: Run, name: str) -> None:
+    assert "a name has 1 to 200 characters" in run("keys", "create", name).error
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "soon", "1e9", "99999999"])
+def test_nonsense_for_days_is_refused(run: Run, days: str) -> None:
+    assert "is not a number of days" in run("keys", "create", "guest", f"--expires={days}").error
+
+
+def test_an_unknown_scope_is_refused_in_one_sentence(run: Run) -> None:
+    ran = run("keys", "create", "x", "--scopes", "read,root")
+    assert ran.error == "There is no scope root. Use read, write, admin."
+    assert not ApiKey.objects.exists()
+
+
+def test_the_list_shows_what_each_key_may_and_whether_it_works_but_never_the_key(run: Run) -> None:
+    text = run("keys", "create", "agent").out.strip()
+    run("keys", "create", "old", "--expires", 1)
+    ApiKey.objects.filter(name="old").update(expires_at=timezone.now() - timedelta(days=2))
+    run("keys", "create", "lost")
+    run("keys", "revoke", ApiKey.objects.get(name="lost").prefix)
+    lines = {line.split()[1]: line for line in run("keys", "list").out.splitlines()}
+    assert text[:10] in lines["agent"]
+    assert text[:14] not in lines["agent"]
+    assert lines["agent"].split()[2:] == ["read,", "write", lines["agent"].split()[4], "never", "works"]
+    assert "expired" in lines["old"]
+    assert "revoked" in lines["lost"]
+
+
+def test_a_name_cannot_steer_the_terminal(run: Run) -> None:
+    run("keys", "create", "\x1b[2J[bold]")
+    assert "\\x1b[2J[bold]" in run("keys", "list").out
+
+
+def test_a_revoked_key_works_no_longer(run: Run) -> None:
+    prefix = run("keys", "create", "agent").out[:10]
+    assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) works no longer.\n"
+    assert not ApiKey.objects.usable(timezone.now()).exists()
+    assert run("keys", "revoke", prefix).error == f"No usable key begins with {prefix}."
+
+
+def test_keys_belong_to_the_project_that_is_named(run: Run) -> None:
+    default_project()
+    other = Project.objects.create(name="Other")
+    run("keys", "create", "agent", "--project", "Other")
+    assert ApiKey.objects.get().project == other
+    assert "agent" not in run("keys", "list").out
+    assert "agent" in run("keys", "list", "--project", "Other").out
+
+
+def test_a_project_that_does_not_exist_is_named_with_those_that_do(run: Run) -> None:
+    default_project()
+    assert run("keys", "list", "--project", "Oter").error == "There is no project 'Oter'. There is: Default."
+
+
+def test_making_and_revoking_is_on_record(run: Run) -> None:
+    run("keys", "revoke", run("keys", "create", "agent").out[:10])
+    actions = AuditRecord.objects.order_by("created_at").values_list("actor", "action")
+    assert list(actions) == [("command line", "make key"), ("command line", "revoke key")]

@@ -1,0 +1,60 @@
+"""``manage.py purge``: the retention job asks before it deletes."""
+
+import sys
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.models import AuditRecord, Entry, Session
+from historyapp.services.append import append
+from historyapp.services.bootstrap import default_project
+from historyapp.services.sessions import change_session, create_session
+from tests.commands.conftest import Run
+
+
+@pytest.fixture
+def old(db: None) -> UUID:
+    """A session of two entries that was archived ten days ago."""
+    project = default_project()
+    session = create_session(project, names={"title": "old"})
+    append(project, session.pk, [EntryDraft(ModelInput(content=text)) for text in "ab"])
+    change_session(project, session.pk, {"status": "archived"})
+    AuditRecord.objects.update(created_at=timezone.now() - timedelta(days=10))
+    return session.pk
+
+
+def test_what_was_archived_long_ago_is_deleted(run: Run, old: UUID) -> None:
+    ran = run("purge", "--archived-before", 9, "--yes")
+    assert ran.out == f"{old} old\n1 session and 2 entries deleted.\n"
+    assert not Session.objects.exists()
+    assert not Entry.objects.exists()
+
+
+def test_what_was_archived_lately_stays(run: Run, old: UUID) -> None:
+    ran = run("purge", "--archived-before", 11, "--yes")
+    assert ran.out == "Nothing was archived 11 days ago or earlier.\n"
+    assert Entry.objects.count() == 2
+
+
+@pytest.mark.parametrize(("answer", "left"), [("yes", 0), ("y", 2), ("", 2), ("no", 2)])
+def test_only_a_plain_yes_deletes(
+    run: Run, old: UUID, monkeypatch: pytest.MonkeyPatch, answer: str, left: int
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda question: answer)
+    ran = run("purge", "--archived-before", 9)
+    assert Entry.objects.count() == left
+    assert ran.error == ("Nothing was deleted." if left else "")
+
+
+def test_without_anybody_to_ask_nothing_is_deleted(run: Run, old: UUID) -> None:
+    assert run("purge", "--archived-before", 9).error.startswith("Nobody is there to ask.")
+    assert Entry.objects.count() == 2
+
+
+def test_how_old_must_be_said(run: Run) -> None:
+    assert "--archived-before" in run("purge", "--yes").error
+    assert "is not a number of days" in run("purge", "--archived-before=-3").error

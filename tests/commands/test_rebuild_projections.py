@@ -1,0 +1,88 @@
+"""``manage.py rebuild_projections``: all but the log is made again from the log."""
+
+from uuid import uuid4
+
+import pytest
+
+from historyapp.core.entries import (
+    Body,
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.models import Episode, Session
+from historyapp.services.append import append
+from historyapp.services.bootstrap import default_project
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from tests.commands.conftest import Run
+
+STEP: tuple[Body, ...] = (
+    ModelOutput(use_tool=UseTool(name="ls")),
+    ToolResults(results=(ToolResult(status="success", outputs="a b"),)),
+)
+
+
+@pytest.fixture
+def session(db: None) -> Session:
+    """Three steps, the last one rewound, and a fork."""
+    project = default_project()
+    made = create_session(project, names={"title": "\x1b[2Jbooks"})
+    append(project, made.pk, [EntryDraft(body) for body in (ModelInput(content="go"), *STEP, *STEP, *STEP)])
+    rewind(project, made.pk, Target(episodes=1))
+    fork(project, made.pk, at_step=1)
+    made.refresh_from_db()
+    return made
+
+
+def test_on_a_sound_database_nothing_differs(run: Run, session: Session) -> None:
+    assert run("rebuild_projections").out == "2 sessions with 8 entries read: all as the log gives it.\n"
+    assert run("rebuild_projections", "--check").error == ""
+
+
+def test_a_check_tells_what_differs_and_changes_nothing(run: Run, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(steps=99)
+    Episode.objects.filter(session=session, anchor=2).update(status="error", number=7)
+    ran = run("rebuild_projections", "--check")
+    fork = session.forks.get()
+    assert ran.error == "2 sessions with 8 entries read: 2 sessions would change."
+    assert ran.out.splitlines() == [
+        f"{session.pk} \\x1b[2Jbooks",
+        "    session had another steps",
+        "    step row 2 had another number, status",
+        f"{fork.pk} \\x1b[2Jbooks (fork)",
+        "    cannot be checked before the session it was forked from is rebuilt",
+    ]
+    session.refresh_from_db()
+    assert session.steps == 99
+
+
+def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(steps=99)
+    Episode.objects.filter(session=session, anchor=4).delete()
+    assert run("rebuild_projections").out.endswith("read: 1 session changed.\n")
+    session.refresh_from_db()
+    assert session.steps == 2
+    assert run("rebuild_projections", "--check").error == ""
+
+
+def test_only_the_sessions_that_are_named_are_read(run: Run, session: Session) -> None:
+    assert run("rebuild_projections", session.pk).out.startswith("1 session with 8 entries read")
+
+
+def test_a_fork_is_rebuilt_after_the_session_it_was_forked_from(run: Run, session: Session) -> None:
+    Episode.objects.filter(session=session).delete()
+    assert run("rebuild_projections", session.forks.get().pk).error == ""
+    assert run("rebuild_projections", "--check").error == ""
+
+
+def test_an_unknown_session_is_named(run: Run) -> None:
+    unknown = uuid4()
+    assert run("rebuild_projections", unknown).error == f"There is no session {unknown}."
+
+
+def test_an_id_that_is_none_is_refused(run: Run) -> None:
+    assert "invalid UUID value: 'nonsense'" in run("rebuild_projections", "nonsense").error

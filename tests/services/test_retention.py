@@ -1,0 +1,142 @@
+"""Retention deletes whole archived sessions, and nothing that another session stands on."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
+from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
+from historyapp.services.append import append
+from historyapp.services.projections import parents_first, rebuild
+from historyapp.services.retention import Purged, purge, purgeable
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.summaries import SummaryText, summarise
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+def session_of(project: Project) -> Session:
+    """Two entries, one step with a summary."""
+    session = create_session(project)
+    append(project, session.pk, [EntryDraft(ModelInput(content="go")), EntryDraft(ModelOutput(text="done"))])
+    summarise(project, session.pk, (1, 1), SummaryText("did it"))
+    return session
+
+
+def archive(session: Session, days_ago: int = 10) -> None:
+    change_session(session.project, session.pk, {"status": "archived"})
+    records = AuditRecord.objects.filter(session=session.pk, action="status: archived")
+    records.update(created_at=timezone.now() - timedelta(days=days_ago))
+
+
+def days_ago(days: int) -> datetime:
+    return timezone.now() - timedelta(days=days)
+
+
+def purge_all(project: Project, days: int) -> Purged:
+    limit = days_ago(days)
+    return purge(project, [session.pk for session in purgeable(project, limit)], limit, actor="test")
+
+
+def ids(sessions: list[Session]) -> set[UUID]:
+    return {session.pk for session in sessions}
+
+
+def test_a_session_goes_with_all_that_belongs_to_it(project: Project) -> None:
+    archive(session_of(project))
+    assert purge_all(project, 9) == Purged(sessions=1, entries=2)
+    for model in (Session, Entry, Episode, Summary, RetentionPass):
+        assert model._default_manager.count() == 0, model
+
+
+def test_what_is_not_archived_stays_however_old(project: Project) -> None:
+    Session.objects.filter(pk=session_of(project).pk).update(last_entry_at=days_ago(1000))
+    assert purgeable(project, days_ago(9)) == []
+
+
+def test_age_counts_from_when_it_was_archived_last(project: Project) -> None:
+    session = session_of(project)
+    archive(session, days_ago=100)
+    change_session(project, session.pk, {"status": "live"})
+    change_session(project, session.pk, {"status": "archived"})
+    assert purgeable(project, days_ago(9)) == []
+    assert ids(purgeable(project, days_ago(0))) == {session.pk}
+
+
+def test_without_a_record_of_it_age_counts_from_the_newest_entry(project: Project) -> None:
+    session = session_of(project)
+    Session.objects.filter(pk=session.pk).update(status="archived", last_entry_at=days_ago(10))
+    assert purgeable(project, days_ago(11)) == []
+    assert ids(purgeable(project, days_ago(9))) == {session.pk}
+
+
+def test_a_session_stays_while_another_one_stands_on_its_entries(project: Project) -> None:
+    parent = session_of(project)
+    child = fork(project, parent.pk)
+    archive(parent)
+    assert purge_all(project, 9) == Purged(sessions=0, entries=0)
+    archive(child)
+    assert purge_all(project, 9) == Purged(sessions=2, entries=2)
+
+
+def test_a_grandparent_stays_while_a_grandchild_lives(project: Project) -> None:
+    first = session_of(project)
+    second = fork(project, first.pk)
+    third = fork(project, second.pk)
+    archive(first)
+    archive(second)
+    assert purgeable(project, days_ago(9)) == []
+    archive(third)
+    assert [session.pk for session in purgeable(project, days_ago(9))] == [third.pk, second.pk, first.pk]
+
+
+def test_a_parent_outlives_its_fork_unharmed(project: Project) -> None:
+    parent = session_of(project)
+    archive(fork(project, parent.pk))
+    assert purge_all(project, 9).sessions == 1
+    (left,) = parents_first()
+    assert left.pk == parent.pk
+    assert rebuild(left, check_only=True).differences == []
+
+
+def test_what_changed_since_people_looked_is_not_deleted(project: Project) -> None:
+    session = session_of(project)
+    archive(session)
+    change_session(project, session.pk, {"status": "live"})
+    assert purge(project, [session.pk], days_ago(9)) == Purged(0, 0)
+
+
+def test_a_strangers_sessions_stay(project: Project) -> None:
+    session = session_of(project)
+    archive(session)
+    stranger = Project.objects.create(name="Charlie's")
+    assert purgeable(stranger, days_ago(9)) == []
+    assert purge(stranger, [session.pk], days_ago(9)) == Purged(0, 0)
+    assert Entry.objects.count() == 2
+
+
+def test_it_is_on_record_who_deleted_what(project: Project) -> None:
+    session = session_of(project)
+    archive(session)
+    purge_all(project, 9)
+    record = AuditRecord.objects.get(action="purge")
+    assert (record.actor, record.session) == ("test", session.pk)
+    assert record.detail == {"title": "", "entries": 2, "steps": 1}
+
+
+def test_the_log_is_closed_again_afterwards(project: Project) -> None:
+    archive(session_of(project))
+    kept = session_of(project)
+    purge_all(project, 9)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        Entry.objects.filter(session=kept)._raw_delete("default")
+    assert Entry.objects.count() == 2
