@@ -1,0 +1,56 @@
+"""The database itself refuses to change the log, whatever way is tried."""
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Model
+
+from historyapp.core.errors import Conflict
+from historyapp.models import Entry, Project, RetentionPass
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.services.drafts import said
+
+
+@pytest.fixture
+def entry(db: None) -> Entry:
+    project = Project.objects.create(name="Alice's")
+    append(project, create_session(project).pk, [said("for ever")])
+    return Entry.objects.get()
+
+
+def test_the_model_refuses_with_a_clear_error(entry: Entry) -> None:
+    for attempt in (entry.save, entry.delete, Entry.objects.all().delete):
+        with pytest.raises(Conflict, match="never"):
+            attempt()
+    with pytest.raises(Conflict, match="never change"):
+        Entry.objects.update(kind="review")
+
+
+def test_the_database_refuses_what_gets_past_the_model(entry: Entry) -> None:
+    attempts = [
+        lambda: Entry._base_manager.update(kind="review"),
+        lambda: Entry._base_manager.filter(position=1)._raw_delete("default"),
+        lambda: Model.save(entry, force_update=True),
+        lambda: Entry.objects.bulk_create(
+            [entry], update_conflicts=True, update_fields=["kind"], unique_fields=["session", "position"]
+        ),
+        lambda: execute("UPDATE historyapp_entry SET kind = 'review'"),
+        lambda: execute("DELETE FROM historyapp_entry"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
+            attempt()
+    assert Entry.objects.get().kind == "model_input"
+
+
+def test_only_a_retention_pass_lets_entries_go(entry: Entry) -> None:
+    RetentionPass.objects.create()
+    with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
+        execute("UPDATE historyapp_entry SET kind = 'review'")
+    execute("DELETE FROM historyapp_entry")
+    assert not Entry.objects.exists()
+
+
+def execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)

@@ -1,0 +1,199 @@
+"""Appending: all or nothing, in turn, and only what fits."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from pytest_django import DjangoAssertNumQueries
+
+from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolResults
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import Entry, Episode, Project, Session
+from historyapp.models.history import History
+from historyapp.services import statements
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session, create_session
+from tests.services.drafts import act, answer, call, draft, failed, ok, said
+
+
+def test_positions_follow_one_another(project: Project, session: Session) -> None:
+    assert append(project, session.pk, [said("go"), act()]).positions == [1, 2]
+    assert append(project, session.pk, [ok(), answer()]).positions == [3, 4]
+    assert list(Entry.objects.values_list("position", "kind")) == [
+        (1, "model_input"),
+        (2, "model_output"),
+        (3, "tool_results"),
+        (4, "model_output"),
+    ]
+
+
+def test_an_entry_comes_back_as_it_went_in(project: Project, session: Session) -> None:
+    odd = "\x00 nul, \ud800 half a pair, 日本, 🚀, \u2028"
+    when = datetime(2024, 5, 1, 12, 30, tzinfo=UTC)
+    append(project, session.pk, [draft(SystemInstruction(text=odd), when, usage={"z": 1, "a": odd})])
+    entry = Entry.objects.get().core()
+    assert entry.body == SystemInstruction(text=odd)
+    assert entry.created_at == when
+    assert entry.metadata == {"usage": {"z": 1, "a": odd}}
+    assert list(entry.metadata["usage"]) == ["z", "a"]
+
+
+def test_a_moved_head_is_a_conflict_that_names_it(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go")])
+    with pytest.raises(Conflict, match="head is 1") as caught:
+        append(project, session.pk, [act()], expected_position=0)
+    assert caught.value.fields == {"head": 1}
+    assert append(project, session.pk, [act()], expected_position=1).head == 2
+
+
+def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session) -> None:
+    with pytest.raises(Invalid, match=r"entries\[2\]"):
+        append(project, session.pk, [said("go"), call("a"), ok("b")])
+    assert Entry.objects.count() == 0
+    assert Episode.objects.count() == 0
+    assert Session.objects.get().head == 0
+
+
+def test_a_stranger_s_session_is_not_found(session: Session) -> None:
+    other = Project.objects.create(name="Charlie's")
+    with pytest.raises(NotFound):
+        append(other, session.pk, [said("hello")])
+    with pytest.raises(NotFound):
+        append(other, uuid4(), [said("hello")])
+
+
+def test_a_repeated_call_id_is_refused(project: Project, session: Session) -> None:
+    with pytest.raises(Invalid, match="two tool calls with the id 'a'"):
+        append(project, session.pk, [call("a", "b", "a")])
+
+
+def test_a_result_without_an_action_is_refused(project: Project, session: Session) -> None:
+    with pytest.raises(Conflict, match="Cannot register result for cycle without action"):
+        append(project, session.pk, [ok()])
+    append(project, session.pk, [act(), ok()])
+    with pytest.raises(Conflict, match="Cannot register result for cycle without action"):
+        append(project, session.pk, [ok()])
+
+
+def test_a_result_for_an_unknown_call_names_the_open_ones(project: Project, session: Session) -> None:
+    append(project, session.pk, [call("a", "b"), ok("a")])
+    with pytest.raises(Invalid, match="'zzz', which is not open. Open calls: 'b'"):
+        append(project, session.pk, [ok("zzz")])
+
+
+def test_a_transcript_may_hold_results_of_unknown_calls(project: Project, session: Session) -> None:
+    append(project, session.pk, [ok("lost"), call("a"), ok("zzz"), ok("a")], lenient=True)
+    row = History(session_again(session)).row(1)
+    assert (row.status, row.unpaired) == ("success", 1)
+
+
+def test_a_rewind_cannot_be_appended_by_hand(project: Project, session: Session) -> None:
+    with pytest.raises(Invalid, match=r"POST …/rewinds"):
+        append(project, session.pk, [draft(Rewind(to_position=0, spans=()))])
+
+
+def test_an_archived_session_takes_nothing_more(project: Project, session: Session) -> None:
+    change_session(project, session.pk, {"status": "archived"})
+    with pytest.raises(Conflict, match="archived"):
+        append(project, session.pk, [said("hello?")])
+
+
+def test_a_finished_session_is_live_again_when_it_goes_on(project: Project, session: Session) -> None:
+    change_session(project, session.pk, {"status": "finished"})
+    append(project, session.pk, [said("one more thing")])
+    assert session_again(session).status == "live"
+
+
+@pytest.mark.parametrize(
+    ("drafts", "status"),
+    [
+        ([act()], "in_flight"),
+        ([answer()], "answered"),
+        ([act(), ok()], "success"),
+        ([act(), failed()], "error"),
+        ([call("a", "b"), ok("b")], "in_flight"),
+        ([call("a", "b"), failed("b"), ok("a")], "error"),
+        ([call("a", "b"), ok()], "success"),
+        ([act(), answer()], "abandoned"),
+    ],
+)
+def test_a_step_has_the_status_that_its_results_give_it(
+    project: Project, session: Session, drafts: list[object], status: str
+) -> None:
+    append(project, session.pk, drafts)  # type: ignore[arg-type]
+    assert History(session_again(session)).row(1).status == status
+
+
+def test_counters_count_the_live_history(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), act(), failed(), act(), ok()])
+    again = session_again(session)
+    assert (again.steps, again.errors) == (2, 1)
+    assert again.tokens == sum(Entry.objects.values_list("tokens", flat=True)) > 0
+
+
+def test_usage_and_cost_add_up_whatever_the_convention(project: Project, session: Session) -> None:
+    openai = draft(answer().body, usage={"prompt_tokens": 100, "completion_tokens": 5}, cost=0.01)
+    anthropic = draft(
+        answer().body,
+        usage={"input_tokens": 10, "cache_read_input_tokens": 60, "output_tokens": 7},
+        usage_convention="anthropic",
+    )
+    nonsense = draft(answer().body, usage={"input_tokens": "many"}, cost="free")
+    append(project, session.pk, [openai, anthropic, nonsense])
+    totals = session_again(session).live_tail.totals
+    assert (totals.input_tokens, totals.output_tokens, totals.cost) == (170, 12, 10_000)
+
+
+def test_appending_costs_the_same_number_of_queries_at_any_length(
+    project: Project, session: Session, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    append(project, session.pk, [act(), ok()])
+    # The session's row, the entry, the step, the session's row; and a savepoint, as tests run in a transaction.
+    with django_assert_num_queries(4 + 2) as short:
+        append(project, session.pk, [act()])
+    append(project, session.pk, [ok(), *[one for _ in range(500) for one in (act(), ok())]])
+    with django_assert_num_queries(len(short)):
+        append(project, session.pk, [act()])
+
+
+def test_the_written_out_columns_are_the_models_columns() -> None:
+    def columns(model: type[Entry] | type[Episode]) -> tuple[str, ...]:
+        return tuple(field.column for field in model._meta.local_concrete_fields)
+
+    assert columns(Entry) == statements.ENTRY_COLUMNS
+    assert columns(Episode) == statements.EPISODE_COLUMNS
+    assert {*statements.LOCKED_COLUMNS, *statements.TAIL_COLUMNS} <= {
+        field.column for field in Session._meta.local_concrete_fields
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fifty_writers_leave_no_gap_and_lose_nothing() -> None:
+    project = Project.objects.create(name="crowd")
+    session = create_session(project)
+
+    def write(number: int) -> list[int]:
+        try:
+            return append(project, session.pk, [said(f"{number}.{i}") for i in range(4)]).positions
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(50) as pool:
+        given = list(pool.map(write, range(50)))
+    positions = sorted(position for batch in given for position in batch)
+    assert positions == list(range(1, 201))
+    assert all(batch == list(range(batch[0], batch[0] + 4)) for batch in given)
+    texts = {entry.body["content"] for entry in Entry.objects.filter(session=session)}
+    assert texts == {f"{number}.{i}" for number in range(50) for i in range(4)}
+
+
+def test_results_of_one_entry_are_checked_one_after_another(project: Project, session: Session) -> None:
+    twice = ToolResults(results=(ToolResult(tool_call_id="a", status="success"),) * 2)
+    with pytest.raises(Invalid, match="not open"):
+        append(project, session.pk, [call("a", "b"), draft(twice)])
+
+
+def session_again(session: Session) -> Session:
+    return Session.objects.get(pk=session.pk)
