@@ -1,0 +1,193 @@
+"""The items of a Codex history (OpenAI Responses items), as parts of outputs, inputs and results."""
+
+import re
+from typing import Any
+
+from historyapp.core.entries import ToolResult, text_of
+from historyapp.core.importers.growing import OutputParts
+from historyapp.core.importers.json_document import listing, mapping, text
+from historyapp.core.importers.jsonl import parse_json
+from historyapp.core.importers.messages import Calls, SourceCall
+
+RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
+_CLIENT_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
+_CHANNELS = {
+    "<environment_context>": "meta",
+    "<user_instructions>": "meta",
+    "<INSTRUCTIONS>": "meta",
+    "<permissions instructions>": "meta",
+    "<skill>": "meta",
+    "<subagent_notification>": "meta",
+    "# AGENTS.md instructions": "meta",
+    "<turn_aborted>": "interruption",
+    "<user_shell_command>": "command",
+}
+_REQUEST = re.compile(r"^## My request for Codex:\s*(.+)", re.DOTALL | re.MULTILINE)
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
+_EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code|exit_code:) *(-?\d{1,9})\b", re.MULTILINE)
+_BY_HUMAN = re.compile(r"\b(?:aborted|rejected) by (?:the )?user\b", re.IGNORECASE)
+_FAILURES = (
+    "failed in sandbox", "failed to parse function arguments", "execution error", "exec_command failed",
+    "unsupported call", "unsupported custom tool call", "apply_patch verification failed",
+    "command timed out",
+)  # fmt: skip
+_HEAD = 300
+"""Characters in which a result says how it went."""
+
+
+def is_output(item: dict[str, Any]) -> bool:
+    """Whether the model made the item."""
+    kind = text(item.get("type"))
+    return (
+        kind == "reasoning"
+        or kind.endswith("_call")
+        or (kind == "message" and item.get("role") == "assistant")
+    )
+
+
+def add_item(parts: OutputParts, item: dict[str, Any], line: int) -> None:
+    """Puts an item that the model made to the output that it belongs to."""
+    match item.get("type"):
+        case "reasoning":
+            thoughts = [*listing(item.get("summary")), *listing(item.get("content"))]
+            parts.thoughts += [text(mapping(thought).get("text")) for thought in thoughts]
+            if item.get("encrypted_content"):
+                parts.reasoning.append(item)
+        case "message":
+            parts.texts.append(text_of(parts_of(item)))
+        case _:
+            parts.calls.append(_call(item, line))
+
+
+def _call(item: dict[str, Any], line: int) -> SourceCall:
+    kind = text(item.get("type"))
+    given = (item.get(key) for key in ("arguments", "input", "action"))
+    arguments = next((value for value in given if value is not None), None)
+    if kind == "image_generation_call":
+        arguments = {"prompt": item.get("revised_prompt")}
+    if kind in ("function_call", "custom_tool_call", "mcp_call"):
+        return SourceCall(item.get("call_id"), _tool_name(item), arguments)
+    return SourceCall(_own_id(item, line), kind.removesuffix("_call"), arguments)
+
+
+def _own_id(item: dict[str, Any], line: int) -> str:
+    """The id of a call that its provider answers itself; such calls may come without one."""
+    given = (text(item.get(key)) for key in ("call_id", "id"))
+    return next(filter(None, given), f"{text(item.get('type'))}-{line}")
+
+
+def _tool_name(item: dict[str, Any]) -> str:
+    name = text(item.get("name")) or text(mapping(item.get("function")).get("name"))
+    namespace = text(item.get("namespace") or item.get("server_label"))
+    return f"{namespace.rstrip('_.')}__{name}" if namespace else name
+
+
+def own_result(item: dict[str, Any], line: int, calls: Calls) -> ToolResult | None:
+    """The result of a call that its provider answers itself, as a web search; None for other items."""
+    kind = text(item.get("type"))
+    if (
+        not kind.endswith("_call")
+        or kind in _CLIENT_CALLS
+        or item.get("status") not in (None, "completed", "failed")
+    ):
+        return None
+    call, name = calls.answer(item.get("call_id") if kind == "mcp_call" else _own_id(item, line))
+    fault = item.get("error") or (item["status"] if item.get("status") == "failed" else None)
+    if fault:
+        return ToolResult(tool_call_id=call, tool_name=name, status="error", reason=text_of(fault))
+    outputs = next((item[key] for key in ("output", "result", "results", "outputs") if item.get(key)), None)
+    if kind == "image_generation_call" and isinstance(outputs, str):
+        source = {"type": "base64", "media_type": "image/png", "data": outputs}
+        outputs = [{"type": "image", "source": source}]
+    return ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
+
+
+def parts_of(item: dict[str, Any]) -> list[dict[str, Any]]:
+    """A message's content as provider-neutral parts."""
+    content = item.get("content", item.get("message"))
+    return [_part(block) for block in ([content] if isinstance(content, str) else listing(content))]
+
+
+def _part(block: Any) -> dict[str, Any]:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    block = mapping(block)
+    if isinstance(block.get("text"), str):
+        return {"type": "text", "text": block["text"]}
+    url = block.get("image_url")
+    url = mapping(url).get("url", url)
+    if not isinstance(url, str):
+        return block
+    if data := _DATA_URL.fullmatch(url):
+        return {"type": "image", "source": {"type": "base64", "media_type": data[1], "data": data[2]}}
+    return {"type": "image", "source": {"type": "url", "url": url}}
+
+
+def channel_of(said: str) -> str:
+    """Who speaks in a ``user`` message: a person, or Codex itself with context that it injects."""
+    return next((channel for start, channel in _CHANNELS.items() if said.lstrip().startswith(start)), "user")
+
+
+def request_in(said: str) -> str:
+    """A person's own words in a prompt that an editor has put its context before."""
+    request = _REQUEST.search(said)
+    return request[1] if request else said
+
+
+def result_of(item: dict[str, Any], calls: Calls, failure: str | None) -> tuple[ToolResult, dict[str, Any]]:
+    """A result, and what is known of how it came about (exit code, duration).
+
+    Args:
+        failure: why it failed, where an event has told; empty for no words, null for no failure.
+    """
+    call, name = calls.answer(item.get("call_id"), item.get("name"))
+    outputs, facts = _unwrapped(item)
+    said = text_of([outputs] if isinstance(outputs, dict) else outputs)
+    if _BY_HUMAN.search(said[:_HEAD]) and len(said) < _HEAD:
+        body = ToolResult(
+            tool_call_id=call, tool_name=name, status="interrupted_by_human", feedback=said.strip()
+        )
+    elif (
+        failure is not None
+        or facts.get("exit_code")
+        or said.startswith(_FAILURES)
+        or facts.get("success") is False
+    ):
+        reason = said or failure or f"exit code {facts.get('exit_code')}"
+        body = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=reason)
+    else:
+        body = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
+    return body, facts
+
+
+def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The output itself, and what was wrapped around it."""
+    raw = next((item[key] for key in ("output", "result", "tools") if key in item), None)
+    if isinstance(raw, str) and raw.startswith('{"output"'):
+        try:
+            raw = parse_json(raw)
+        except ValueError:
+            return raw, {}
+    if isinstance(raw, dict) and "output" in raw:
+        return raw["output"], mapping(raw.get("metadata"))
+    if isinstance(raw, dict) and "content" in raw:
+        return raw["content"], {key: raw[key] for key in raw if key == "success"}
+    if isinstance(raw, str) and (code := _EXIT_CODE.search(raw[:_HEAD])):
+        return raw, {"exit_code": int(code[1])}
+    return raw, {}
+
+
+def failure_in(event: dict[str, Any]) -> str | None:
+    """Why a tool failed, from the event that tells of its end; null when it did not."""
+    if event.get("type") == "exec_command_end" and event.get("exit_code"):
+        return f"exit code {event['exit_code']}"
+    if event.get("type") == "patch_apply_end" and event.get("success") is False:
+        return text(event.get("stderr"))
+    result = mapping(event.get("result"))
+    if "Err" in result:
+        return text_of(result["Err"])
+    return (
+        text_of(mapping(result.get("Ok")).get("content"))
+        if mapping(result.get("Ok")).get("isError")
+        else None
+    )

@@ -1,0 +1,49 @@
+"""Codex CLI sessions: ``~/.codex/sessions/**/rollout-*.jsonl``, and what ``codex exec --json`` prints."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from historyapp.core.importers.base import Head, Operation, Skipped, Source
+from historyapp.core.importers.codex_exec import ExecStream, is_exec
+from historyapp.core.importers.codex_session import FORMAT, CodexSession
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.jsonl import read_lines
+
+_WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state")
+_BARE = ("function_call", "function_call_output")
+
+
+class CodexRollout:
+    """Reads Codex rollout files of all ages, and the stream of ``codex exec --json``."""
+
+    name = FORMAT
+    title = "Codex rollout"
+
+    def recognises(self, head: Head) -> bool:
+        return any(_is_rollout(line) or is_exec(line) for line in head.lines)
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        return readable(_operations(source), source, self.title)
+
+
+def _is_rollout(line: Any) -> bool:
+    if isinstance(line.get("payload"), dict):
+        return line.get("type") in _WRAPPED
+    # Files of 2025: the first line bare, then bare items.
+    is_first = "type" not in line and {"id", "timestamp", "instructions"} <= line.keys()
+    return is_first or "record_type" in line or (line.get("type") in _BARE and "call_id" in line)
+
+
+def _operations(source: Source) -> Iterator[Operation]:
+    session, stream = CodexSession(source.name), ExecStream()
+    for line in read_lines(source.stream):
+        if isinstance(line, Skipped):
+            yield line
+            continue
+        records = stream.translate(line.record) if is_exec(line.record) else (line.record,)
+        for record in records:
+            yield from session.add(line.number, record)
+    yield from session.close()
+
+
+CODEX_ROLLOUT = CodexRollout()

@@ -1,0 +1,391 @@
+"""The session of one Codex file, told from its lines.
+
+One file is one session, that of its first ``session_meta``; later ones come with the history that a resumed,
+forked or started session copied. What the model saw is in the ``response_item`` lines. ``event_msg`` lines
+repeat it for people: of these only usage, failures, interruptions and rollbacks count, unless the file holds
+nothing else.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from historyapp.core.entries import Body, DebugLog, ModelInput, SystemInstruction, ToolResults, text_of
+from historyapp.core.importers.base import Operation, Skipped
+from historyapp.core.importers.codex_items import (
+    RESULT_ITEMS,
+    add_item,
+    channel_of,
+    failure_in,
+    is_output,
+    own_result,
+    parts_of,
+    request_in,
+    result_of,
+)
+from historyapp.core.importers.growing import OutputParts, Recording
+from historyapp.core.importers.json_document import known, listing, mapping, text
+from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.text import dump_json, preview
+
+FORMAT = "codex_rollout"
+_MOST_WAITING = 500
+_MOST_MIRRORED = 1000
+_MOST_FAILURES = 1000
+_LONGEST_TURN = 1e12
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_MIRRORS = ("user_message", "agent_message", "agent_reasoning")
+_TOOL_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+_TURN_ENDS = ("task_complete", "turn_complete")
+_NOTED = {
+    "turn_aborted": "turn_aborted",
+    "error": "error",
+    "stream_error": "error",
+    "warning": "warning",
+    "entered_review_mode": "review_mode",
+    "exited_review_mode": "review_mode",
+    "collab_agent_spawn_end": "sub_agent",
+}
+"""Events that a reader of the history wants to know of, and the category they get."""
+
+
+class _Line(NamedTuple):
+    number: int
+    kind: str
+    payload: dict[str, Any]
+    time: datetime | None
+
+    def source(self) -> dict[str, Any]:
+        """Where an entry comes from, for its metadata."""
+        id = self.payload.get("id")
+        return {"format": FORMAT, "line": self.number} | ({"id": id} if isinstance(id, str) else {})
+
+
+@dataclass(slots=True)
+class _Output:
+    """What the model made in one response, item by item."""
+
+    first: _Line
+    model: str
+    items: list[_Line] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    complete: bool = False
+    """Whether the response was accounted for: a further item belongs to the next one."""
+    answered: bool = False
+
+
+class CodexSession:
+    """Reads the lines of one file in order.
+
+    Whatever comes while a response is still open waits until the next one begins, so that usage told late
+    finds its output. Older versions tell the usage before the response, newer ones behind it.
+    """
+
+    def __init__(self, name: str) -> None:
+        ids = _UUID.findall(name)
+        self._recording = Recording(ids[-1] if ids else PurePath(name).stem, agent="codex")
+        self._has_meta = False
+        self._instruction = ""
+        self._model = ""
+        self._provider = "openai"
+        self._output: _Output | None = None
+        self._waiting: list[_Line] = []
+        self._usage: tuple[int, dict[str, Any]] | None = None
+        """Of a response that has not begun, with its line."""
+        self._total: Any = None
+        self._usage_leads = False
+        self._failures: dict[str, str] = {}
+        self._live = 0
+        """The newest live position."""
+        self._prompts: list[int] = []
+        """Live positions before the prompts that are live, for rollbacks."""
+        self._mirrored: list[_Line] | None = []
+        """Events that would be all there is, if no item came."""
+
+    def add(self, number: int, record: dict[str, Any]) -> Iterator[Operation]:
+        """What one more line amounts to."""
+        line = _unwrap(number, record)
+        if isinstance(line, Skipped):
+            yield line
+        elif line.kind == "response_item":
+            yield from self._drop_mirrored()
+            yield from self._add_item(line)
+        elif line.kind == "event_msg":
+            yield from self._add_event(line)
+        elif line.kind == "session_meta":
+            yield from self._add_meta(line)
+        elif line.kind == "turn_context":
+            self._model = text(line.payload.get("model")) or self._model
+            self._recording.model = self._recording.model or self._model
+            yield Skipped(number, "settings of a turn", damaged=False)
+        elif line.kind == "compacted":
+            yield from self._complete()
+            yield from self._tell_compaction(line)
+        else:
+            yield Skipped(number, f"record of type {preview(line.kind, 40)}", damaged=False)
+
+    def close(self) -> Iterator[Operation]:
+        """What is left when the file ends."""
+        self._recording.provisional = bool(self._mirrored) or self._output is not None
+        yield from self._tell_mirrored()
+        yield from self._complete()
+        yield from self._drop_usage()
+        yield from self._recording.announce()
+
+    def _add_meta(self, line: _Line) -> Iterator[Operation]:
+        meta = line.payload
+        if self._has_meta:
+            yield Skipped(line.number, "session_meta of a copied history", damaged=False)
+        elif self._recording.position == 0:
+            self._recording = _described(meta, self._recording)
+        self._has_meta = True
+        self._provider = text(meta.get("model_provider")) or self._provider
+        instruction = mapping(meta.get("base_instructions")).get("text", meta.get("base_instructions"))
+        if isinstance(instruction, str) and instruction not in ("", self._instruction):
+            self._instruction = instruction
+            yield from self._complete()
+            yield from self._append(SystemInstruction(text=instruction), line)
+
+    def _add_item(self, line: _Line) -> Iterator[Operation]:
+        kind = text(line.payload.get("type"))
+        if is_output(line.payload):
+            output = self._output
+            if output and (output.complete or output.answered or self._usage):
+                yield from self._complete()
+            yield from self._add_to_output(line)
+        elif kind in RESULT_ITEMS:
+            if self._output:
+                self._output.answered = True
+            yield from self._later(line)
+        elif kind in ("message", "agent_message"):
+            yield from self._complete()
+            yield from self._tell_message(line)
+        else:
+            yield Skipped(line.number, f"item of type {preview(kind, 40)}", damaged=False)
+
+    def _add_to_output(self, line: _Line) -> Iterator[Operation]:
+        if self._output is None:
+            usage = self._usage[1] if self._usage else {}
+            self._output, self._usage = _Output(line, self._model, usage=usage), None
+            yield from self._recording.announce()
+        self._output.items.append(line)
+
+    def _later(self, line: _Line) -> Iterator[Operation]:
+        """Tells a line behind the output that is open."""
+        if self._output and len(self._waiting) < _MOST_WAITING:
+            self._waiting.append(line)
+            return
+        yield from self._complete()
+        yield from self._tell(line)
+
+    def _complete(self) -> Iterator[Operation]:
+        """Tells the open output, then what has waited for it."""
+        if self._output is None:
+            return
+        output, self._output = self._output, None
+        waiting, self._waiting = self._waiting, []
+        yield from self._tell_output(output)
+        for line in waiting:
+            yield from self._tell(line)
+
+    def _tell_output(self, output: _Output) -> Iterator[Operation]:
+        parts, calls, source = OutputParts(), self._recording.calls, output.first.source()
+        for item in output.items:
+            add_item(parts, item.payload, item.number)
+        body = parts.body(calls, source)
+        facts = {"source": source, "provider": self._provider}
+        if output.model:
+            facts["model"] = output.model
+        if output.usage:
+            facts |= {"usage": output.usage, "usage_convention": "openai"}
+        yield from self._append(body, output.first, facts)
+        for item in output.items:
+            if result := own_result(item.payload, item.number, calls):
+                yield from self._append(ToolResults(results=(result,)), item)
+
+    def _tell(self, line: _Line) -> Iterator[Operation]:
+        """A result or an event that stands for itself."""
+        if line.kind == "response_item":
+            failure = self._failures.pop(text(line.payload.get("call_id")), None)
+            result, facts = result_of(line.payload, self._recording.calls, failure)
+            yield from self._append(ToolResults(results=(result,)), line, {"source": line.source(), **facts})
+        else:
+            category = _NOTED[line.payload["type"]]
+            yield from self._append(DebugLog(category=category, message=_words(line.payload)), line)
+
+    def _tell_message(self, line: _Line) -> Iterator[Operation]:
+        parts, role = parts_of(line.payload), line.payload.get("role")
+        said = text_of(parts)
+        if not said.strip() and all("text" in part for part in parts):
+            yield Skipped(line.number, "message without content", damaged=False)
+            return
+        if role in ("developer", "system"):
+            yield from self._append(SystemInstruction(text=said), line)
+            return
+        channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(said)
+        if channel == "user":
+            self._prompts.append(self._live)
+            self._recording.title = self._recording.title or title_of(request_in(said))
+        plain = len(parts) == 1 and "text" in parts[0]
+        yield from self._append(ModelInput(channel=channel, content=said if plain else parts), line)
+
+    def _tell_compaction(self, line: _Line) -> Iterator[Operation]:
+        said = text(line.payload.get("message"))
+        history = listing(line.payload.get("replacement_history"))
+        log = DebugLog(
+            category="compaction", message=f"{len(history)} items replaced the history in the context."
+        )
+        facts = {"source": line.source()} | known(replacement_history=history)
+        yield from self._append(log, line, facts)
+        if said.strip():
+            yield from self._append(ModelInput(channel="compaction", content=said), line)
+
+    def _add_event(self, line: _Line) -> Iterator[Operation]:
+        event = line.payload
+        kind = text(event.get("type"))
+        if kind in _MIRRORS and self._mirrored is not None:
+            self._mirrored.append(line)
+            if len(self._mirrored) >= _MOST_MIRRORED:
+                yield from self._tell_mirrored()
+        elif kind in _NOTED:
+            yield from self._later(line)
+        elif kind == "token_count":
+            yield from self._count(line.number, mapping(event.get("info")))
+        elif kind in _TURN_ENDS:
+            yield from self._complete()
+            yield from self._tell_turn_end(line)
+        elif kind == "thread_rolled_back":
+            yield from self._complete()
+            yield from self._roll_back(line.number, event.get("num_turns"))
+        else:
+            if kind in _TOOL_ENDS and (failure := failure_in(event)) is not None:
+                self._note_failure(text(event.get("call_id")), failure)
+            if kind == "thread_name_updated":
+                self._recording.title = preview(text(event.get("thread_name")), 80) or self._recording.title
+            yield Skipped(line.number, f"event of type {preview(kind, 40)}", damaged=False)
+
+    def _count(self, number: int, info: dict[str, Any]) -> Iterator[Operation]:
+        """Gives a response its usage: the open one, or the next where the usage comes first."""
+        usage, total = mapping(info.get("last_token_usage")), info.get("total_token_usage")
+        if not usage or total == self._total:
+            yield Skipped(number, "token_count that tells nothing new", damaged=False)
+            return
+        self._total = total
+        output = self._output
+        if output and not output.usage and not (output.answered and self._usage_leads):
+            output.usage, output.complete = usage, True
+            self._usage_leads = False
+        else:
+            yield from self._drop_usage()
+            self._usage, self._usage_leads = (number, usage), True
+
+    def _drop_usage(self) -> Iterator[Operation]:
+        if self._usage:
+            yield Skipped(self._usage[0], "usage of a response that is not in the file", damaged=False)
+        self._usage = None
+
+    def _tell_turn_end(self, line: _Line) -> Iterator[Operation]:
+        took = line.payload.get("duration_ms")
+        if error := line.payload.get("error"):
+            yield from self._append(DebugLog(category="error", message=_words(mapping(error))), line)
+        elif isinstance(took, (int, float)) and 0 < took < _LONGEST_TURN:
+            log = DebugLog(category="turn_duration", message=f"The turn took {took / 1000:.1f} s.")
+            yield from self._append(log, line)
+        else:
+            yield Skipped(line.number, "end of a turn", damaged=False)
+
+    def _roll_back(self, number: int, turns: Any) -> Iterator[Operation]:
+        """Drops the newest turns, each from its prompt on, as Codex does."""
+        if not isinstance(turns, int) or turns < 1 or not self._prompts:
+            yield Skipped(number, "rollback of no turn", damaged=False)
+            return
+        self._live = self._prompts[max(0, len(self._prompts) - turns)]
+        del self._prompts[-turns:]
+        yield from self._recording.rewind(self._live, "rolled back in Codex")
+
+    def _note_failure(self, call: str, failure: str) -> None:
+        self._failures[call] = failure
+        if len(self._failures) > _MOST_FAILURES:
+            del self._failures[next(iter(self._failures))]
+
+    def _drop_mirrored(self) -> Iterator[Operation]:
+        """There are items, so the events only repeat them."""
+        for line in self._mirrored or ():
+            yield Skipped(line.number, f"event of type {line.payload['type']}", damaged=False)
+        self._mirrored = None
+
+    def _tell_mirrored(self) -> Iterator[Operation]:
+        """There are no items, so the events are all that is known of the conversation."""
+        mirrored, self._mirrored = self._mirrored or [], []
+        for line in mirrored:
+            yield from self._add_item(_as_item(line))
+
+    def _append(self, body: Body, line: _Line, metadata: dict[str, Any] | None = None) -> Iterator[Operation]:
+        yield from self._recording.append(body, line.time, metadata or {"source": line.source()})
+        self._live = self._recording.position
+
+
+def _unwrap(number: int, record: dict[str, Any]) -> _Line | Skipped:
+    """The line in today's shape. Files of 2025 hold items and the first line without a payload."""
+    kind, payload = record.get("type"), record.get("payload")
+    time = moment(record.get("timestamp") or record.get("created_at"))
+    if "payload" in record:
+        if isinstance(kind, str) and isinstance(payload, dict):
+            return _Line(number, kind, payload, time)
+        return Skipped(number, "record without a type or a payload")
+    if "record_type" in record:
+        return Skipped(number, "state record", damaged=False)
+    if isinstance(kind, str):
+        return _Line(number, "response_item", record, time)
+    if "role" in record:
+        return _Line(number, "response_item", {**record, "type": "message"}, time)
+    if "id" in record and "instructions" in record:
+        meta = {**record, "base_instructions": record["instructions"]}
+        return _Line(number, "session_meta", meta, time)
+    return Skipped(number, "record without a type")
+
+
+def _described(meta: dict[str, Any], recording: Recording) -> Recording:
+    """The session as its first line describes it."""
+    git, origin = mapping(meta.get("git")), mapping(mapping(meta.get("source")).get("subagent"))
+    spawn = mapping(origin.get("thread_spawn"))
+    parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
+    branch = text(git.get("branch"))
+    source = meta.get("source")
+    return Recording(
+        text(meta.get("id")) or recording.session,
+        agent="codex",
+        title=recording.title,
+        model=recording.model,
+        tags=(branch,) if branch else (),
+        spawned_by=parent or None,
+        metadata=known(
+            cwd=meta.get("cwd"),
+            version=meta.get("cli_version"),
+            originator=meta.get("originator"),
+            source=source,
+            forked_from=meta.get("forked_from_id"),
+            commit=git.get("commit_hash"),
+        ),
+    )
+
+
+def _as_item(event: _Line) -> _Line:
+    """The item that an event repeats."""
+    kind, words = event.payload["type"], event.payload.get("message", event.payload.get("text"))
+    if kind == "agent_reasoning":
+        item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": words}]}
+    else:
+        item = {
+            "type": "message",
+            "role": "user" if kind == "user_message" else "assistant",
+            "content": words,
+        }
+    return event._replace(kind="response_item", payload=item)
+
+
+def _words(event: dict[str, Any]) -> str:
+    return text(event.get("message")) or text(event.get("reason")) or dump_json(event)
