@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Q
 from uuid_utils.compat import uuid7
 
-from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.core.errors import Invalid, PlayheadError, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS, detect
 from historyapp.core.importers.base import (
     Append,
@@ -90,11 +90,9 @@ def import_file(
     Raises:
         Invalid: for a format that does not exist.
     """
-    if format is not None and format not in IMPORTERS:
-        raise Invalid(f"There is no format {format!r}. Use one of: {', '.join(IMPORTERS)}.")
-    report = FileReport(source.name)
+    named, report = _named(format), FileReport(source.name)
     try:
-        importer = IMPORTERS[format] if format else detect(source)
+        importer = named or detect(source)
         report.format = importer.name
         _read(project, source, importer, report, seen)
     except PlayheadError as error:
@@ -106,6 +104,40 @@ def import_file(
         with writing():
             record(project.pk, actor, "import", report.sessions[0].id, detail)
     return report
+
+
+def inspect_file(
+    source: Source, *, format: str | None = None, seen: Callable[[Operation], None] | None = None
+) -> FileReport:
+    """What :func:`import_file` would read of the file. Nothing is stored, so nothing counts as added."""
+    named, report, looks = _named(format), FileReport(source.name), dict[str, ImportedSession]()
+    try:
+        importer = named or detect(source)
+        report.format = importer.name
+        for operation in _from_start(importer, source):
+            match operation:
+                case Skipped():
+                    report.skip(operation)
+                case SessionStart(session=id, title=title):
+                    looks.setdefault(id, ImportedSession(_free_id(id), id, title, True, Counts()))
+                case Append() | RewindTo():
+                    looks[operation.session].counts.see(operation)
+            if seen is not None:
+                seen(operation)
+    except PlayheadError as error:
+        report.error = error.detail
+    except OSError as error:
+        report.error = f"The file cannot be read: {error.strerror or error}."
+    for look in looks.values():
+        look.counts.close()
+    report.sessions = list(looks.values())
+    return report
+
+
+def _named(format: str | None) -> Importer | None:
+    if format is not None and format not in IMPORTERS:
+        raise Invalid(f"There is no format {format!r}. Use one of: {', '.join(IMPORTERS)}.")
+    return IMPORTERS[format] if format else None
 
 
 def _read(
@@ -125,6 +157,9 @@ def _read(
                 if seen is not None:
                     seen(operation)
             job.finish()
+        except (UnreadableTranscript, OSError):
+            job.finish()
+            raise
         except OtherBeginning as other:
             variants[str(other)] += 1
             report.skipped, report.skipped_count, report.damaged_count = [], 0, 0

@@ -79,7 +79,7 @@ def test_a_result_without_an_action_is_refused(project: Project, session: Sessio
 
 def test_a_result_for_an_unknown_call_names_the_open_ones(project: Project, session: Session) -> None:
     append(project, session.pk, [call("a", "b"), ok("a")])
-    with pytest.raises(Invalid, match="'zzz', which is not open. Open calls: 'b'"):
+    with pytest.raises(Invalid, match=r"'zzz', which is not open\. Open calls: 'b'"):
         append(project, session.pk, [ok("zzz")])
 
 
@@ -150,7 +150,7 @@ def test_appending_costs_the_same_number_of_queries_at_any_length(
     project: Project, session: Session, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     append(project, session.pk, [act(), ok()])
-    # The session's row, the entry, the step, the session's row; and a savepoint, as tests run in a transaction.
+    # The session's row, the entry, the step, the session's row; and a savepoint, as tests are transactions.
     with django_assert_num_queries(4 + 2) as short:
         append(project, session.pk, [act()])
     append(project, session.pk, [ok(), *[one for _ in range(500) for one in (act(), ok())]])

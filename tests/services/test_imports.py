@@ -1,0 +1,208 @@
+"""Importing again adds nothing, a grown file adds what is new, and nothing that was read is lost."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from historyapp.core.errors import Invalid, UnreadableTranscript
+from historyapp.core.importers import IMPORTERS
+from historyapp.core.importers.base import (
+    Append,
+    Head,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+    Source,
+    Summarised,
+)
+from historyapp.models import AuditRecord, Entry, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services import import_writer
+from historyapp.services.imports import FileReport, import_file
+from historyapp.services.projections import parents_first, rebuild
+from tests.services.drafts import act, answer, call, ok, said
+
+SOURCE = Source("run.jsonl", io.BytesIO())
+
+
+@dataclass
+class Script:
+    """An importer that reads the operations it is given, whatever the file says."""
+
+    operations: list[Operation]
+    breaks_off: bool = False
+    name = "script"
+    title = "Script"
+
+    def recognises(self, head: Head) -> bool:
+        return True
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        yield from self.operations
+        if self.breaks_off:
+            raise UnreadableTranscript("the rest is noise")
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    script = Script([])
+    monkeypatch.setitem(IMPORTERS, "script", script)
+    return script
+
+
+def texts(*words: str, session: str = "s", provisional: bool = False) -> list[Operation]:
+    return [Append(session, said(word), provisional) for word in words]
+
+
+def read(project: Project, script: Script, *operations: Operation) -> FileReport:
+    script.operations = [SessionStart("s", title="a run"), *operations]
+    return import_file(project, SOURCE, format="script")
+
+
+def live_texts() -> list[str]:
+    return [entry.body["content"] for entry in History(Session.objects.get()).entries()]
+
+
+def test_importing_twice_adds_nothing(project: Project, script: Script) -> None:
+    file = [*texts("a", "b"), Append("s", act()), Append("s", ok())]
+    assert read(project, script, *file).total("added") == 4
+    assert read(project, script, *file).total("added") == 0
+    assert Entry.objects.count() == 4
+    assert AuditRecord.objects.filter(action="import").count() == 1
+
+
+def test_a_grown_file_adds_only_what_is_new(project: Project, script: Script) -> None:
+    read(project, script, *texts("a", "b"))
+    assert read(project, script, *texts("a", "b", "c", "d")).total("added") == 2
+    assert live_texts() == ["a", "b", "c", "d"]
+
+
+def test_a_shorter_copy_of_the_file_adds_nothing(project: Project, script: Script) -> None:
+    read(project, script, *texts("a", "b", "c"))
+    assert read(project, script, *texts("a", "b")).total("added") == 0
+    assert live_texts() == ["a", "b", "c"]
+
+
+def test_what_was_only_read_because_the_file_ended_is_read_again(project: Project, script: Script) -> None:
+    read(project, script, *texts("a"), *texts("half a sen", provisional=True))
+    grown = read(project, script, *texts("a", "half a sentence", "c"))
+    assert grown.total("added") == 2
+    assert live_texts() == ["a", "half a sentence", "c"]
+    assert Entry.objects.filter(kind="rewind").count() == 1
+
+
+def test_a_provisional_end_that_proves_right_stays(project: Project, script: Script) -> None:
+    read(project, script, *texts("a"), *texts("b", "c", provisional=True))
+    assert read(project, script, *texts("a"), *texts("b", "c", provisional=True)).total("added") == 0
+    assert read(project, script, *texts("a", "b", "c", "d")).total("added") == 1
+    assert read(project, script, *texts("a", "b", "c", "d")).total("added") == 0
+    assert live_texts() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("other", [("x", "b", "c"), ("x", "b", "c", "d"), ("x",)])
+def test_a_file_with_the_same_id_and_another_beginning_is_a_session_of_its_own(
+    project: Project, script: Script, other: tuple[str, ...]
+) -> None:
+    read(project, script, *texts("a", "b", "c"))
+    assert read(project, script, *texts(*other)).total("added") == len(other)
+    for again in (("a", "b", "c"), other):
+        assert read(project, script, *texts(*again)).total("added") == 0
+    assert Session.objects.count() == 2
+
+
+def test_rewinds_in_the_file_become_takes(project: Project, script: Script) -> None:
+    file = [*texts("a", "b", "c"), RewindTo("s", 1, reason="a branch"), *texts("d")]
+    read(project, script, *file)
+    assert read(project, script, *file).total("added") == 0
+    assert live_texts() == ["a", "d"]
+    read(project, script, *file, RewindTo("s", 3), *texts("e"))
+    assert live_texts() == ["a", "b", "c", "e"]
+
+
+def test_rewinds_find_their_place_after_people_have_rewound_too(project: Project, script: Script) -> None:
+    from historyapp.services.rewinds import Target, rewind
+
+    read(project, script, *texts("a", "b"))
+    rewind(project, Session.objects.get().pk, Target(to_position=1))
+    read(project, script, *texts("a", "b", "c"), RewindTo("s", 3), *texts("d"))
+    assert live_texts() == ["a", "c", "d"]
+
+
+def test_a_sub_agent_is_linked_whichever_is_imported_first(project: Project, script: Script) -> None:
+    for first, second in (("p1", "c1"), ("c2", "p2")):
+        for id in (first, second):
+            parent = f"p{id[1]}" if id.startswith("c") else None
+            script.operations = [SessionStart(id, title=id, spawned_by=parent), *texts("x", session=id)]
+            import_file(project, SOURCE, format="script")
+    for number in "12":
+        child = Session.objects.get(title=f"c{number}")
+        assert child.spawned_by == Session.objects.get(title=f"p{number}")
+
+
+def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script: Script) -> None:
+    fork = SessionStart("f", title="fork", forked_from=("s", 2))
+    read(project, script, *texts("a", "b", "c"), fork, *texts("d", session="f"))
+    child = Session.objects.get(title="fork")
+    assert [entry.body["content"] for entry in History(child).entries()] == ["a", "b", "d"]
+    assert child.forked_from == Session.objects.get(title="a run")
+
+
+def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
+    file = [Append("s", act()), Append("s", ok()), Append("s", answer()), Summarised("s", 1, 2, "looked")]
+    read(project, script, *file)
+    read(project, script, *file)
+    summary = Summary.objects.get()
+    assert (summary.first_step, summary.last_step, summary.text) == (1, 1, "looked")
+    assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
+
+
+def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Script) -> None:
+    script.breaks_off = True
+    report = read(project, script, *texts("a"), Skipped(2, "torn"), *texts("b"))
+    assert report.error == "the rest is noise"
+    assert [skipped.line for skipped in report.skipped] == [2]
+    assert live_texts() == ["a", "b"]
+
+
+def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Project, script: Script) -> None:
+    file = [Append("s", d) for d in (call("a", "b"), ok("a"), ok("zzz"), act(), ok(), answer())]
+    report = read(project, script, *file)
+    figures = ("entries", "steps", "calls", "results", "unpaired_calls", "unpaired_results")
+    assert [report.total(name) for name in figures] == [6, 3, 3, 3, 1, 1]
+    assert Session.objects.get().status == "finished"
+
+
+def test_a_kill_between_two_batches_costs_nothing(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 3)
+    words = [f"w{n}" for n in range(10)]
+    flush, calls = import_writer.SessionWriter.flush, []
+
+    def dies(self: import_writer.SessionWriter) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        flush(self)
+
+    monkeypatch.setattr(import_writer.SessionWriter, "flush", dies)
+    with pytest.raises(KeyboardInterrupt):
+        read(project, script, *texts(*words))
+    assert live_texts() == words[:6]
+    monkeypatch.setattr(import_writer.SessionWriter, "flush", flush)
+    assert read(project, script, *texts(*words)).total("added") == 4
+    assert live_texts() == words
+
+
+def test_an_unknown_format_names_those_there_are(project: Project) -> None:
+    with pytest.raises(Invalid, match="claude_code"):
+        import_file(project, SOURCE, format="wordperfect")
+
+
+def test_imported_sessions_can_be_made_again_from_the_log(project: Project, script: Script) -> None:
+    read(project, script, *[Append("s", d) for d in (act(), ok())], RewindTo("s", 1), Append("s", answer()))
+    for session in parents_first():
+        assert rebuild(session, check_only=True).differences == []
