@@ -14,6 +14,8 @@ class Transcript:
     """A file to import."""
 
     path: Path
+    label: str
+    """Its path from the folder that was named on, that folder included: the same on every machine."""
     size: int = 0
     """In bytes."""
     error: str = ""
@@ -31,26 +33,29 @@ def find_transcripts(paths: Iterable[Path]) -> Iterator[Transcript]:
     """The files among ``paths`` and all below their folders, in order of name; each once."""
     seen: set[Path] = set()
     for path in paths:
-        for found in _below(path) if path.is_dir() else (_look_at(path),):
+        for found in _below(path) if path.is_dir() else (_look_at(path, path.parent),):
             if found.path.absolute() not in seen:
                 seen.add(found.path.absolute())
                 yield found
 
 
 def _below(folder: Path) -> Iterator[Transcript]:
-    unreadable: list[Transcript] = []
-
-    def refused(error: OSError) -> None:
-        unreadable.append(Transcript(Path(error.filename), error=error.strerror or str(error)))
-
-    for parent, folders, files in os.walk(folder, onerror=refused):
+    refused: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=refused.append):
         folders.sort()
-        yield from (_look_at(Path(parent, name)) for name in sorted(files) if name.lower().endswith(SUFFIXES))
-    yield from unreadable
+        for name in sorted(files):
+            if name.lower().endswith(SUFFIXES):
+                yield _look_at(Path(parent, name), folder.parent)
+    for error in refused:
+        yield _unreadable(Path(error.filename), folder.parent, error)
 
 
-def _look_at(path: Path) -> Transcript:
+def _look_at(path: Path, base: Path) -> Transcript:
     try:
-        return Transcript(path, path.stat().st_size)
+        return Transcript(path, path.relative_to(base).as_posix(), path.stat().st_size)
     except OSError as error:
-        return Transcript(path, error=error.strerror or str(error))
+        return _unreadable(path, base, error)
+
+
+def _unreadable(path: Path, base: Path, error: OSError) -> Transcript:
+    return Transcript(path, path.relative_to(base).as_posix(), error=error.strerror or str(error))

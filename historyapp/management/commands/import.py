@@ -34,6 +34,7 @@ class Command(BaseCommand):
         "Import transcripts of Claude Code, Codex and other agents. Files are never changed. Importing again "
         "adds nothing, and a file that has grown adds only what is new."
     )
+    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -63,6 +64,7 @@ class Command(BaseCommand):
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
                     report = _read(file, options["format"], project, bar)
+                    report.name = file.label if markdown else str(file.path)
                     reports.append(report)
                     if not markdown:
                         print_file(console, report, dry_run=dry_run, verbose=verbose)
@@ -91,7 +93,7 @@ class Command(BaseCommand):
 
 def _read(file: Transcript, format: str | None, project: Project | None, bar: Progress) -> FileReport:
     """One file's report; without a project nothing is stored."""
-    report = FileReport(str(file.path), error=file.error)
+    report = FileReport(file.label, error=file.error)
     if not file.error:
         try:
             with file.path.open("rb") as stream:
@@ -101,7 +103,6 @@ def _read(file: Transcript, format: str | None, project: Project | None, bar: Pr
                     report = inspect_file(source, format=format, seen=follow)
                 else:
                     report = import_file(project, source, format=format, actor=ACTOR, seen=follow)
-                report.name = str(file.path)
         except OSError as error:
             report.error = error.strerror or str(error)
     task = bar.tasks[0]

@@ -1,0 +1,236 @@
+"""``playhead import``: files and folders in, a line for each, and nothing twice."""
+
+import json
+import os
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from historyapp.models import AuditRecord, Entry, Project, Session
+from tests.commands.conftest import Run
+
+SESSION = "0b7f6a1e-6c1f-4a37-9c52-3a2a5d1f0c11"
+
+
+def record(number: int, kind: str, content: Any, **message: Any) -> dict[str, Any]:
+    """One line of a Claude Code session; each follows the one before."""
+    return {
+        "type": kind,
+        "uuid": f"u{number}",
+        "parentUuid": f"u{number - 1}" if number > 1 else None,
+        "sessionId": SESSION,
+        "timestamp": f"2026-01-01T00:00:{number:02}Z",
+        "message": {"role": kind, "content": content, **message},
+    }
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "a b"}
+RECORDS = [
+    record(1, "user", "List the files"),
+    record(2, "assistant", [CALL], id="m1", model="claude"),
+    record(3, "user", [RESULT]),
+    record(4, "assistant", [{"type": "text", "text": "Two: a and b."}], id="m2", model="claude"),
+]
+
+
+def write(path: Path, *lines: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    return write(tmp_path / "projects" / f"{SESSION}.jsonl", *RECORDS)
+
+
+def test_a_file_is_read_and_a_line_says_what_was_in_it(run: Run, transcript: Path) -> None:
+    ran = run("import", transcript)
+    assert ran.error == ""
+    assert ran.out.splitlines()[0] == (
+        f"{transcript}: claude_code, 1 session, 2 steps, 1 call, 1 result, 0 unpaired; 4 entries added"
+    )
+    assert Session.objects.get().title == "List the files"
+
+
+def test_the_last_lines_hold_the_sums_for_each_format(run: Run, transcript: Path) -> None:
+    header, row = run("import", transcript).out.splitlines()[-2:]
+    columns = ["Files", "Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped", "Added"]
+    assert header.split() == ["Format", *columns]
+    assert row.split() == ["claude_code", "1", "1", "2", "1", "1", "0", "0", "4"]
+
+
+def test_importing_again_adds_nothing_and_succeeds(run: Run, transcript: Path) -> None:
+    run("import", transcript)
+    again = run("import", transcript)
+    assert again.error == ""
+    assert "; nothing new" in again.out
+    assert Entry.objects.count() == 4
+
+
+def test_a_file_that_has_grown_adds_only_what_is_new(run: Run, transcript: Path) -> None:
+    write(transcript, *RECORDS[:3])
+    run("import", transcript)
+    write(transcript, *RECORDS)
+    assert "1 entry added" in run("import", transcript).out
+    assert Entry.objects.count() == 4
+
+
+def test_a_folder_is_read_with_all_below_it_in_order(run: Run, tmp_path: Path) -> None:
+    for name in ("b/two.jsonl", "a/one.jsonl", "three.jsonl", "notes.txt"):
+        write(tmp_path / "in" / name, *RECORDS)
+    lines = run("import", tmp_path / "in").out.splitlines()
+    files = [line.split(":")[0] for line in lines if line.startswith("/")]
+    assert files == [str(tmp_path / "in" / name) for name in ("three.jsonl", "a/one.jsonl", "b/two.jsonl")]
+
+
+def test_a_file_that_is_named_twice_is_read_once(run: Run, transcript: Path) -> None:
+    out = run("import", transcript, transcript.parent).out
+    assert out.count(f"{transcript}:") == 1
+
+
+def test_what_was_skipped_is_named_by_line_up_to_a_few(run: Run, transcript: Path) -> None:
+    write(transcript, *RECORDS[:2], *['{"broken'] * 5, *RECORDS[2:])
+    out = run("import", transcript).out
+    skipped = [line.strip() for line in out.splitlines() if line.startswith("    ")]
+    assert skipped == [
+        "skipped line 3: cut off in the middle",
+        "skipped line 4: cut off in the middle",
+        "skipped line 5: cut off in the middle",
+        "skipped 2 more that cannot be read (--verbose names them)",
+    ]
+    assert "1 session, 2 steps, 1 call, 1 result" in out
+
+
+def test_verbose_names_every_skipped_record(run: Run, transcript: Path) -> None:
+    silent = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
+    write(transcript, *RECORDS, *['{"broken'] * 5, silent)
+    assert "left out 1 record without anything for a history" in run("import", transcript).out
+    out = run("import", transcript, "--verbose").out
+    assert [line.split(":")[0].strip() for line in out.splitlines() if line.startswith("    ")] == [
+        f"skipped line {number}" for number in range(5, 11)
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    run: Run, transcript: Path, tmp_path: Path
+) -> None:
+    poem = write(tmp_path / "poem.json", "roses are red")
+    gone = tmp_path / "gone.jsonl"
+    ran = run("import", poem, gone, transcript)
+    assert ran.error == ""
+    assert f"{gone}: not read: No such file or directory" in ran.out
+    assert f"{poem}: not read: poem.json is in no format that can be imported." in ran.out
+
+
+def test_when_nothing_can_be_read_the_command_fails(run: Run, tmp_path: Path) -> None:
+    assert run("import", tmp_path / "gone.jsonl").error == "Nothing could be read."
+    (tmp_path / "empty").mkdir()
+    expected = f"There are no transcripts in {tmp_path / 'empty'}."
+    assert run("import", tmp_path / "empty").error == expected
+
+
+def test_a_dry_run_reports_the_same_and_stores_nothing(run: Run, transcript: Path) -> None:
+    ran = run("import", "--dry-run", transcript)
+    assert f"{transcript}: claude_code, 1 session, 2 steps, 1 call, 1 result, 0 unpaired\n" in ran.out
+    assert "Added" not in ran.out
+    for model in (Session, Entry, Project, AuditRecord):
+        assert not model._default_manager.exists(), model
+
+
+def test_a_dry_run_names_what_it_skips_too(run: Run, transcript: Path) -> None:
+    write(transcript, *RECORDS, '{"broken')
+    assert "skipped line 5: cut off in the middle" in run("import", "--dry-run", transcript).out
+
+
+def test_sessions_go_into_the_project_that_is_named(run: Run, transcript: Path) -> None:
+    Project.objects.create(name="First")
+    second = Project.objects.create(name="Second")
+    run("import", transcript, "--project", "Second")
+    assert Session.objects.get().project == second
+    assert run("import", transcript, "--project", "Third").error == (
+        "There is no project 'Third'. There is: First, Second."
+    )
+
+
+def test_an_unknown_format_is_refused_with_those_that_exist(run: Run, transcript: Path) -> None:
+    error = run("import", transcript, "--format", "cobol").error
+    assert "invalid choice: 'cobol'" in error
+    assert "claude_code" in error
+
+
+def test_a_format_that_is_named_is_not_detected(run: Run, transcript: Path) -> None:
+    assert "not read" in run("import", transcript, "--format", "swe_agent").out
+
+
+def test_without_a_path_the_usual_places_are_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("CODEX_HOME", raising=False)
+    assert run("import").error == "Name a file or folder: Claude Code and Codex keep no sessions here."
+    write(tmp_path / ".claude" / "projects" / "-src" / f"{SESSION}.jsonl", *RECORDS)
+    ran = run("import")
+    assert ran.err == f"Reading {tmp_path}/.claude/projects.\n"
+    assert Entry.objects.count() == 4
+
+
+def test_the_agents_own_variables_say_where_the_usual_places_are(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere"))
+    write(tmp_path / "elsewhere" / "projects" / "x.jsonl", *RECORDS)
+    run("import")
+    assert Entry.objects.count() == 4
+
+
+def test_markdown_gives_one_row_for_each_file_without_the_machines_path(run: Run, transcript: Path) -> None:
+    write(transcript.parent / "poem.json", "roses are red")
+    assert run("import", "--markdown", transcript.parent).out.splitlines() == [
+        "| File | Format | Sessions | Steps | Calls | Results | Unpaired | Skipped |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+        f"| `projects/{SESSION}.jsonl` | claude_code | 1 | 2 | 1 | 1 | 0 | 0 |",
+        "| `projects/poem.json` | (not read) | 0 | 0 | 0 | 0 | 0 | 0 |",
+    ]
+
+
+def test_neither_a_file_name_nor_a_reason_can_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/\x1b[2J[red]\xff.jsonl"
+    Path(os.fsdecode(name)).write_text(json.dumps(RECORDS[0]) + "\n")
+    out = run("import", tmp_path).out
+    assert "\\x1b[2J[red]\\udcff.jsonl: claude_code" in out
+    assert "\x1b" not in out
+
+
+def test_ctrl_c_ends_the_import_with_one_sentence(
+    run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("historyapp.core.importers.jsonl.json.JSONDecoder.raw_decode", interrupted)
+    assert run("import", transcript).error.startswith("Stopped. What was imported stays")
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.django_db
+def test_with_someone_watching_a_bar_shows_the_bytes(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    call_command("import", str(transcript), stdout=terminal)
+    assert 950 < transcript.stat().st_size < 1050
+    assert "1.0/1.0 kB" in re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
