@@ -1,6 +1,6 @@
 """Rewind, undo and fork: moving where a session's history ends. Nothing is ever deleted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.utils import timezone
@@ -95,11 +95,7 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
     """
     with writing():
         session = lock_session(project, session_id)
-        if not session.rewinds().filter(position=position).exists():
-            raise NotFound(f"The session has no rewind at position {position}.")
-        restored = session.lineage(position - 1)
-        if restored.rows() == session.lineage().rows():
-            raise Conflict(f"The rewind at position {position} is undone already: what it cut off is live.")
+        restored = before_rewind(session, position)
         body = Rewind(
             to_position=restored.last,
             spans=(),
@@ -107,6 +103,21 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
             actor=actor or None,
         )
         return rewind_locked(session, restored, EntryDraft(body), actor)
+
+
+def before_rewind(session: Session, position: int) -> Lineage:
+    """What was live before the rewind at ``position``, which undoing it restores.
+
+    Raises:
+        NotFound: when the session has no rewind there.
+        Conflict: when that is live already.
+    """
+    if not session.rewinds().filter(position=position).exists():
+        raise NotFound(f"The session has no rewind at position {position}.")
+    restored = session.lineage(position - 1)
+    if restored.rows() == session.lineage().rows():
+        raise Conflict(f"The rewind at position {position} is undone already: what it cut off is live.")
+    return restored
 
 
 def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str) -> Rewound:
@@ -240,6 +251,6 @@ def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
     """The step at a cut gets a row of its own, since its old one goes on telling how the take went."""
     if tail.step is None:
         return tail
-    step = replace(tail.step, anchor=cut_at)
+    step = tail.step._replace(anchor=cut_at)
     Episode.of(session_id, step).save(force_insert=True)
-    return replace(tail, step=step)
+    return tail._replace(step=step)
