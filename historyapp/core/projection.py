@@ -2,13 +2,12 @@
 
 Both the append path and ``manage.py rebuild_projections`` run this same fold, so what is shown can always be
 made again from the log. It keeps what it needs between appends in :class:`Tail`, which the session row holds:
-appending never reads earlier entries.
+appending never reads earlier entries. The values here are named tuples, which change faster than dataclasses.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from historyapp.core.entries import (
     Body,
@@ -27,8 +26,7 @@ from historyapp.core.text import preview
 from historyapp.core.usage import cost_of, usage_of
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Running totals of a lineage up to and including one entry. They never change once written."""
 
     steps: int = 0
@@ -43,11 +41,10 @@ class Totals:
 
     def dump(self) -> dict[str, int]:
         """As stored: zeros are left out."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """An episode as lists show it: its row in the ``Episode`` table. Previews hold up to 200 characters."""
 
     anchor: int
@@ -79,17 +76,16 @@ class Step:
         return Progress(self.pending, self.statuses, self.status)
 
 
-@dataclass(frozen=True, slots=True)
-class Tail:
+class Tail(NamedTuple):
     """The live end of a session: all that the next append needs to know."""
 
-    totals: Totals = field(default_factory=Totals)
+    totals: Totals = Totals()
     step: Step | None = None
     input_preview: str = ""
 
     def dump(self) -> dict[str, Any]:
-        """As stored. ``asdict`` would copy every value deeply, on every append."""
-        step = {name: getattr(self.step, name) for name in Step.__slots__} if self.step else None
+        """As stored."""
+        step = self.step._asdict() if self.step else None
         return {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
 
     @classmethod
@@ -101,8 +97,7 @@ class Tail:
         return cls(Totals(**data.get("totals", {})), step or None, data.get("input_preview", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(NamedTuple):
     """What one entry changes."""
 
     tail: Tail
@@ -113,8 +108,7 @@ class Advance:
 def advance(tail: Tail, entry: Entry) -> Advance:
     """The tail after one more live entry, and the episode rows that it changes."""
     usage = usage_of(entry.metadata)
-    totals = replace(
-        tail.totals,
+    totals = tail.totals._replace(
         tokens=tail.totals.tokens + entry.tokens,
         input_tokens=tail.totals.input_tokens + usage.input,
         output_tokens=tail.totals.output_tokens + usage.output,
@@ -122,22 +116,21 @@ def advance(tail: Tail, entry: Entry) -> Advance:
     )
     body = entry.body
     if isinstance(body, ModelOutput):
-        return _begin(replace(tail, totals=totals), entry)
+        return _begin(tail._replace(totals=totals), entry)
     if isinstance(body, ModelInput):
-        return Advance(replace(tail, totals=totals, input_preview=preview(text_of(body.content))))
+        return Advance(tail._replace(totals=totals, input_preview=preview(text_of(body.content))))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
-        return _continue(replace(tail, totals=totals), tail.step, entry)
-    return Advance(replace(tail, totals=totals))
+        return _continue(tail._replace(totals=totals), tail.step, entry)
+    return Advance(tail._replace(totals=totals))
 
 
 def _begin(tail: Tail, entry: Entry) -> Advance:
     changed: list[Step] = []
     if tail.step is not None and tail.step.status == "in_flight":
-        changed.append(replace(tail.step, status="abandoned"))
-    totals = replace(tail.totals, steps=tail.totals.steps + 1)
+        changed.append(tail.step._replace(status="abandoned"))
+    totals = tail.totals._replace(steps=tail.totals.steps + 1)
     episode = begin_episode(totals.steps, entry)
-    step = replace(
-        row_of(episode),
+    step = row_of(episode)._replace(
         input_preview=tail.input_preview,
         tokens=entry.tokens,
         total_tokens=totals.tokens,
@@ -172,16 +165,15 @@ def _continue(tail: Tail, step: Step, entry: Entry) -> Advance:
     if isinstance(body, ToolResults):
         changed = _answer(step, body.results, entry)
     else:
-        changed = replace(step, last_position=entry.position)
+        changed = step._replace(last_position=entry.position)
     if changed.status == "error" and step.status != "error":
-        totals = replace(totals, errors=totals.errors + 1)
-    changed = replace(
-        changed,
+        totals = totals._replace(errors=totals.errors + 1)
+    changed = changed._replace(
         tokens=step.tokens + entry.tokens,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
     )
-    return Advance(replace(tail, totals=totals, step=changed), (changed,))
+    return Advance(tail._replace(totals=totals, step=changed), (changed,))
 
 
 def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
@@ -195,9 +187,8 @@ def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
         if not shown or result.status != "success":
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
     if progress == step.progress:
-        return replace(step, unpaired=unpaired)
-    return replace(
-        step,
+        return step._replace(unpaired=unpaired)
+    return step._replace(
         last_position=entry.position,
         status=progress.status,
         pending=progress.pending,

@@ -1,7 +1,6 @@
 """Episode rows: what lists show of a step without loading its bodies."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -95,7 +94,7 @@ class Episode(models.Model):
 
 def columns(step: Step) -> dict[str, Any]:
     """A step's values for the row's columns, without its key."""
-    values = asdict(step)
+    values = step._asdict()
     for name in ("anchor", "pending", "statuses"):
         del values[name]
     values["tool_names"] = list(step.tool_names)

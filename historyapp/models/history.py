@@ -201,7 +201,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     row = Episode.objects.numbered(lineage, totals.steps, totals.steps)[0]
     within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=STEP_KINDS)
     first, *rest = within
-    before = replace(totals, steps=totals.steps - 1)
+    before = totals._replace(steps=totals.steps - 1)
     step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
     for entry in rest:
         step = advance(Tail(totals, step), entry.core()).tail.step
@@ -209,7 +209,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     last = rest[-1] if rest else first
     # Its row's anchor says whether the step was reopened; the totals are those of its own last entry.
     own = last.running_totals
-    return replace(step, anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
+    return step._replace(anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
 
 
 def _pending_input(lineage: Lineage, after: int) -> str:

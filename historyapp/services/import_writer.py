@@ -254,7 +254,9 @@ def _summarise(session: Session, source: ImportSource, read: Summarised) -> None
     if not 1 <= first <= last <= session.head:
         return
     lineage = path_to(session, last)
-    ends = [next(Entry.objects.live(lineage.cut(end), newest_first=True), None) for end in (first, last)]
+    ends = [
+        next(Entry.objects.live(lineage.cut(end), newest_first=True, limit=1), None) for end in (first, last)
+    ]
     if ends[0] is None or ends[1] is None:
         return
     totals = [entry.running_totals for entry in ends if entry]
