@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 MAX_DEPTH = 200
 """Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
 
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -32,6 +33,15 @@ def clean(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def clean_value(value: Any) -> Any:
+    """A JSON value with every text in it cleaned, for wires that refuse what is not Unicode."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(name): clean_value(item) for name, item in value.items()}
+    return [clean_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 def preview(text: str, length: int = 200) -> str:
     """The first ``length`` characters on one line, for lists that never load bodies."""
     head = " ".join(text[: length * 4].split())
@@ -44,7 +54,7 @@ def dump_json(value: Any) -> str:
     Raises:
         ValueError: for NaN and infinities, which JSON has no word for.
     """
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:

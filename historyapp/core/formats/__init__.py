@@ -1,0 +1,1 @@
+"""One file per provider: how entries become the messages that it accepts."""

@@ -78,7 +78,7 @@ def anthropic_content(content: Any) -> str | list[dict[str, Any]]:
 def _provider_content(
     content: Any, image: Callable[[dict[str, Any]], dict[str, Any] | None], own: tuple[str, ...]
 ) -> str | list[dict[str, Any]]:
-    if not isinstance(content, list):
+    if not _are_parts(content):
         return plain_text(content)
     blocks: list[dict[str, Any]] = []
     for part in content:
@@ -91,13 +91,18 @@ def _provider_content(
     return blocks
 
 
+def _are_parts(content: Any) -> bool:
+    """Whether it is a list of blocks, and not a value that happens to be a list."""
+    return isinstance(content, list) and any(isinstance(part, dict) and "type" in part for part in content)
+
+
 def plain_text(content: Any) -> str:
     """Any content as text alone: parts that cannot be text are named, other values become JSON."""
     if isinstance(content, str):
         return content
     if content is None:
         return ""
-    if isinstance(content, list) and any(isinstance(part, dict) and "type" in part for part in content):
+    if _are_parts(content):
         return "\n\n".join(text for part in content if (text := _part_text(part)).strip())
     return dump_json(content)
 

@@ -8,12 +8,16 @@ from historyapp.core.importers.head import head_of
 from historyapp.core.importers.mini_swe_agent import MINI_SWE_AGENT
 from historyapp.core.importers.openai_chat import OPENAI_CHAT
 from historyapp.core.importers.openhands import OPENHANDS
+from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
+from historyapp.core.importers.state_json import STATE_JSON
 from historyapp.core.importers.swe_agent import SWE_AGENT
 
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
+        PLAYHEAD_JSONL,
         CLAUDE_CODE,
+        STATE_JSON,
         SWE_AGENT,
         MINI_SWE_AGENT,
         OPENHANDS,

@@ -6,6 +6,7 @@ through a fixed amount of memory; ``historyapp.services.imports`` carries the op
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, BinaryIO, Protocol
 
 from historyapp.core.entries import EntryDraft
@@ -29,6 +30,9 @@ class SessionStart:
     """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What else the source says of the session: working folder, version, totals …"""
+    created_at: datetime | None = None
+    """Only in Playhead's own export, like ``status``."""
+    status: str = ""
 
 
 @dataclass(frozen=True, slots=True)

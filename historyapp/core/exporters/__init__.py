@@ -1,0 +1,12 @@
+"""The formats that sessions can be exported in."""
+
+from historyapp.core.exporters.anthropic_messages import ANTHROPIC_MESSAGES
+from historyapp.core.exporters.base import Exporter
+from historyapp.core.exporters.markdown import MARKDOWN
+from historyapp.core.exporters.openai_messages import OPENAI_MESSAGES
+from historyapp.core.exporters.playhead_jsonl import PLAYHEAD_JSONL
+
+EXPORTERS: dict[str, Exporter] = {
+    exporter.name: exporter for exporter in (PLAYHEAD_JSONL, OPENAI_MESSAGES, ANTHROPIC_MESSAGES, MARKDOWN)
+}
+"""By name, as in the API."""

@@ -1,0 +1,65 @@
+"""What an exporter is: it writes one session as text, piece by piece, so that its length does not matter."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from historyapp.core.entries import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """A summary of a range of positions."""
+
+    first_position: int
+    last_position: int
+    text: str
+    strategy: str = "manual"
+    model: str = ""
+    key_points: tuple[str, ...] = ()
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSession:
+    """A session to write. ``entries`` and ``summaries`` are read once, in order."""
+
+    id: str
+    entries: Iterable[Entry]
+    """Oldest first: all that were appended to the session itself, rewinds included; or only the live ones,
+    a fork's parent's included, where the exporter says ``live_only``."""
+    title: str = ""
+    agent: str = ""
+    model: str = ""
+    tags: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    forked_from: tuple[str, int] | None = None
+    """Id of the parent, and the position up to which it is shared."""
+    created_at: datetime | None = None
+    status: str = ""
+    summaries: Iterable[ExportSummary] = ()
+
+
+class Exporter(Protocol):
+    """One format that sessions can be written in."""
+
+    name: str
+    """As in the API, for example ``openai_messages``."""
+    title: str
+    """For people."""
+    media_type: str
+    suffix: str
+    """Of the file's name, with its dot."""
+    live_only: bool
+    """Whether it wants only live entries."""
+
+    def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
+        """The session as pieces of text, each encodable as UTF-8.
+
+        Args:
+            forks: sessions forked from it, directly or not, each after its parent. Only formats that can
+                hold several sessions write them.
+        """
+        ...

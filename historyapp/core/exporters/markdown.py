@@ -1,0 +1,117 @@
+"""A session as Markdown to read: steps under their numbers, and what agents wrote in code blocks."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from historyapp.core.entries import (
+    DebugLog,
+    Entry,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    Review,
+    SystemInstruction,
+    Thoughts,
+    ToolResult,
+    ToolResults,
+)
+from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.formats.parts import plain_text
+from historyapp.core.formats.turns import NO_OUTPUT, fenced, returned
+from historyapp.core.text import clean, dump_json
+
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_STATUS = {"interrupted_by_human": "interrupted by a person"}
+
+
+class _Markdown:
+    name = "markdown"
+    title = "Markdown"
+    media_type = "text/markdown"
+    suffix = ".md"
+    live_only = True
+
+    def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
+        yield _header(session)
+        step = logs = 0
+        for entry in session.entries:
+            step += isinstance(entry.body, ModelOutput)
+            logs += isinstance(entry.body, DebugLog)
+            yield from map(clean, _entry(entry, step))
+        for number, summary in enumerate(session.summaries):
+            yield ("## Summaries\n\n" if number == 0 else "") + clean(_summary(summary))
+        if logs:
+            yield f"*{logs} log {'entry is' if logs == 1 else 'entries are'} not shown.*\n"
+
+
+MARKDOWN = _Markdown()
+
+
+def _header(session: ExportSession) -> str:
+    facts = {
+        "Agent": session.agent,
+        "Model": session.model,
+        "Tags": ", ".join(session.tags),
+        "Started": session.created_at.isoformat(" ", "seconds") if session.created_at else "",
+        "Session": session.id,
+    }
+    lines = [f"- {name}: {_line(value)}" for name, value in facts.items() if value]
+    return f"# {_line(session.title) or 'Session'}\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _entry(entry: Entry, step: int) -> Iterator[str]:
+    match entry.body:
+        case SystemInstruction(text=text):
+            yield f"## Instruction\n\n{_block(text)}"
+        case MemoryNotebook(content=text):
+            yield f"## Notebook\n\n{_block(text)}"
+        case ModelInput(channel=channel, content=content):
+            yield f"## Input from {_line(channel)}\n\n{_block(plain_text(content))}"
+        case ModelOutput() as output:
+            yield f"## Step {step}\n\n{entry.created_at:%Y-%m-%d %H:%M:%S}\n\n"
+            yield from _output(output)
+        case ToolResults(overall=overall, results=results):
+            yield from map(_result, results)
+            yield _block(overall) if overall else ""
+        case Review(analysis=analysis, supervision=supervision):
+            said = [plain_text(value) for value in (analysis, supervision) if value is not None]
+            yield f"**Review**\n\n{_block(chr(10).join(said))}"
+
+
+def _output(output: ModelOutput) -> Iterator[str]:
+    thoughts = output.thoughts.summary if isinstance(output.thoughts, Thoughts) else output.thoughts
+    if thoughts and thoughts.strip():
+        yield f"**Thought**\n\n{_block(thoughts)}"
+    if output.text.strip():
+        yield f"**Answer**\n\n{_block(output.text)}"
+    for call in output.tool_calls or ([output.use_tool] if output.use_tool else []):
+        arguments = call.arguments if isinstance(call.arguments, str) else dump_json(call.arguments)
+        yield f"**Call** {_code(call.name)}\n\n{_block(arguments, 'json')}"
+
+
+def _result(result: ToolResult) -> str:
+    status = _STATUS.get(result.status, result.status)
+    name = f" of {_code(result.tool_name)}" if result.tool_name else ""
+    return f"**Result**{name}: {status}\n\n{_block(returned(result))}"
+
+
+def _summary(summary: ExportSummary) -> str:
+    span = f"{summary.first_position} to {summary.last_position}"
+    return f"Entries {span} ({_line(summary.strategy)}):\n\n{_block(summary.text)}"
+
+
+def _block(text: str, language: str = "") -> str:
+    return fenced(text or NO_OUTPUT, language) + "\n\n"
+
+
+def _line(text: str) -> str:
+    """Text on one line in which nothing is Markdown or HTML."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(clean(text).split()))
+
+
+def _code(text: str) -> str:
+    """A name as inline code that nothing in it can end."""
+    name = " ".join(text.split())
+    longest = max((len(run) for run in re.findall("`+", name)), default=0)
+    ticks = "`" * (longest + 1)
+    return f"{ticks} {name} {ticks}" if longest else f"`{name}`"

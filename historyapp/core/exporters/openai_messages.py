@@ -1,0 +1,24 @@
+"""A session as OpenAI chat messages: ``{"model": …, "messages": […]}``."""
+
+from collections.abc import Iterable, Iterator
+
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.formats.openai_chat import messages
+from historyapp.core.text import clean, dump_json
+
+
+class _OpenAIMessages:
+    name = "openai_messages"
+    title = "OpenAI chat messages"
+    media_type = "application/json"
+    suffix = ".openai.json"
+    live_only = True
+
+    def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
+        yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
+        for number, message in enumerate(messages(session.entries)):
+            yield (",\n" if number else "\n") + dump_json(message)
+        yield "\n]}\n"
+
+
+OPENAI_MESSAGES = _OpenAIMessages()

@@ -1,0 +1,77 @@
+"""Everything that a session is made of, as JSON lines that ``importers/playhead_jsonl`` reads back.
+
+A header, then each entry in the order of positions, then the summaries; forks follow in the same way::
+
+    {"playhead": 1, "kind": "session", "id": …, "title": …, "forked_from": [id, position], …}
+    {"session": id, "position": 1, "kind": "model_input", …its fields, "metadata": {…}, "created_at": …}
+    {"session": id, "kind": "summary", "first_position": 3, "last_position": 9, "text": …, …}
+
+The text is ASCII: whatever else an agent wrote is escaped, so that lone surrogates and NUL survive.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+
+from historyapp.core.entries import Entry, dump_body
+from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.text import dump_json
+
+VERSION = 1
+
+
+class _PlayheadJsonl:
+    name = "playhead_jsonl"
+    title = "Playhead JSONL"
+    media_type = "application/x-ndjson"
+    suffix = ".jsonl"
+    live_only = False
+
+    def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
+        yield from _session(session)
+        for fork in forks:
+            yield from _session(fork)
+
+
+PLAYHEAD_JSONL = _PlayheadJsonl()
+
+
+def _session(session: ExportSession) -> Iterator[str]:
+    yield _header(session)
+    for entry in session.entries:
+        yield _entry(session.id, entry)
+    for summary in session.summaries:
+        yield _summary(session.id, summary)
+
+
+def _header(session: ExportSession) -> str:
+    fields = {
+        "playhead": VERSION,
+        "kind": "session",
+        "id": session.id,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "tags": list(session.tags),
+        "settings": dict(session.settings),
+        "metadata": dict(session.metadata),
+        "forked_from": session.forked_from,
+        "created_at": session.created_at.isoformat() if session.created_at else None,
+        "status": session.status,
+    }
+    return dump_json(fields) + "\n"
+
+
+def _entry(session: str, entry: Entry) -> str:
+    fields = {
+        "session": session,
+        "position": entry.position,
+        "kind": entry.kind,
+        **dump_body(entry.body),
+        "metadata": dict(entry.metadata),
+        "created_at": entry.created_at.isoformat(),
+    }
+    return dump_json(fields) + "\n"
+
+
+def _summary(session: str, summary: ExportSummary) -> str:
+    return dump_json({"session": session, "kind": "summary", **asdict(summary)}) + "\n"

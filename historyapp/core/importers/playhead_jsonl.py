@@ -1,0 +1,170 @@
+"""Playhead's own export: a header for each session, then its entries and summaries, a line each.
+
+It holds everything that a session is made of, also what was rewound. ``exporters/playhead_jsonl`` writes it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from typing import Any
+
+from pydantic import ValidationError
+
+from historyapp.core.entries import KINDS, EntryDraft, Rewind, load_body
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.base import (
+    Append,
+    Head,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+    Source,
+    Summarised,
+)
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.json_document import listing, mapping, text
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.messages import moment
+
+VERSION = 1
+_ENVELOPE = {"session", "position", "kind", "metadata", "created_at"}
+"""Fields of an entry's line that are not of its body."""
+
+
+class _PlayheadJsonl:
+    name = "playhead_jsonl"
+    title = "Playhead JSONL"
+
+    def recognises(self, head: Head) -> bool:
+        return any("playhead" in line and line.get("kind") == "session" for line in head.lines[:5])
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        yield from readable(_operations(source), source, self.title)
+
+
+PLAYHEAD_JSONL = _PlayheadJsonl()
+
+
+class _Positions:
+    """Where the entries of one session go. Lost lines close up, so that later entries move down."""
+
+    def __init__(self, parent: "_Positions | None" = None, fork_point: int = 0) -> None:
+        self._parent, self._fork_point = parent, fork_point
+        self._newest = fork_point
+        """The newest position in the file so far."""
+        self._count = parent[fork_point] if parent else 0
+        """Where that entry went."""
+        self._runs: list[tuple[int, int]] = []
+        """First position in the file, and where it went, of each run of lines without a gap."""
+
+    def accept(self, position: int) -> bool:
+        """Takes the entry that the file has at ``position``; false where it may not stand there."""
+        if position <= self._newest:
+            return False
+        self._count += 1
+        if not self._runs or position > self._newest + 1:
+            self._runs.append((position, self._count))
+        self._newest = position
+        return True
+
+    def __getitem__(self, position: int) -> int:
+        """Where the entry went that the file has at ``position``; for a lost one, the entry before it."""
+        place = bisect_right(self._runs, position, key=lambda run: run[0]) - 1
+        if place < 0:
+            return self._parent[min(position, self._fork_point)] if self._parent else 0
+        start, went = self._runs[place]
+        end = self._runs[place + 1][1] - 1 if place + 1 < len(self._runs) else self._count
+        return min(went + position - start, end)
+
+
+def _operations(source: Source) -> Iterator[Operation]:
+    sessions: dict[str, _Positions] = {}
+    for line in read_lines(source.stream):
+        if isinstance(line, Skipped):
+            yield line
+            continue
+        try:
+            yield _operation(line, sessions)
+        except ValidationError as fault:
+            wrong = fault.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, wrong["loc"]))
+            yield Skipped(line.number, f"{text(line.record.get('kind'))} {place}: {wrong['msg']}")
+        except ValueError as fault:
+            yield Skipped(line.number, str(fault))
+
+
+def _operation(line: Line, sessions: dict[str, _Positions]) -> Operation:
+    """What a line says.
+
+    Raises:
+        ValueError: when it does not say it properly.
+    """
+    record, kind = line.record, line.record.get("kind")
+    if kind == "session":
+        return _session(record, sessions)
+    id = text(record.get("session"))
+    positions = sessions.get(id)
+    if positions is None:
+        raise ValueError("it belongs to a session that the file does not announce")
+    if kind == "summary":
+        return _summary(record, id, positions)
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of entry {str(kind)[:40]!r}")
+    body = load_body(kind, {name: value for name, value in record.items() if name not in _ENVELOPE})
+    draft = EntryDraft(body, moment(record.get("created_at"), UTC), mapping(record.get("metadata")))
+    if not positions.accept(_number(record, "position")):
+        raise ValueError(f"position {record['position']} is not after the one before it")
+    if isinstance(body, Rewind):
+        to_position = positions[body.to_position]
+        return RewindTo(id, to_position, body.reason or "", body.actor or "", draft)
+    return Append(id, draft)
+
+
+def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> SessionStart:
+    if _number(record, "playhead") > VERSION:
+        raise UnreadableTranscript("This file was made by a newer version of Playhead.")
+    id = text(record.get("id"))
+    if not id or id in sessions:
+        raise ValueError("a session without an id of its own")
+    forked_from = None
+    parent, fork_point = (*listing(record.get("forked_from")), None, None)[:2]
+    if isinstance(parent, str) and parent in sessions and isinstance(fork_point, int):
+        sessions[id] = _Positions(sessions[parent], fork_point)
+        forked_from = (parent, sessions[parent][fork_point])
+    else:
+        sessions[id] = _Positions()
+    return SessionStart(
+        id,
+        title=text(record.get("title")),
+        agent=text(record.get("agent")),
+        model=text(record.get("model")),
+        tags=tuple(tag for tag in listing(record.get("tags")) if isinstance(tag, str)),
+        forked_from=forked_from,
+        settings=mapping(record.get("settings")),
+        metadata=mapping(record.get("metadata")),
+        created_at=moment(record.get("created_at"), UTC),
+        status=text(record.get("status")),
+    )
+
+
+def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> Summarised:
+    first, last = _number(record, "first_position"), _number(record, "last_position")
+    level = record.get("level", 1)
+    return Summarised(
+        session,
+        positions[first],
+        positions[last],
+        text(record.get("text")),
+        strategy=text(record.get("strategy")) or "manual",
+        model=text(record.get("model")),
+        key_points=tuple(point for point in listing(record.get("key_points")) if isinstance(point, str)),
+        level=level if level in (1, 2, 3) else 1,
+    )
+
+
+def _number(record: Mapping[str, Any], name: str) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is not a positive number")
+    return value

@@ -1,0 +1,203 @@
+"""The ``state.json`` of an episodic agent (AutoGPT): ``history`` with ``episodes`` and a ``cursor``.
+
+An episode is an action with its result and, when it has been compressed, a summary. The cursor tells how many
+episodes are done; one without a result at the cursor is in flight. Nothing in the file has a time or an id.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from historyapp.core.entries import (
+    Body,
+    EntryDraft,
+    ErrorDetails,
+    ModelInput,
+    ModelOutput,
+    Thoughts,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.importers.base import (
+    Append,
+    Head,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+    Source,
+    Summarised,
+)
+from historyapp.core.importers.chat_messages import source_calls
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.json_document import (
+    Record,
+    known,
+    listing,
+    mapping,
+    read_document,
+    records,
+    text,
+)
+from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of
+from historyapp.core.text import dump_json
+
+
+class _StateJson:
+    name = "state_json"
+    title = "episodic state.json"
+
+    def recognises(self, head: Head) -> bool:
+        history = _history(mapping(head.document))
+        episodes = listing(history.get("episodes"))
+        return "cursor" in history and all("action" in mapping(episode) for episode in episodes[:5])
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        document = mapping(read_document(source))
+        session = text(document.get("agent_id")) or _place(source)
+        yield from readable(_State(document, session).operations(), source, self.title)
+
+
+STATE_JSON = _StateJson()
+
+
+def _history(document: dict[str, Any]) -> dict[str, Any]:
+    """The episodes' object; the file may be nothing else."""
+    return mapping(document.get("history")) or (document if "episodes" in document else {})
+
+
+def _place(source: Source) -> str:
+    """The file's name with its folder's: every agent's file has the same name."""
+    folder = source.folder.replace("\\", "/").rstrip("/").split("/")[-1]
+    return f"{folder}/{session_of(source)}" if folder else session_of(source)
+
+
+class _State:
+    """Tells the episodes of a file, counting positions as the log will."""
+
+    def __init__(self, document: dict[str, Any], session: str) -> None:
+        self._document = document
+        self._history = _history(document)
+        self._session = session
+        self._calls = Calls(session)
+        self._position = 0
+
+    def operations(self) -> Iterator[Operation]:
+        yield self._start()
+        if task := text(self._document.get("task")):
+            yield self._append(ModelInput(content=task), {})
+        done = self._position
+        cursor = self._history.get("cursor")
+        for record in records(listing(self._history.get("episodes"))):
+            if isinstance(record, Skipped):
+                yield record
+                continue
+            yield from self._episode(record)
+            in_flight = record.data.get("result") is None
+            if not isinstance(cursor, int) or record.number <= cursor + in_flight:
+                done = self._position
+        if done < self._position:
+            yield RewindTo(self._session, done, "the cursor stands before these episodes")
+        for feedback in listing(self._history.get("pending_user_feedback")):
+            if text(feedback):
+                yield self._append(ModelInput(content=feedback), {})
+
+    def _start(self) -> SessionStart:
+        profile = mapping(self._document.get("ai_profile"))
+        return SessionStart(
+            self._session,
+            title=title_of(self._document.get("task")),
+            agent=text(profile.get("ai_name")),
+            metadata=known(
+                agent_id=self._document.get("agent_id"),
+                ai_profile=profile,
+                directives=self._document.get("directives"),
+                cursor=self._history.get("cursor"),
+            ),
+        )
+
+    def _episode(self, record: Record) -> Iterator[Operation]:
+        action, result = mapping(record.data.get("action")), record.data.get("result")
+        source = {"index": record.number}
+        if not action:
+            yield Skipped(record.number, "an episode without an action")
+            return
+        first = self._position + 1
+        yield self._append(self._output(action), source)
+        if isinstance(result, dict):
+            yield self._append(ToolResults(results=(_result(result, self._tool(action)),)), source)
+        elif result is not None:
+            yield Skipped(record.number, "a result that is not a JSON object")
+        summary = record.data.get("summary")
+        if isinstance(summary, str):
+            yield Summarised(self._session, first, self._position, summary, strategy="episode_summary")
+
+    def _output(self, action: dict[str, Any]) -> ModelOutput:
+        raw = mapping(action.get("raw_message"))
+        tool = mapping(action.get("use_tool"))
+        several = [mapping(one) for one in listing(action.get("use_tools"))]
+        wanted = source_calls(raw)
+        if not wanted and len(several) > 1:
+            wanted = [SourceCall(None, one.get("name"), one.get("arguments")) for one in several]
+        calls, _ = self._calls.begin(wanted)
+        tool = tool or (several[0] if several else {})
+        return ModelOutput(
+            thoughts=_thoughts(action.get("thoughts")),
+            text=text(raw.get("content")),
+            tool_calls=calls,
+            use_tool=UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
+            if tool
+            else None,
+            raw_message=raw or None,
+        )
+
+    def _tool(self, action: dict[str, Any]) -> str:
+        return text(mapping(action.get("use_tool")).get("name"))
+
+    def _append(self, body: Body, source: dict[str, Any]) -> Append:
+        self._position += 1
+        return Append(
+            self._session, EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
+        )
+
+
+def _thoughts(thoughts: Any) -> str | Thoughts | None:
+    """Thoughts as text, or structured with their text as summary."""
+    if isinstance(thoughts, dict):
+        summary = text(thoughts.get("summary")) or text(thoughts.get("text")) or text(thoughts.get("speak"))
+        return Thoughts.model_validate({**thoughts, "summary": summary})
+    return text(thoughts) or None
+
+
+def _result(result: dict[str, Any], tool: str) -> ToolResult:
+    """The result of the whole action, whatever calls it made."""
+    match result.get("status"):
+        case "success":
+            return ToolResult(tool_name=tool, status="success", outputs=result.get("outputs"))
+        case "error":
+            return ToolResult(
+                tool_name=tool,
+                status="error",
+                reason=text(result.get("reason")),
+                error=_error(result.get("error")),
+            )
+        case "interrupted_by_human":
+            return ToolResult(
+                tool_name=tool, status="interrupted_by_human", feedback=text(result.get("feedback"))
+            )
+        case _:
+            return ToolResult(tool_name=tool, status="success", outputs=result)
+
+
+def _error(error: Any) -> ErrorDetails | None:
+    if not isinstance(error, dict):
+        return None
+    try:
+        return ErrorDetails.model_validate(error)
+    except ValidationError:
+        told = text(error.get("message")) or text(error.get("repr"))
+        return ErrorDetails(
+            message=told, exception_type=text(error.get("exception_type")), repr=dump_json(error)
+        )
