@@ -4,6 +4,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.importers.base import Importer, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
+from historyapp.core.importers.codex_rollout import CODEX_ROLLOUT
 from historyapp.core.importers.head import head_of
 from historyapp.core.importers.mini_swe_agent import MINI_SWE_AGENT
 from historyapp.core.importers.openai_chat import OPENAI_CHAT
@@ -17,6 +18,7 @@ IMPORTERS: dict[str, Importer] = {
     for importer in (
         PLAYHEAD_JSONL,
         CLAUDE_CODE,
+        CODEX_ROLLOUT,
         STATE_JSON,
         SWE_AGENT,
         MINI_SWE_AGENT,
