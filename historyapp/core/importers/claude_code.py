@@ -222,7 +222,7 @@ def _title(known_ahead: list[dict[str, Any]]) -> str:
             record.get("customTitle") or record.get("aiTitle") or record.get("summary")
         )
         for record in known_ahead
-        if record.get("type") != "summary" or record.get("leafUuid") in uuids
+        if record.get("type") != "summary" or text(record.get("leafUuid")) in uuids
     }
     found = (titles.get(kind, "") for kind in ("custom-title", "ai-title", "summary"))
     return preview(next(filter(None, found), ""), 80)

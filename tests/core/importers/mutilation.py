@@ -1,0 +1,41 @@
+"""Files of JSON lines with something wrong in them."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+def mutilate(value: Any, draw: st.DrawFn) -> Any:
+    """The same JSON with one value somewhere in it replaced or left out."""
+    if not isinstance(value, (dict, list)) or not value or draw(st.integers(0, 4)) == 0:
+        return draw(VALUES)
+    if isinstance(value, list):
+        at = draw(st.integers(0, len(value) - 1))
+        return [*value[:at], mutilate(value[at], draw), *value[at + 1 :]]
+    key = draw(st.sampled_from(sorted(value)))
+    if draw(st.integers(0, 3)) == 0:
+        return {k: v for k, v in value.items() if k != key}
+    return {**value, key: mutilate(value[key], draw)}
+
+
+@st.composite
+def mutilated_files(draw: st.DrawFn, lines: list[dict[str, Any]]) -> bytes:
+    """The lines with values replaced or left out, in another order, and with bytes lost and put in."""
+    records = list(lines)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(records) - 1))
+        records[at] = mutilate(records[at], draw)
+    if draw(st.booleans()):
+        records = draw(st.permutations(records))
+    raw = "\n".join(json.dumps(item) for item in records).encode()
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(raw)))
+        raw = raw[:at] + draw(st.binary(max_size=2)) + raw[at + draw(st.integers(0, 40)) :]
+    return raw

@@ -1,0 +1,146 @@
+from datetime import UTC, datetime
+
+from historyapp.core.entries import ToolResult
+from historyapp.core.importers.base import Append
+from tests.core.importers.claude_lines import answer, assistant, call, read, record, says, user, uuid
+from tests.core.importers.operations import bodies, metadata, outputs, results
+
+
+def test_the_lines_of_one_message_become_one_output() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
+    operations = read(
+        user(1, None, "go"),
+        assistant(2, 1, thinking, id="m"),
+        assistant(3, 2, says("I read it."), id="m"),
+        assistant(4, 3, call("t1", path="a"), id="m"),
+    )
+    (output,) = outputs(operations)
+    assert (output.thoughts, output.text) == ("Hm.", "I read it.")
+    assert [(c.id, c.name, c.arguments) for c in output.tool_calls] == [("t1", "Read", {"path": "a"})]
+    assert output.reasoning == [thinking]
+
+
+def test_thinking_without_a_signature_is_not_kept_for_replay() -> None:
+    (output,) = outputs(read(assistant(1, None, {"type": "thinking", "thinking": "Hm."})))
+    assert (output.thoughts, output.reasoning) == ("Hm.", [])
+
+
+def test_redacted_thinking_is_kept_for_replay() -> None:
+    block = {"type": "redacted_thinking", "data": "opaque"}
+    (output,) = outputs(read(assistant(1, None, block)))
+    assert (output.thoughts, output.reasoning) == (None, [block])
+
+
+def test_a_result_between_two_lines_of_a_message_follows_the_whole_output() -> None:
+    operations = read(
+        assistant(1, None, call("t1"), id="m"),
+        answer(2, 1, "t1"),
+        assistant(3, 1, call("t2"), id="m"),
+        answer(4, 3, "t2"),
+        assistant(5, 4, says("Done.")),
+    )
+    assert [body.kind for body in bodies(operations)] == [
+        "model_output", "tool_results", "tool_results", "model_output",
+    ]  # fmt: skip
+    assert [c.id for c in outputs(operations)[0].tool_calls] == ["t1", "t2"]
+
+
+def test_lines_that_repeat_what_went_before_add_only_what_is_new() -> None:
+    (output,) = outputs(
+        read(
+            assistant(1, None, says("a"), id="m"),
+            assistant(2, 1, says("a"), says("b"), id="m"),
+            assistant(3, 2, says("a"), says("b"), call("t"), id="m"),
+        )
+    )
+    assert (output.text, len(output.tool_calls)) == ("a\n\nb", 1)
+
+
+def test_usage_is_counted_once_and_the_last_repetition_wins() -> None:
+    operations = read(
+        assistant(1, None, says("a"), id="m", message={"usage": {"input_tokens": 9, "output_tokens": 1}}),
+        assistant(2, 1, says("b"), id="m", message={"usage": {"input_tokens": 9, "output_tokens": 77}}),
+    )
+    assert [(m.get("usage"), m.get("usage_convention")) for m in metadata(operations)] == [
+        ({"input_tokens": 9, "output_tokens": 77}, "anthropic")
+    ]
+
+
+def test_a_late_line_of_a_message_is_kept_without_counting_its_usage_again() -> None:
+    usage = {"usage": {"output_tokens": 1}}
+    operations = read(
+        assistant(1, None, says("a"), id="m", message=usage),
+        user(2, 1, "stop"),
+        assistant(3, 1, says("b"), id="m", message=usage),
+    )
+    assert [output.text for output in outputs(operations)] == ["a", "b"]
+    assert ["usage" in m for m in metadata(operations)] == [True, False, False]
+    assert metadata(operations)[2]["continues"] == "m"
+
+
+def test_metadata_says_where_an_entry_comes_from() -> None:
+    first, second = metadata(
+        read(
+            user(1, None, "go"),
+            assistant(2, 1, says("ok"), id="m", requestId="req", message={"stop_reason": "end_turn"}),
+        )
+    )
+    assert first == {"source": {"format": "claude_code", "line": 1, "uuid": uuid(1)}}
+    assert second == {
+        "source": {"format": "claude_code", "line": 2, "uuid": uuid(2), "id": "m"},
+        "provider": "anthropic",
+        "model": "claude-opus-4-5",
+        "stop_reason": "end_turn",
+        "request_id": "req",
+    }
+
+
+def test_an_entry_has_its_record_s_time_and_file_order_stands() -> None:
+    operations = read(
+        user(1, None, "later", timestamp="2026-01-19T05:00:00+02:00"),
+        user(2, 1, "earlier", timestamp="2026-01-01T00:00:00Z"),
+        user(3, 2, "never", timestamp="no time"),
+    )
+    assert [op.draft.created_at for op in operations if isinstance(op, Append)] == [
+        datetime(2026, 1, 19, 3, tzinfo=UTC),
+        datetime(2026, 1, 1, tzinfo=UTC),
+        None,
+    ]
+
+
+def test_what_the_end_of_the_file_leaves_open_is_provisional() -> None:
+    operations = read(user(1, None, "go"), assistant(2, 1, call("t")), answer(3, 2, "t"))
+    assert [op.provisional for op in operations if isinstance(op, Append)] == [False, True, True]
+
+
+def test_what_a_person_says_closes_the_message_before_it() -> None:
+    operations = read(assistant(1, None, says("a")), user(2, 1, "thanks"))
+    assert [op.provisional for op in operations if isinstance(op, Append)] == [False, False]
+
+
+def test_an_unknown_block_is_kept_in_the_metadata() -> None:
+    block = {"type": "fallback", "model": "x"}
+    operations = read(assistant(1, None, says("a"), block))
+    assert metadata(operations)[0]["blocks"] == [block]
+
+
+def test_a_server_side_tool_is_answered_in_its_own_message() -> None:
+    used = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv", "content": [{"title": "X"}]}
+    operations = read(assistant(1, None, used, found, says("It is X.")))
+    assert [body.kind for body in bodies(operations)] == ["model_output", "tool_results"]
+    assert results(operations) == [
+        ToolResult(tool_call_id="srv", tool_name="web_search", status="success", outputs=[{"title": "X"}])
+    ]
+
+
+def test_an_early_version_s_bare_tool_records_are_read() -> None:
+    operations = read(
+        record("tool_use", 1, None, name="bash", input={"command": "ls"}),
+        record("tool_result", 2, 1, name="bash", output="a.txt"),
+    )
+    (output,) = outputs(operations)
+    assert output.tool_calls[0].arguments == {"command": "ls"}
+    assert results(operations) == [
+        ToolResult(tool_call_id=output.tool_calls[0].id, tool_name="bash", status="success", outputs="a.txt")
+    ]
