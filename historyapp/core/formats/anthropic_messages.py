@@ -33,7 +33,7 @@ Block = dict[str, Any]
 
 
 class AnthropicRendering:
-    """Renders one session; ``instruction`` and ``notebook`` are the current ones once the messages are out."""
+    """Renders one session; ``instruction`` and ``notebook`` are the current ones once all has been told."""
 
     def __init__(self) -> None:
         self.instruction = ""
