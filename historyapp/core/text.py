@@ -30,6 +30,8 @@ Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 
 def clean(text: str) -> str:
     """The text with NUL and lone surrogates replaced by U+FFFD, as a database text column wants it."""
+    if text.isascii() and "\0" not in text:
+        return text
     return _UNSTORABLE.sub("\ufffd", text)
 
 

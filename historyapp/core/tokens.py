@@ -3,7 +3,7 @@
 The vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load, once per process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -38,6 +38,11 @@ def count_tokens(text: str) -> int:
     """Tokens of a text in o200k_base. Texts over 500,000 characters are counted in pieces."""
     encode = _encoding().encode_ordinary
     return sum(len(encode(clean(text[i : i + _CHUNK]))) for i in range(0, len(text), _CHUNK))
+
+
+def count_texts(texts: Iterable[str]) -> list[int]:
+    """Tokens of each text."""
+    return [count_tokens(text) if text else 0 for text in texts]
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:

@@ -7,6 +7,7 @@ and the session row, however long the session is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -14,10 +15,12 @@ from django.utils import timezone
 from historyapp.core import entries as core
 from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
-from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.text import dump_json
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Project, Session
 from historyapp.services.statements import (
+    Row,
     insert_entries,
     insert_episodes,
     select_session,
@@ -28,6 +31,28 @@ from historyapp.services.transactions import writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
+
+
+class Prepared(NamedTuple):
+    """A draft with all that can be worked out before the session is locked."""
+
+    draft: EntryDraft
+    tokens: int
+    body: str
+    """As stored, in JSON."""
+    metadata: str
+    """As stored, in JSON."""
+
+
+def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
+    """A draft, ready to be appended.
+
+    Args:
+        tokens: of the draft's body; null to count them here.
+    """
+    if tokens is None:
+        tokens = entry_tokens(draft.body)
+    return Prepared(draft, tokens, dump_json(core.dump_body(draft.body)), dump_json(dict(draft.metadata)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +96,11 @@ def append(
         Conflict: when the head is not ``expected_position``, or the session is archived.
         Invalid: when an entry does not fit: a repeated call id, a result for a call that is not open.
     """
-    tokens = [entry_tokens(draft.body) for draft in drafts]
+    prepared = [prepare(draft) for draft in drafts]
     with writing():
         session = lock_session(project, session_id)
         check_position(session, expected_position)
-        return append_locked(session, drafts, tokens, lenient=lenient)
+        return append_locked(session, prepared, lenient=lenient)
 
 
 def check_position(session: Session, expected: int | None) -> None:
@@ -88,26 +113,25 @@ def check_position(session: Session, expected: int | None) -> None:
         )
 
 
-def append_locked(
-    session: Session, drafts: Sequence[EntryDraft], tokens: Sequence[int], *, lenient: bool = False
-) -> Appended:
+def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bool = False) -> Appended:
     """Appends to a session that the caller has locked; see :func:`append`."""
     check_open(session)
     now = timezone.now()
-    tail, changed, entries = session.live_tail, dict[int, Step](), list[tuple[core.Entry, Totals]]()
-    for number, (draft, cost) in enumerate(zip(drafts, tokens, strict=True)):
+    tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
+    for number, (draft, tokens, body, metadata) in enumerate(prepared):
         if not lenient:
             _check(draft, tail, number)
         created_at = draft.created_at or now
-        entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, cost)
+        entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
         step = advance(tail, entry)
         tail = step.tail
         changed.update((row.anchor, row) for row in step.changed)
-        entries.append((entry, tail.totals))
+        entries.append(Row(entry, tail.totals, body, metadata))
     if entries:
         _store(session, entries, changed)
-        _settle(session, tail, entries[-1][0])
-    return Appended(session, [entry.position for entry, _ in entries], session.head, [e for e, _ in entries])
+        _settle(session, tail, entries[-1].entry)
+    written = [row.entry for row in entries]
+    return Appended(session, [entry.position for entry in written], session.head, written)
 
 
 def check_open(session: Session) -> None:
@@ -149,7 +173,7 @@ def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
         progress = progress.take(result)
 
 
-def _store(session: Session, entries: list[tuple[core.Entry, Totals]], changed: dict[int, Step]) -> None:
+def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:
     insert_entries(session.pk, entries)
     known = session.live_tail.step
     if known and known.anchor in changed:

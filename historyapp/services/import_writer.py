@@ -9,19 +9,21 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults, dump_body
+from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.episodes import Progress
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
-from historyapp.core.text import dump_json
-from historyapp.core.tokens import count_tokens, entry_tokens
+from historyapp.core.tokens import count_tokens, entry_text
 from historyapp.models import Entry, ImportSource, Session, Summary
-from historyapp.services.append import append_locked, lock_session
+from historyapp.services.append import Prepared, append_locked, lock_session, prepare
 from historyapp.services.rewinds import path_to, rewind_locked
+from historyapp.services.token_counting import Counted, TokenCounting
 from historyapp.services.transactions import writing
 
 BATCH = 500
 """Operations written in one transaction."""
+COUNTED_TOGETHER = 50
+"""Entries whose tokens are counted in one go."""
 
 
 class OtherBeginning(Exception):
@@ -76,6 +78,8 @@ class _Read:
     number: int
     position: int
     chain: str
+    prepared: Prepared | None = None
+    """An entry as it will be stored, its tokens not yet counted."""
 
     @property
     def provisional(self) -> bool:
@@ -87,10 +91,14 @@ class SessionWriter:
 
     Args:
         source: how far it has been read before; its session exists.
+        counting: counts the tokens of its entries.
     """
 
-    def __init__(self, start: SessionStart, source: ImportSource) -> None:
+    def __init__(self, start: SessionStart, source: ImportSource, counting: TokenCounting) -> None:
         self.start, self.source, self.counts = start, source, Counts()
+        self._counting = counting
+        self._counted: list[Counted] = []
+        self._uncounted: list[str] = []
         self._settled = source.settled
         self._tail: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
@@ -112,18 +120,30 @@ class SessionWriter:
         self.counts.see(operation)
         before = self._last
         position = before.position + (not isinstance(operation, Summarised))
-        read = _Read(operation, before.number + 1, position, digest_of(before.chain, operation))
+        prepared = prepare(operation.draft, 0) if isinstance(operation, Append) else None
+        chain = digest_of(before.chain, operation, prepared)
+        read = _Read(operation, before.number + 1, position, chain, prepared)
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
         if read.number > self._settled:
-            self._waiting.append(read)
+            self._wait(read)
             if self._tail and len(self._waiting) == len(self._tail):
                 self._compare_tail()
             if len(self._waiting) >= BATCH:
                 self.flush()
         elif read.number == self._settled and read.chain != self.source.settled_digest:
             raise OtherBeginning(self.start.session)
+
+    def _wait(self, read: _Read) -> None:
+        self._waiting.append(read)
+        self._uncounted.append(entry_text(read.prepared.draft.body) if read.prepared else "")
+        if len(self._uncounted) >= COUNTED_TOGETHER:
+            self._count()
+
+    def _count(self) -> None:
+        self._counted.append(self._counting.start(self._uncounted))
+        self._uncounted = []
 
     def finish(self) -> None:
         """Writes what is still waiting.
@@ -145,7 +165,7 @@ class SessionWriter:
         """The last import's provisional operations: there already, or read differently now."""
         chains = [read.chain for read in self._waiting]
         if chains == self._tail[: len(chains)]:
-            self._waiting = []
+            self._waiting, self._counted, self._uncounted = [], [], []
         else:
             self._go_back = True
         self._tail = []
@@ -160,7 +180,8 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""
-        tokens = [_tokens(read.operation) for read in self._waiting]
+        self._count()
+        tokens = [count for counted in self._counted for count in counted()]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if (source.settled, source.settled_digest) != (self.source.settled, self.source.settled_digest):
@@ -178,7 +199,7 @@ class SessionWriter:
                 ]
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
-        self.source, self._waiting, self._go_back = source, [], False
+        self.source, self._waiting, self._counted, self._go_back = source, [], [], False
         self.counts.added += added
 
     def _cut_back(self, session: Session, source: ImportSource) -> None:
@@ -191,13 +212,13 @@ class SessionWriter:
         """Runs of entries in one append each; returns how many entries were added."""
         added = 0
         reads = zip(self._waiting, tokens, strict=True)
-        for appends, group in groupby(reads, lambda pair: isinstance(pair[0].operation, Append)):
+        for appends, group in groupby(reads, lambda pair: pair[0].prepared is not None):
             run = list(group)
             if appends:
                 _shift(source, run[0][0].position, session.head + 1 - run[0][0].position)
-                drafts = [read.operation.draft for read, _ in run if isinstance(read.operation, Append)]
-                append_locked(session, drafts, [cost for _, cost in run], lenient=True)
-                added += len(drafts)
+                prepared = [read.prepared._replace(tokens=n) for read, n in run if read.prepared]
+                append_locked(session, prepared, lenient=True)
+                added += len(prepared)
                 continue
             for read, _ in run:
                 if isinstance(read.operation, RewindTo):
@@ -215,15 +236,11 @@ def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
     rewind_locked(session, path_to(session, to_position), draft, "import")
 
 
-def _tokens(operation: Operation) -> int:
-    return entry_tokens(operation.draft.body) if isinstance(operation, Append) else 0
-
-
-def digest_of(before: str, operation: Operation) -> str:
+def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
     """A digest of an operation, chained to the one before."""
     match operation:
-        case Append(draft=draft):
-            text = dump_json([draft.body.kind, dump_body(draft.body), dict(draft.metadata)])
+        case Append(draft=draft) if prepared is not None:
+            text = f"{draft.body.kind}\n{prepared.body}\n{prepared.metadata}"
         case RewindTo():
             text = f"rewind to {operation.to_position}: {operation.reason}"
         case Summarised():

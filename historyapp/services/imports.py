@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -28,8 +29,10 @@ from historyapp.services.audit import record
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, path_to
 from historyapp.services.sessions import dump_settings
+from historyapp.services.token_counting import CountingHere, TokenCounting
 from historyapp.services.transactions import writing
 
+COUNTING_HERE = CountingHere()
 MOST_SKIPPED = 1000
 """Skipped records that a report names; the rest are only counted."""
 
@@ -77,12 +80,14 @@ def import_file(
     format: str | None = None,
     actor: str = "",
     seen: Callable[[Operation], None] | None = None,
+    counting: TokenCounting = COUNTING_HERE,
 ) -> FileReport:
     """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
 
     Args:
         format: the name of an importer; null to detect it.
         seen: told of each operation, for a progress bar.
+        counting: counts tokens; another process does it faster for large files.
 
     Returns:
         The report. A file that nothing can be read of has ``error`` set; this does not raise.
@@ -94,7 +99,7 @@ def import_file(
     try:
         importer = named or detect(source)
         report.format = importer.name
-        _read(project, source, importer, report, seen)
+        _read(source, importer, partial(_Job, project, report, counting), seen)
     except PlayheadError as error:
         report.error = error.detail
     except OSError as error:
@@ -141,16 +146,15 @@ def _named(format: str | None) -> Importer | None:
 
 
 def _read(
-    project: Project,
     source: Source,
     importer: Importer,
-    report: FileReport,
+    new_job: "Callable[[Counter[str]], _Job]",
     seen: Callable[[Operation], None] | None,
 ) -> None:
     """Reads the file; again from its start when one of its sessions turns out to have begun otherwise."""
     variants: Counter[str] = Counter()
     while True:
-        job = _Job(project, importer.name, report, variants)
+        job = new_job(variants)
         try:
             for operation in _from_start(importer, source):
                 job.take(operation)
@@ -162,10 +166,10 @@ def _read(
             raise
         except OtherBeginning as other:
             variants[str(other)] += 1
-            report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
+            job.report.skipped, job.report.skipped_count, job.report.damaged_count = [], 0, 0
             continue
         finally:
-            report.sessions = job.sessions()
+            job.report.sessions = job.sessions()
         return
 
 
@@ -177,8 +181,11 @@ def _from_start(importer: Importer, source: Source) -> Iterator[Operation]:
 class _Job:
     """The sessions of one file while it is read."""
 
-    def __init__(self, project: Project, format: str, report: FileReport, variants: Counter[str]) -> None:
-        self.project, self.format, self.report, self.variants = project, format, report, variants
+    def __init__(
+        self, project: Project, report: FileReport, counting: TokenCounting, variants: Counter[str]
+    ) -> None:
+        self.project, self.format, self.report = project, report.format, report
+        self.counting, self.variants = counting, variants
         self.writers: dict[str, SessionWriter] = {}
         self.new: set[str] = set()
 
@@ -214,7 +221,7 @@ class _Job:
             if source is None:
                 self.new.add(start.session)
                 source = self._create(start, variant)
-        self.writers[start.session] = SessionWriter(start, source)
+        self.writers[start.session] = SessionWriter(start, source, self.counting)
 
     def _create(self, start: SessionStart, variant: int) -> ImportSource:
         session = self._new_session(start)

@@ -18,9 +18,10 @@ from historyapp.services.append import (
     check_open,
     check_position,
     lock_session,
+    prepare,
 )
 from historyapp.services.audit import record
-from historyapp.services.statements import TAIL_COLUMNS, insert_entries
+from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
 
 
@@ -129,7 +130,8 @@ def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str
     body = draft.body.model_copy(update={"spans": tuple(left.rows())})
     tail = tail_of(left)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
-    insert_entries(session.pk, [(entry, tail.totals)])
+    stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
+    insert_entries(session.pk, [Row(entry, tail.totals, stored.body, stored.metadata)])
     tail = reopen(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
     session.last_entry_at = entry.created_at

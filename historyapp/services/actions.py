@@ -1,0 +1,75 @@
+"""One action at a time: a proposal, registered before it runs, and what came back (SEMANTICS A)."""
+
+from dataclasses import replace
+from uuid import UUID
+
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults
+from historyapp.core.errors import Conflict
+from historyapp.core.projection import Step
+from historyapp.core.tokens import entry_tokens
+from historyapp.models import Project
+from historyapp.services.append import (
+    ACTION_IN_FLIGHT,
+    NO_ACTION_IN_FLIGHT,
+    Appended,
+    append_locked,
+    check_open,
+    check_position,
+    lock_session,
+    prepare,
+)
+from historyapp.services.transactions import writing
+
+
+def register_action(
+    project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
+) -> Appended:
+    """Appends a proposed action, a ``model_output``.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Conflict: when an action is in flight, the head is another, or the session is archived.
+        Invalid: when two of its tool calls have one id.
+    """
+    assert isinstance(draft.body, ModelOutput)
+    prepared = prepare(draft)
+    with writing():
+        session = lock_session(project, session_id)
+        check_position(session, expected_position)
+        check_open(session)
+        if _in_flight(session.live_tail.step):
+            raise Conflict(ACTION_IN_FLIGHT)
+        return append_locked(session, [prepared])
+
+
+def register_result(
+    project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
+) -> Appended:
+    """Appends the one result of the whole action in flight, whatever calls it made; named after its tool.
+
+    Args:
+        draft: of ``tool_results`` with a single result that names neither call nor tool.
+
+    Raises:
+        NotFound: when the project has no such session.
+        Conflict: when no action is in flight, the head is another, or the session is archived.
+    """
+    assert isinstance(draft.body, ToolResults)
+    tokens = entry_tokens(draft.body)
+    with writing():
+        session = lock_session(project, session_id)
+        check_position(session, expected_position)
+        check_open(session)
+        step = session.live_tail.step
+        if step is None or not _in_flight(step):
+            raise Conflict(NO_ACTION_IN_FLIGHT)
+        named = _named(draft.body.results[0], step)
+        return append_locked(session, [prepare(replace(draft, body=ToolResults(results=(named,))), tokens)])
+
+
+def _in_flight(step: Step | None) -> bool:
+    return step is not None and step.status == "in_flight"
+
+
+def _named(result: ToolResult, step: Step) -> ToolResult:
+    return result.model_copy(update={"tool_name": step.tool_names[0]}) if step.tool_names else result
