@@ -16,6 +16,8 @@ class ImportSource(models.Model):
     source_id = models.CharField(max_length=300)
     variant = models.PositiveSmallIntegerField(default=0)
     """Files that share an id but not their beginning become sessions of their own."""
+    file = models.CharField(max_length=300, blank=True)
+    """Name of the file that it was first read from."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="import_sources")
     settled = models.PositiveIntegerField(default=0)
     """How many operations have been read for good."""

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
+from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Invalid, PlayheadError, UnreadableTranscript
@@ -238,6 +239,7 @@ class _Job:
             format=self.format,
             source_id=_key(start.session),
             variant=variant,
+            file=clean(self.report.name)[-300:],
             session=session,
             spawned_by=_key(start.spawned_by or ""),
         )
@@ -245,19 +247,30 @@ class _Job:
         return source
 
     def _new_session(self, start: SessionStart) -> Session:
-        metadata: dict[str, Any] = {**start.metadata, "imported_from": clean(self.report.name)}
+        known = start.status in Session.Status.values
         session = Session(
             id=_free_id(start.session),
             project=self.project,
-            title=preview(start.title, 300),
-            agent=preview(start.agent, 200),
-            model=preview(start.model, 200),
-            status=Session.Status.FINISHED,
-            settings=dump_settings(load_settings(start.settings)) if start.settings else {},
-            metadata=metadata,
+            title=clean(start.title)[:300],
+            agent=clean(start.agent)[:200],
+            model=clean(start.model)[:200],
+            status=start.status if known else Session.Status.FINISHED,
+            settings=self._settings(start),
+            metadata=dict(start.metadata),
         )
+        if start.created_at is not None:
+            session.created_at = session.last_entry_at = start.created_at
         session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()]
         return session
+
+    def _settings(self, start: SessionStart) -> dict[str, Any]:
+        try:
+            return dump_settings(load_settings(start.settings))
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_input=False)[0]
+            setting = ".".join(map(str, wrong["loc"]))
+            self.report.skip(Skipped(1, f"the session's settings: {setting}: {wrong['msg']}"))
+            return {}
 
     def _link(self, source: ImportSource) -> None:
         """Ties a sub-agent's session to its parent's, whichever of the two was imported first."""

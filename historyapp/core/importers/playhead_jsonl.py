@@ -22,7 +22,6 @@ from historyapp.core.importers.base import (
     Source,
     Summarised,
 )
-from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.json_document import listing, mapping, text
 from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import moment
@@ -40,7 +39,12 @@ class _PlayheadJsonl:
         return any("playhead" in line and line.get("kind") == "session" for line in head.lines[:5])
 
     def read(self, source: Source) -> Iterator[Operation]:
-        yield from readable(_operations(source), source, self.title)
+        found = False
+        for operation in _operations(source):
+            found = found or isinstance(operation, SessionStart)  # a session may be empty
+            yield operation
+        if not found:
+            raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {self.title}")
 
 
 PLAYHEAD_JSONL = _PlayheadJsonl()

@@ -1,0 +1,117 @@
+"""Exporting sessions: streamed, so that a session of any length passes through a fixed amount of memory."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from historyapp.core import entries as core
+from historyapp.core.errors import Invalid
+from historyapp.core.exporters import EXPORTERS
+from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.models import Entry, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.audit import record
+from historyapp.services.transactions import writing
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file to hand out."""
+
+    name: str
+    media_type: str
+    chunks: Iterator[str]
+
+
+def export_session(session: Session, format: str, *, as_of: int | None = None, actor: str = "") -> Export:
+    """A session in one of the export formats.
+
+    Playhead's own format holds takes and forks as well, and of a fork's parents what the fork shares. The
+    others hold what is live.
+
+    Raises:
+        Invalid: for a format that does not exist, or a position beyond the head.
+    """
+    exporter = EXPORTERS.get(format)
+    if exporter is None:
+        raise Invalid(f"There is no export format {format!r}. Use one of: {', '.join(EXPORTERS)}.")
+    history = History(session, as_of)
+    with writing():
+        record(session.project_id, actor, "export", session.pk, {"format": format})
+    name = f"{_file_name(session)}{exporter.suffix}"
+    if exporter.live_only:
+        live = _described(session, (entry.core() for entry in history.entries()), history.summaries())
+        return Export(name, exporter.media_type, exporter.write(live))
+    first, *others = _family(session, as_of)
+    return Export(name, exporter.media_type, exporter.write(first, others))
+
+
+def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
+    """What it shares of its ancestors, the oldest first; the session; its forks, each after its parent."""
+    ancestors: list[tuple[Session, int]] = []
+    child = session
+    while child.forked_from is not None:
+        shared = min(child.fork_position, ancestors[-1][1] if ancestors else child.fork_position)
+        ancestors.append((child.forked_from, shared))
+        child = child.forked_from
+    for ancestor, shared in reversed(ancestors):
+        yield _own(ancestor, shared)
+    yield _own(session, session.head if as_of is None else as_of)
+    generation = [session.pk]
+    while as_of is None and generation:
+        forks = list(Session.objects.filter(forked_from__in=generation).order_by("created_at", "id"))
+        yield from (_own(fork, fork.head) for fork in forks)
+        generation = [fork.pk for fork in forks]
+
+
+def _own(session: Session, head: int) -> ExportSession:
+    """A session's own entries up to ``head``, rewinds included."""
+    summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
+    return _described(session, _own_entries(session, head), summaries.order_by("created_at", "id"))
+
+
+def _own_entries(session: Session, head: int) -> Iterator[core.Entry]:
+    position = session.fork_position
+    own = Entry.objects.filter(session=session, position__lte=head).order_by("position")
+    while page := list(own.filter(position__gt=position)[:_PAGE]):
+        yield from (entry.core() for entry in page)
+        position = page[-1].position
+
+
+def _described(
+    session: Session, entries: Iterable[core.Entry], summaries: Iterable[Summary]
+) -> ExportSession:
+    parent = (str(session.forked_from_id), session.fork_position) if session.forked_from_id else None
+    return ExportSession(
+        id=str(session.pk),
+        entries=entries,
+        title=session.title,
+        agent=session.agent,
+        model=session.model,
+        tags=tuple(session.tags),
+        settings=session.settings,
+        metadata=session.metadata,
+        forked_from=parent,
+        created_at=session.created_at,
+        status=session.status,
+        summaries=(
+            ExportSummary(
+                summary.first_position,
+                summary.last_position,
+                summary.text,
+                summary.strategy,
+                summary.model,
+                tuple(summary.key_points),
+                summary.level,
+            )
+            for summary in summaries
+        ),
+    )
+
+
+def _file_name(session: Session) -> str:
+    """The title as a name that every file system takes, and the end of the id, which tells sessions apart."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
+    return f"{words or 'session'}-{str(session.pk)[-6:]}"

@@ -1,0 +1,137 @@
+"""What is exported can be imported again, and is the same."""
+
+import io
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.entries import SystemInstruction
+from historyapp.core.errors import Invalid
+from historyapp.core.exporters import EXPORTERS
+from historyapp.core.importers.base import Source
+from historyapp.models import AuditRecord, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.exports import export_session
+from historyapp.services.imports import import_file
+from historyapp.services.projections import parents_first, rebuild
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.drafts import act, answer, call, draft, failed, ok, said
+
+ODD = "\x00 \ud800 日本 🚀"
+
+
+@pytest.fixture
+def told(project: Project) -> Session:
+    """A session with takes, forks of forks and summaries."""
+    session = create_session(project, names={"title": "A  long run", "agent": "coder"}, tags=["a", "b c"])
+    append(project, session.pk, [draft(SystemInstruction(text=ODD)), said("go"), act(path=ODD), failed()])
+    append(project, session.pk, [call("x", "y"), ok("x"), ok("y", {"deep": [1, None]})])
+    summarise(project, session.pk, (1, 2), SummaryText("it failed, then worked"))
+    rewind(project, session.pk, Target(to_step=1), reason="a better idea")
+    append(project, session.pk, [act("grep"), ok()])
+    child = fork(project, session.pk, at_step=1)
+    append(project, child.pk, [answer("in the fork")])
+    grandchild = fork(project, child.pk)
+    append(project, grandchild.pk, [act("more")])
+    return Session.objects.get(pk=session.pk)
+
+
+def exported(session: Session, format: str = "playhead_jsonl") -> str:
+    return "".join(export_session(session, format).chunks)
+
+
+def imported(project: Project, text: str) -> list[Session]:
+    report = import_file(project, Source("export.jsonl", io.BytesIO(text.encode())))
+    assert (report.error, report.skipped) == ("", [])
+    return [Session.objects.get(pk=session.id) for session in report.sessions]
+
+
+def contents(session: Session) -> dict[str, object]:
+    """All that a session is, but for ids and times of its making."""
+    entries = session.entries.order_by("position")
+    names = ("title", "agent", "model", "status", "tags", "settings", "metadata", "head", "steps", "errors")
+    return {
+        **{name: getattr(session, name) for name in (*names, "tokens", "fork_position", "created_at")},
+        "entries": [(e.position, e.kind, e.created_at, e.metadata, e.tokens, e.totals) for e in entries],
+        "bodies": [e.body for e in entries if e.kind != "rewind"],
+        "live": [e.position for e in History(session).entries()],
+        "rows": [(r.number, r.status, r.call_preview) for r in History(session).rows(1, 999)],
+        "summaries": list(
+            Summary.objects.filter(made_in=session).values_list("first_step", "last_step", "text", "level")
+        ),
+    }
+
+
+def test_a_session_comes_back_equal_with_its_takes_and_forks(told: Session) -> None:
+    elsewhere = Project.objects.create(name="Bob's")
+    copies = imported(elsewhere, exported(told))
+    originals = [told, told.forks.get(), told.forks.get().forks.get()]
+    assert [contents(copy) for copy in copies] == [contents(original) for original in originals]
+    assert copies[1].forked_from == copies[0]
+    for session in parents_first():
+        assert rebuild(session, check_only=True).differences == []
+
+
+def test_importing_an_export_twice_adds_nothing(told: Session) -> None:
+    elsewhere = Project.objects.create(name="Bob's")
+    first = imported(elsewhere, exported(told))
+    assert imported(elsewhere, exported(told)) == first
+    assert elsewhere.sessions.count() == 3
+
+
+def test_a_fork_takes_along_what_it_shares_and_no_more(told: Session) -> None:
+    elsewhere = Project.objects.create(name="Bob's")
+    grandchild = told.forks.get().forks.get()
+    copies = imported(elsewhere, exported(grandchild))
+    assert contents(copies[-1]) == contents(grandchild)
+    assert copies[0].head == told.forks.get().fork_position
+
+
+def test_an_export_ends_where_it_is_told_to(told: Session) -> None:
+    text = "".join(export_session(told, "markdown", as_of=4).chunks)
+    assert "no such file" in text
+    assert "grep" not in text
+    with pytest.raises(Invalid, match="head"):
+        export_session(told, "markdown", as_of=10_000)
+
+
+@pytest.mark.parametrize("format", EXPORTERS)
+def test_every_format_can_be_written_and_sent(told: Session, format: str) -> None:
+    export = export_session(told, format, actor="user:alice")
+    assert "".join(export.chunks).encode("utf-8")
+    assert export.name.startswith("a-long-run-")
+    assert AuditRecord.objects.get(action="export").actor == "user:alice"
+
+
+def test_an_unknown_format_names_those_there_are(told: Session) -> None:
+    with pytest.raises(Invalid, match="playhead_jsonl, openai_messages"):
+        export_session(told, "pdf")
+
+
+moves = st.lists(
+    st.one_of(
+        st.sampled_from([[said("hi")], [act(), ok()], [act(), failed()], [answer()], [call("a", "b")]]),
+        st.integers(0, 30),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moves)
+def test_any_history_comes_back_equal(project: Project, script: list[object]) -> None:
+    session = create_session(project)
+    for move in script:
+        if isinstance(move, int):
+            head = Session.objects.get(pk=session.pk).head
+            rewind(project, session.pk, Target(to_position=min(move, head)))
+        else:
+            append(project, session.pk, move, lenient=True)  # type: ignore[arg-type]
+    original = Session.objects.get(pk=session.pk)
+    elsewhere = Project.objects.create(name="Bob's")
+    copy = imported(elsewhere, exported(original))[0]
+    assert contents(copy) == contents(original)
