@@ -28,7 +28,7 @@ _ENVELOPE = {
     "content",
 }  # fmt: skip
 _LONGEST_TURN = 1e12
-_TURN_ENDS = {"compact_boundary", "stop_hook_summary", "turn_duration"}
+_TURN_ENDS = ("compact_boundary", "stop_hook_summary", "turn_duration")
 
 
 def fault_of(record: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Files of JSON lines with something wrong in them."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -39,3 +40,36 @@ def mutilated_files(draw: st.DrawFn, lines: list[dict[str, Any]]) -> bytes:
         at = draw(st.integers(0, len(raw)))
         raw = raw[:at] + draw(st.binary(max_size=2)) + raw[at + draw(st.integers(0, 40)) :]
     return raw
+
+
+def wrong_values(lines: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The lines with one value in them, at any depth, replaced by one of another type or left out."""
+    for at, line in enumerate(lines):
+        for changed in _changed(line):
+            yield [*lines[:at], changed, *lines[at + 1 :]]
+
+
+def _changed(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {k: v for k, v in value.items() if k != key}
+            for changed in _changed(inner):
+                yield {**value, key: changed}
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            for changed in _changed(inner):
+                yield [*value[:at], changed, *value[at + 1 :]]
+    yield from (
+        None,
+        True,
+        10**400,
+        -1.5,
+        "\ud800\0",
+        "",
+        [],
+        [[]],
+        [7, "x"],
+        {},
+        {"type": []},
+        {"x": {"y": 1}},
+    )

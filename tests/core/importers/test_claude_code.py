@@ -12,7 +12,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, SessionStart, Skipped, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user, uuid
-from tests.core.importers.mutilation import mutilated_files
+from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, metadata, starts
 from tests.shared import SHARED, needs
 
@@ -292,6 +292,13 @@ LINES = [
     user(9, 3, "again"),
     {"type": "summary", "summary": "A title", "leafUuid": uuid(1)},
 ]
+
+
+def test_a_value_of_the_wrong_type_anywhere_breaks_nothing() -> None:
+    for lines in wrong_values(LINES):
+        raw = "\n".join(map(json.dumps, lines)).encode()
+        check(CLAUDE_CODE.read(Source("x.jsonl", io.BytesIO(raw))))
+        CLAUDE_CODE.recognises(Head("x.jsonl", tuple(line for line in lines if isinstance(line, dict))))
 
 
 @settings(max_examples=400)
