@@ -1,33 +1,42 @@
 """The server's log: one line per problem, and never what an agent sent."""
 
 import logging
+import re
 import traceback
 from pathlib import Path
-from types import TracebackType
 
 FRAMES = 3
+"""How many of an exception's innermost calls are told."""
+
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)$', re.MULTILINE)
 
 
 class OneLine(logging.Formatter):
     """``time LEVEL logger: message``; of an exception its type and the innermost frames.
 
-    An exception's own message can quote the request (a validation error repeats its input), so it stays out.
-    Control characters are escaped: neither a path nor a header can forge a second line.
+    An exception's own message can quote the request (a validation error repeats its input), so it stays out,
+    and so does all but the first line of a message. Control characters are escaped.
     """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
 
     def format(self, record: logging.LogRecord) -> str:
-        record.message = record.getMessage()
+        message, _, rest = record.getMessage().partition("\n")
+        record.message = message
         record.asctime = self.formatTime(record, self.datefmt)
         line = self.formatMessage(record)
         if record.exc_info and record.exc_info[0]:
-            line += f" [{record.exc_info[0].__name__} {_innermost(record.exc_info[2])}]"
+            frames = "".join(traceback.format_tb(record.exc_info[2]))
+            line += f" [{record.exc_info[0].__name__}{_places(frames)}]"
+        elif rest.startswith("Traceback"):  # granian puts it into its message
+            kind = rest.rstrip().rpartition("\n")[2].partition(":")[0]
+            line += f" [{kind}{_places(rest)}]"
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
-def _innermost(trace: TracebackType | None) -> str:
-    frames = traceback.extract_tb(trace)[-FRAMES:]
-    places = [f"{'/'.join(Path(f.filename).parts[-3:])}:{f.lineno} in {f.name}" for f in reversed(frames)]
-    return "at " + " < ".join(places) if places else "outside any call"
+def _places(frames: str) -> str:
+    """`` at file:line in function < its caller < its caller`` from a traceback's text."""
+    innermost = reversed(_FRAME.findall(frames)[-FRAMES:])
+    places = [f"{'/'.join(Path(file).parts[-3:])}:{line} in {name}" for file, line, name in innermost]
+    return f" at {' < '.join(places)}" if places else ""

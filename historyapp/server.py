@@ -44,8 +44,10 @@ def claim_port(host: str, port: int) -> int:
         raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
 
 
-def serve(host: str, port: int, threads: int, on_ready: Callable[[], None]) -> None:
-    """Serve until Ctrl-C, SIGTERM or SIGHUP. ``on_ready`` runs in a thread once requests are answered.
+def serve(host: str, port: int, threads: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP.
+
+    ``on_ready`` runs in a thread once requests are answered; what it is given tells whether they still are.
 
     Raises:
         SystemExit: when the worker process ended on its own.
@@ -75,8 +77,11 @@ def load_application(target: str) -> Any:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops the worker in good order
 
+    from django.urls import get_resolver
+
     from historyapp.wsgi import application
 
+    get_resolver().url_patterns  # noqa: B018  (what cannot be loaded ends the worker here, not every request)
     return application
 
 
@@ -91,12 +96,14 @@ def _stop_on_hangup(server: Any) -> None:
     signal.signal(signal.SIGHUP, server.signal_handler_interrupt)
 
 
-def _announce(server: Any, host: str, port: int, on_ready: Callable[[], None]) -> None:
-    while not _answers(host, port):
-        if server.interrupt_signal or server.interrupt_children:
-            return
+def _announce(server: Any, host: str, port: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
+    def running() -> bool:
+        return not (server.interrupt_signal or server.interrupt_children)
+
+    while running() and not _answers(host, port):
         time.sleep(0.02)
-    on_ready()
+    if running():
+        on_ready(running)
 
 
 def _answers(host: str, port: int) -> bool:

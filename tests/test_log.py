@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import traceback
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,4 +30,14 @@ def test_an_exception_is_told_by_its_type_and_place_alone() -> None:
     line = logged("Internal Server Error: /api/v1/sessions", ValueError("ph_secret in the body"))
     assert "ph_secret" not in line
     assert "[ValueError at " in line
+    assert "tests/test_log.py" in line
+
+
+def test_a_traceback_inside_a_message_is_told_by_its_type_and_place_alone() -> None:
+    try:
+        raise LookupError("ph_secret in the body")
+    except LookupError:
+        line = logged("Application callable raised an exception\n" + traceback.format_exc())
+    assert "ph_secret" not in line
+    assert "raised an exception [LookupError at " in line
     assert "tests/test_log.py" in line

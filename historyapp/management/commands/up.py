@@ -1,8 +1,8 @@
 """``playhead up``: everything from an empty folder to a running, signed-in product, in one command."""
 
 import argparse
-import logging
 import os
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -15,11 +15,10 @@ from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from historyapp import demo
 from historyapp.models import Session
 from historyapp.server import EVERYWHERE, CannotListen, claim_port, reachable, serve
 from historyapp.services.bootstrap import bootstrap
-
-log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -47,33 +46,37 @@ class Command(BaseCommand):
             raise CommandError(f"The database cannot be used: {reason}") from error
         address = f"http://{_bracketed(reachable(host))}:{port}"
 
-        def welcome() -> None:
-            if not no_demo:
-                self._demo(address, start.api_key)
-            self._print(
-                f"Playhead ready at {address}",
-                f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
-                "            (this link works once, for 15 minutes; the next start prints a new one)",
-                f"  API key   {start.api_key}",
-                f"  Data      {_data()}",
-                "  Ctrl-C stops it.",
-            )
+        def welcome(running: Callable[[], bool]) -> None:
+            problem = "" if no_demo else self._demo(address, start.api_key)
+            if running():
+                self._print(
+                    *filter(None, [problem]),
+                    f"Playhead ready at {address}",
+                    f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
+                    "            (this link works once, for 15 minutes; the next start prints a new one)",
+                    f"  API key   {start.api_key}",
+                    f"  Data      {_data()}",
+                    "  Ctrl-C stops it.",
+                )
 
         serve(host, port, threads, welcome)
 
-    def _demo(self, address: str, api_key: str) -> None:
-        """Let the demo agent work against this very server when there is nothing to look at yet."""
+    def _demo(self, address: str, api_key: str) -> str:
+        """Let the demo agent work against this very server when there is nothing to look at yet.
+
+        Returns what went wrong, which does not keep the product from running.
+        """
         empty = not Session.objects.exists()
         connection.close()
-        if not empty:
-            return
-        self._print("Loading the demo: a small agent works in a temporary folder and records what it does.")
-        try:
-            from historyapp import demo
-
-            demo.run(address, api_key)
-        except Exception:  # whatever the demo runs into, the product is up
-            log.warning("The demo could not be loaded; everything else works.", exc_info=True)
+        if empty:
+            self._print(
+                "Loading the demo: a small agent works in a temporary folder and records what it does."
+            )
+            try:
+                demo.run(address, api_key)
+            except (demo.DemoFailed, OSError) as error:
+                return f"The demo could not be loaded: {error}"
+        return ""
 
     def _print(self, *lines: str) -> None:
         self.stdout.write("\n".join(lines))
