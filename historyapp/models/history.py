@@ -116,6 +116,10 @@ class History:
 
     def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:
         """Steps with their bodies and summaries, oldest first; two queries and one for the summaries."""
+        return [episode for _, episode in self.rows_and_episodes(first, last)]
+
+    def rows_and_episodes(self, first: int, last: int) -> list[tuple[Episode, episodes_core.Episode]]:
+        """As :meth:`episodes`, each with its row."""
         rows = self.rows(first, last)
         if not rows:
             return []
@@ -126,7 +130,7 @@ class History:
         grouped = episodes_core.group_episodes((entry.core() for entry in entries), rows[0].number)
         summaries = best_by_step(self.summaries(rows[0].first_position, end))
         return [
-            replace(_as_row(episode, row), summary=_own_text(summaries.get(row.number)))
+            (row, replace(_as_row(episode, row), summary=_own_text(summaries.get(row.number))))
             for episode, row in zip(grouped, rows, strict=False)
         ]
 

@@ -109,6 +109,15 @@ class Session(models.Model):
         self.tags_text = "\n" + "".join(f"{tag}\n" for tag in unique)
 
     @property
+    def shared_revision(self) -> int:
+        """What an ETag is made of: in a fork, changes of the sessions whose entries it shares count too."""
+        shared = {session for session, _, _ in self.fork_spans}
+        if not shared:
+            return self.revision
+        others = Session.objects.filter(pk__in=shared).aggregate(revisions=models.Sum("revision"))
+        return int(self.revision + (others["revisions"] or 0))
+
+    @property
     def live_tail(self) -> Tail:
         return Tail.load(self.tail)
 

@@ -1,6 +1,7 @@
 """Summaries: text that stands for a range of positions, wherever that range is live."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from django.db import models
 from django.utils import timezone
@@ -26,6 +27,33 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             for row in rows.order_by("last_position", "level", "id")
             if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
         ]
+
+    def page(
+        self,
+        session: Session,
+        lineage: Lineage,
+        limit: int,
+        *,
+        after: tuple[int, UUID] | None = None,
+        as_of: int | None = None,
+    ) -> list["Summary"]:
+        """The first ``limit`` live summaries after that of a last position and id, in this order."""
+        found: list[Summary] = []
+        while len(found) < limit:
+            rows = self.filter(session_id__in=session_ids(lineage), last_position__lte=lineage.last)
+            if after is not None:
+                later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
+                rows = rows.filter(later, last_position__gte=after[0])
+            some = list(rows.order_by("last_position", "pk")[:limit])
+            found += [
+                row
+                for row in some
+                if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
+            ]
+            if len(some) < limit:
+                break
+            after = some[-1].last_position, some[-1].pk
+        return found[:limit]
 
     def covering(
         self, session: Session, lineage: Lineage, position: int, as_of: int | None = None

@@ -49,7 +49,7 @@ def takes(history: History) -> list[Take]:
     """
     cuts = _without_repeats(
         (rewind, hidden)
-        for rewind, before in _rewinds(history)
+        for rewind, before in rewinds(history.session, history.as_of)
         if (hidden := _hidden(rewind, before, history.lineage))
     )
     ends = _entries({end for _, hidden in cuts for end in _ends(hidden)})
@@ -64,18 +64,17 @@ def newest_rewind(session: Session) -> Entry | None:
     return rewind
 
 
-def _rewinds(history: History) -> list[tuple[Entry, Lineage]]:
-    """The newest rewinds as of the history, oldest first, each with the lineage that it cut."""
-    session = history.session
+def rewinds(session: Session, up_to: int | None = None, limit: int = NEWEST) -> list[tuple[Entry, Lineage]]:
+    """The newest rewinds up to a position, oldest first, each with the lineage that it cut; one query."""
     known = session.rewinds().order_by("-position")
-    if history.as_of is not None:
-        known = known.filter(position__lte=history.as_of)
-    rewinds = list(known[: NEWEST + 1])[::-1]
+    if up_to is not None:
+        known = known.filter(position__lte=up_to)
+    found = list(known[: limit + 1])[::-1]
     starts: list[tuple[int, Lineage]] = []
-    if len(rewinds) <= NEWEST:
+    if len(found) <= limit:
         starts.append((session.fork_position, Lineage.of(session.fork_spans)))
-    starts += [(rewind.position, Lineage.of(rewind.body["spans"])) for rewind in rewinds]
-    stops = rewinds if len(rewinds) <= NEWEST else rewinds[1:]
+    starts += [(rewind.position, Lineage.of(rewind.body["spans"])) for rewind in found]
+    stops = found if len(found) <= limit else found[1:]
     return [
         (rewind, _grown(left, str(session.pk), position + 1, rewind.position - 1))
         for (position, left), rewind in zip(starts, stops, strict=False)

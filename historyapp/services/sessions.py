@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict
-from historyapp.core.settings import SessionSettings
+from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.audit import record
@@ -33,19 +34,20 @@ def create_session(
     Raises:
         Conflict: when the given id is taken.
     """
-    with writing():
-        if id is not None and Session.objects.filter(pk=id).exists():
-            raise Conflict(f"The id {id} is taken. Leave it out to be given a new one.")
-        session = Session(
-            id=id or uuid7(),
-            project=project,
-            settings=dump_settings(settings),
-            metadata=dict(metadata or {}),
-            **(names or {}),
-        )
-        session.tags = tags
-        session.save(force_insert=True)
-        return session
+    session = Session(
+        id=id or uuid7(),
+        project=project,
+        settings=dump_settings(settings),
+        metadata=dict(metadata or {}),
+        **(names or {}),
+    )
+    session.tags = tags
+    try:
+        with writing():
+            session.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(f"The id {id} is taken. Leave it out to be given a new one.") from error
+    return session
 
 
 def change_session(
@@ -58,7 +60,8 @@ def change_session(
     """Renames, tags, sets or archives a session.
 
     Args:
-        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``settings``, ``metadata``.
+        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``metadata``; and ``settings``,
+            of which those left out keep their value.
 
     Raises:
         NotFound: when the project has no such session.
@@ -68,9 +71,11 @@ def change_session(
         if changes.get("status", session.status) != session.status:
             record(project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status})
         for name, value in changes.items():
-            setattr(session, name, dump_settings(value) if name == "settings" else value)
+            merged = load_settings({**session.settings, **value}) if name == "settings" else None
+            setattr(session, name, dump_settings(merged) if merged else value)
         session.revision += 1
         session.save()
+        session.refresh_from_db()
         return session
 
 

@@ -1,7 +1,10 @@
 """Summaries by hand. Compression runs write theirs through the same function."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
+
+from django.db.models import F
 
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.tokens import count_tokens
@@ -61,11 +64,10 @@ def summarise(
             tokens_after=tokens_after,
             actor=actor,
         )
-        touch(session)
+        touch({session.pk, summary.session_id})
         return summary
 
 
-def touch(session: Session) -> None:
-    """Marks a session as changed, so that nobody is served an old answer as current."""
-    session.revision += 1
-    session.save(update_fields=["revision"])
+def touch(sessions: Iterable[UUID]) -> None:
+    """Marks sessions as changed, so that nobody is served an old answer as current."""
+    Session.objects.filter(pk__in=sessions).update(revision=F("revision") + 1)
