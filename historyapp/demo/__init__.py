@@ -12,7 +12,7 @@ import httpx
 from historyapp.demo import audit, release, repair
 from historyapp.demo.recorder import DemoFailed
 
-__all__ = ["DemoFailed", "run"]
+__all__ = ["DemoFailed", "run", "run_with"]
 
 
 def run(base_url: str, api_key: str) -> list[str]:
@@ -27,14 +27,19 @@ def run(base_url: str, api_key: str) -> list[str]:
     Raises:
         DemoFailed: when the server refuses a call or does not answer.
     """
-    ids: list[str] = []
     with httpx.Client(
         base_url=f"{base_url.rstrip('/')}/api/v1",
         headers={"Authorization": f"Bearer {api_key}"},
         timeout=30,
         trust_env=False,  # the server is ours: no proxy in between
     ) as api:
-        for script in (audit, repair, release):
-            with TemporaryDirectory(prefix="playhead-demo-") as folder:
-                ids += script.run(api, Path(folder))
+        return run_with(api)
+
+
+def run_with(api: httpx.Client) -> list[str]:
+    """The same through a client that knows the server's address and carries the key."""
+    ids: list[str] = []
+    for script in (audit, repair, release):
+        with TemporaryDirectory(prefix="playhead-demo-") as folder:
+            ids += script.run(api, Path(folder))
     return ids

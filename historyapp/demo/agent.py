@@ -7,7 +7,7 @@ from typing import Any
 from historyapp.core.results import from_exception
 from historyapp.core.text import dump_json
 from historyapp.demo.recorder import Recorder
-from historyapp.demo.tools import TestsFailed, Toolbox
+from historyapp.demo.tools import FailedTests, Toolbox
 
 MODEL = "scripted-1"
 _CHARACTERS_PER_TOKEN = 4
@@ -107,7 +107,7 @@ class Agent:
         try:
             output = self.tools.run(call.name, call.arguments)
         except Exception as error:  # noqa: BLE001  (agents must survive their tools)
-            reason = error.output if isinstance(error, TestsFailed) else str(error)
+            reason = error.output if isinstance(error, FailedTests) else str(error)
             self._tokens += _tokens(reason)
             return {"status": "error", "reason": reason, "error": from_exception(error).model_dump()}
         self._tokens += _tokens(output)

@@ -44,7 +44,7 @@ class Recorder:
 
     def _send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self._calls += 1
-        headers = {"Idempotency-Key": f"demo {self.id} {self._calls}"} if method == "POST" else {}
+        headers = {"Idempotency-Key": f"demo-{self.id}-{self._calls}"} if method == "POST" else {}
         try:
             response = self._api.request(method, path, json=body, headers=headers)
         except httpx.TransportError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 TEST_SECONDS = 20
 
 
-class TestsFailed(Exception):
+class FailedTests(Exception):
     """``output`` is what the test run printed."""
 
     def __init__(self, message: str, output: str) -> None:
@@ -67,8 +67,9 @@ class Toolbox:
         return "\n".join(f"{file.stat().st_size:>6} {self._name(file)}" for file in self._files(path))
 
     def read_file(self, path: str) -> str:
+        file = self._path(path)
         try:
-            return self._path(path).read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8")
         except OSError as error:
             # The agent knows the project's own paths only.
             raise type(error)(error.errno, error.strerror, path) from error
@@ -104,7 +105,7 @@ class Toolbox:
         """Runs the project's unit tests in a process of their own.
 
         Raises:
-            TestsFailed: when one does not pass.
+            FailedTests: when one does not pass.
             subprocess.TimeoutExpired: after 20 seconds.
         """
         run = subprocess.run(
@@ -120,7 +121,7 @@ class Toolbox:
         )
         output = self._without_chance(run.stdout)
         if run.returncode:
-            raise TestsFailed(output.splitlines()[-1], output)
+            raise FailedTests(output.splitlines()[-1], output)
         return output
 
     def check_ledger(self, path: str) -> str:

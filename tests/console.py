@@ -1,0 +1,202 @@
+"""The commands in the documentation, run as a reader would run them.
+
+A block marked ``console`` holds commands after ``$`` and below each what it prints.
+``python -m tests.console FILE…`` runs the commands of Markdown files against a new server and writes what
+they really print into the files.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+WIDTH = 100
+SECONDS = 120
+ELLIPSIS = "…"
+"""A line of its own that stands for any number of lines."""
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_CHANGING = (
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
+    (re.compile(r"\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|\+00:00))?"), "TIME"),
+    (re.compile(r"\bph_[\w-]+"), "ph_KEY"),
+    (re.compile(r"/sign-in/[\w-]+"), "/sign-in/TOKEN"),
+    (re.compile(r'"next": "[^"]+"'), '"next": "CURSOR"'),
+)
+_TRANSCRIPT = (
+    {"type": "user", "message": {"role": "user", "content": "What does this folder hold?"}},
+    {
+        "type": "assistant",
+        "message": {
+            "id": "msg_1",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}],
+            "usage": {"input_tokens": 310, "output_tokens": 24},
+        },
+    },
+    {
+        "type": "user",
+        "message": {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "shop.py\ntest_shop.py"}
+            ],
+        },
+    },
+    {
+        "type": "assistant",
+        "message": {
+            "id": "msg_2",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": "A module, shop.py, and its tests."}],
+            "usage": {"input_tokens": 352, "output_tokens": 15},
+        },
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A command of the documentation and what it is said to print."""
+
+    command: str
+    printed: str
+
+
+def examples(markdown: str) -> list[Example]:
+    """All of a file's commands, in order."""
+    blocks = _BLOCK.findall(markdown)
+    return [Example(*found) for block in blocks for found in _COMMAND.findall(block)]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody with a shell, an empty home folder but for one Claude Code session, and a running server."""
+
+    address: str
+    home: Path
+    environment: dict[str, str]
+
+    def run(self, commands: list[str]) -> list[str]:
+        """What each command prints, errors included, run one after the other in one shell."""
+        mark = "--- next command ---"
+        script = "".join(f"{command}\necho '{mark}'\n" for command in commands)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=self.home,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+        printed = done.stdout.replace(str(self.home), "~").replace(self.address, "http://127.0.0.1:8000")
+        return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
+
+
+@contextmanager
+def reader() -> Iterator[Reader]:
+    """A reader who has just started Playhead, with the demo."""
+    with TemporaryDirectory(prefix="playhead-docs-") as folder:
+        home = Path(folder).resolve()
+        environment = {
+            **os.environ,
+            "HOME": str(home),
+            "PLAYHEAD_HOME": str(home / ".playhead"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "DATABASE_URL": "",
+        }
+        _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
+        command = [sys.executable, str(ROOT / "manage.py"), "up", "--port", "0"]
+        server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout
+            printed = "".join(iter(server.stdout.readline, "  Ctrl-C stops it.\n"))
+            address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
+            yield Reader(address[0], home, {**environment, "PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]})
+        finally:
+            server.terminate()
+            server.wait(timeout=SECONDS)
+
+
+def _write_transcript(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    session = "4f0c2a2e-3a71-4f4d-9a38-0c5b7a1d2e90"
+    lines = [
+        {**line, "uuid": f"u{n}", "parentUuid": f"u{n - 1}" if n else None, "sessionId": session}
+        for n, line in enumerate(_TRANSCRIPT)
+    ]
+    text = "".join(
+        json.dumps({**line, "timestamp": f"2026-01-05T09:30:0{n}Z"}) + "\n" for n, line in enumerate(lines)
+    )
+    (folder / f"{session}.jsonl").write_text(text)
+
+
+def readable(printed: str) -> str:
+    """The text with a line feed at its end; JSON indented as far as it does not fit into a line."""
+    try:
+        return f"{_indented(json.loads(printed))}\n"
+    except ValueError:
+        return printed if printed.endswith("\n") or not printed else f"{printed}\n"
+
+
+def _indented(value: Any, indent: str = "") -> str:
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(flat) <= WIDTH or not value or not isinstance(value, (dict, list)):
+        return flat
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        items = [f"{json.dumps(name)}: {_indented(item, inner)}" for name, item in value.items()]
+    else:
+        items = [_indented(item, inner) for item in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{end}"
+
+
+def agrees(documented: str, printed: str) -> bool:
+    """Whether a command prints what is documented, but for ids, times, keys and what ``…`` stands for."""
+    parts = _constant(documented).split(f"{ELLIPSIS}\n")
+    pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
+    return re.fullmatch(pattern, _constant(printed)) is not None
+
+
+def _constant(text: str) -> str:
+    for pattern, word in _CHANGING:
+        text = pattern.sub(word, text)
+    return "".join(
+        f"{line.strip()}\n" if line.strip() == ELLIPSIS else f"{line.rstrip()}\n"
+        for line in text.splitlines()
+    )
+
+
+def record(path: Path) -> int:
+    """Writes what the commands of a file print into it; how many of them printed something else before."""
+    markdown = path.read_text()
+    with reader() as somebody:
+        found = examples(markdown)
+        printed = somebody.run([example.command for example in found])
+    changed = 0
+    for example, text in zip(found, printed, strict=True):
+        if not agrees(example.printed, text):
+            old = f"$ {example.command}\n{example.printed}"
+            assert markdown.count(old) >= 1, old
+            markdown = markdown.replace(old, f"$ {example.command}\n{text}", 1)
+            changed += 1
+    path.write_text(markdown)
+    return changed
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(f"{name}: {record(Path(name))} changed")  # noqa: T201

@@ -1,0 +1,299 @@
+"""The demo is what it says: sessions that an agent really ran, recorded over the public API, once."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from django.db import transaction
+from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
+
+from historyapp.core.episodes import Episode
+from historyapp.demo import DemoFailed, run, run_with
+from historyapp.demo.tools import FailedTests, Toolbox
+from historyapp.models import Entry, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.keys import create_key
+
+pytestmark = pytest.mark.django_db
+
+AUDIT = "Audit the ledgers of 2023 to 2025"
+REPAIR = "Repair the invoice totals in tally"
+FORK = "Repair the invoice totals, with a taxable amount"
+RELEASE = "Release tally 1.4.1"
+
+
+class Flaky(httpx.BaseTransport):
+    """The server in this process; after some requests it is gone."""
+
+    def __init__(self, requests: int | None = None) -> None:
+        self.left = requests
+        self.answered = 0
+        self.server = Client()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.left is not None and self.answered >= self.left:
+            raise httpx.ConnectError("the server is gone")
+        self.answered += 1
+        headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+        response = self.server.generic(
+            request.method,
+            request.url.path,
+            request.read(),
+            content_type="application/json",
+            headers=headers,
+        )
+        return httpx.Response(response.status_code, content=response.content)
+
+
+def client(project: Project, transport: httpx.BaseTransport) -> httpx.Client:
+    _, key = create_key(project, "demo")
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.Client(transport=transport, base_url="http://localhost/api/v1", headers=headers)
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="Demo")
+
+
+@pytest.fixture(scope="module")
+def ids(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[list[str]]:
+    """The demo's sessions, recorded once for all tests that only look at them."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield run_with(client(Project.objects.create(name="Demo"), Flaky()))
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def demo(ids: list[str]) -> dict[str, History]:
+    """The sessions by title."""
+    sessions = (Session.objects.get(pk=UUID(id)) for id in ids)
+    return {session.title: History(session) for session in sessions}
+
+
+def steps(history: History) -> list[Episode]:
+    return history.episodes(1, history.steps)
+
+
+def test_four_sessions_are_recorded_the_long_one_first(demo: dict[str, History]) -> None:
+    assert {title: history.steps for title, history in demo.items()} == {
+        AUDIT: 79,
+        REPAIR: 16,
+        FORK: 12,
+        RELEASE: 3,
+    }
+
+
+def test_the_repair_lists_reads_edits_tests_fails_is_stopped_and_asks(demo: dict[str, History]) -> None:
+    done = [(step.action.name if step.action else None, step.status) for step in steps(demo[REPAIR])]
+    assert done == [
+        ("list_folder", "success"),
+        ("read_file", "success"),
+        ("run_tests", "error"),
+        ("read_file", "error"),
+        ("grep", "success"),
+        ("edit_file", "success"),
+        ("run_tests", "error"),
+        ("edit_file", "interrupted_by_human"),
+        ("ask_user", "success"),
+        ("edit_file", "success"),
+        ("run_tests", "success"),
+        ("ask_user", "success"),
+        ("write_file", "success"),
+        (None, "answered"),
+        ("grep", "success"),
+        (None, "answered"),
+    ]
+
+
+def test_what_the_tools_answer_is_real(demo: dict[str, History]) -> None:
+    episodes = steps(demo[REPAIR])
+    failing, passing = episodes[2].results[0], episodes[10].results[0]
+    assert failing.reason
+    assert "AssertionError: Decimal('19.00') != Decimal('17.10')" in failing.reason
+    assert "Ran 7 tests" in failing.reason
+    assert str(passing.outputs).endswith("Ran 7 tests\n\nOK")
+    missing = episodes[3].results[0].error
+    assert missing
+    assert missing.exception_type == "FileNotFoundError"
+    assert missing.args == [2, "No such file or directory"]
+
+
+def test_one_step_reads_three_files_at_once(demo: dict[str, History]) -> None:
+    reading = steps(demo[REPAIR])[1]
+    assert [call.arguments["path"] for call in reading.output.tool_calls] == [
+        "README.md",
+        "tally/money.py",
+        "tally/invoice.py",
+    ]
+    assert [result.status for result in reading.results] == ["success"] * 3
+
+
+def test_the_wrong_way_stays_as_a_take_with_the_reason(demo: dict[str, History]) -> None:
+    session = demo[REPAIR].session
+    rewind = session.rewinds().get()
+    assert rewind.body["reason"] == "The total was right by accident; tax was still wrong."
+    cut_off = History(session, as_of=rewind.position - 1)
+    statuses = [(step.number, step.status) for step in cut_off.episodes(9, cut_off.steps)]
+    assert statuses == [(9, "success"), (10, "error")]
+
+
+def test_the_fork_shares_eight_steps_and_goes_another_way(demo: dict[str, History]) -> None:
+    fork = demo[FORK]
+    assert fork.session.forked_from == demo[REPAIR].session
+    assert [step.output for step in steps(fork)[:8]] == [step.output for step in steps(demo[REPAIR])[:8]]
+    assert str(steps(fork)[10].results[0].outputs).endswith("Ran 8 tests\n\nOK")
+
+
+def test_people_and_agents_wrote_all_that_a_session_can_hold(demo: dict[str, History]) -> None:
+    repair = demo[REPAIR]
+    assert repair.instruction
+    assert repair.notebook
+    assert "Both repaired" in repair.notebook
+    kinds = set(Entry.objects.values_list("kind", flat=True))
+    assert kinds == {
+        "system_instruction",
+        "memory_notebook",
+        "model_input",
+        "model_output",
+        "tool_results",
+        "review",
+        "rewind",
+    }
+    assert [(s.first_step, s.last_step) for s in repair.summaries()] == [(1, 5)]
+    assert Summary.objects.filter(session=demo[AUDIT].session).count() == 3
+
+
+def test_usage_is_on_every_output_and_said_to_be_an_estimate(demo: dict[str, History]) -> None:
+    for entry in Entry.objects.filter(kind="model_output"):
+        assert entry.metadata["usage"]["output_tokens"] > 0
+        assert entry.metadata["usage_is_estimated"] is True
+    assert demo[AUDIT].tail.totals.input_tokens > 100_000
+
+
+def test_the_audit_finds_what_is_hidden_in_the_ledgers(demo: dict[str, History]) -> None:
+    answer = steps(demo[AUDIT])[-1]
+    for fault in (
+        "**2023-07**: it closes at 22627.25, but its rows add up to 22600.25",
+        "**2024-02**: line 5 has '1O4.50' for an amount",
+        "**2024-11**: 'utf-8' codec can't decode byte 0xe9",
+        "**2025-03**: [Errno 2] No such file or directory: 'ledger/2025-03.csv'",
+        "**2025-09**: line 7 books 2025-09/04 a second time",
+    ):
+        assert fault in answer.output.text
+    assert answer.reviews[0].passed is True
+
+
+def test_one_action_waits_for_a_person(demo: dict[str, History]) -> None:
+    waiting = steps(demo[RELEASE])[-1]
+    assert (waiting.status, waiting.results) == ("in_flight", ())
+    assert demo[RELEASE].session.status == "live"
+    assert demo[REPAIR].session.status == "finished"
+
+
+def logs(project: Project) -> dict[str, list[Any]]:
+    """What is in the log of each session, without times, ids and keys."""
+    found: dict[str, list[Any]] = {}
+    for session in Session.objects.filter(project=project).order_by("created_at"):
+        entries = Entry.objects.filter(session=session).order_by("position")
+        bodies = [{**entry.body, "spans": None, "actor": None} for entry in entries]
+        summaries = session.summaries.order_by("id").values_list("text", "first_step", "last_step")
+        found[session.title] = [session.status, bodies, list(summaries)]
+    return found
+
+
+def test_running_it_again_adds_nothing(project: Project) -> None:
+    api = client(project, Flaky())
+    ids = run_with(api)
+    before = logs(project)
+    assert run_with(api) == ids
+    assert logs(project) == before
+
+
+@pytest.mark.parametrize("requests", [1, 100, 190, 220])
+def test_after_a_crash_it_goes_on_and_nothing_is_there_twice(project: Project, requests: int) -> None:
+    transport = Flaky(requests)
+    api = client(project, transport)
+    with pytest.raises(DemoFailed):
+        run_with(api)
+    transport.left = None
+    run_with(api)
+    other = Project.objects.create(name="Other")
+    run_with(client(other, Flaky()))
+    assert logs(project) == logs(other)
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(DemoFailed):
+        run_with(client(project, Flaky(100)))
+    run_with(client(project, Flaky()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_does_not_work_ends_it_with_one_sentence(project: Project) -> None:
+    api = client(project, Flaky())
+    api.headers["Authorization"] = "Bearer ph_nonsense"
+    with pytest.raises(DemoFailed, match=r"POST /sessions answered 401: .*There is no such API key"):
+        run_with(api)
+
+
+def test_without_a_server_it_ends_with_one_sentence() -> None:
+    with pytest.raises(DemoFailed, match="POST /sessions got no answer"):
+        run("http://127.0.0.1:9/", "ph_key")
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Toolbox:
+    toolbox = Toolbox(tmp_path / "project")
+    toolbox.folder.mkdir()
+    toolbox.fill({"a.txt": b"one\ntwo\n", "sub/b.txt": b"two\n"})
+    return toolbox
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "sub/../../secret"])
+def test_no_tool_leads_out_of_the_folder(tools: Toolbox, path: str) -> None:
+    (tools.folder.parent / "secret").write_text("x")
+    for name, arguments in (
+        ("read_file", {"path": path}),
+        ("list_folder", {"path": path}),
+        ("grep", {"path": path, "pattern": "x"}),
+        ("write_file", {"path": path, "content": "y"}),
+    ):
+        with pytest.raises(PermissionError, match="lies outside the project"):
+            tools.run(name, arguments)
+
+
+def test_an_edit_needs_one_place_and_answers_with_a_diff(tools: Toolbox) -> None:
+    diff = tools.edit_file("a.txt", "two", "three")
+    assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
+    with pytest.raises(ValueError, match=r"old_string stands 0 times in a\.txt, not once"):
+        tools.edit_file("a.txt", "two", "four")
+
+
+def test_a_search_names_file_and_line(tools: Toolbox) -> None:
+    assert tools.grep("two") == "a.txt:2: two\nsub/b.txt:1: two"
+    assert tools.grep("ten") == "No line matches ten."
+
+
+def test_filling_a_folder_leaves_nothing_else_in_it(tools: Toolbox) -> None:
+    before = tools.files()
+    tools.write_file("new.txt", "x")
+    tools.fill(before)
+    assert tools.list_folder() == "     8 a.txt\n     4 sub/b.txt"
+
+
+def test_a_test_run_tells_nothing_of_time_and_place(tools: Toolbox) -> None:
+    code = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.fail()\n"
+    tools.fill({"test_it.py": code.encode()})
+    with pytest.raises(FailedTests) as failed:
+        tools.run_tests()
+    assert str(tools.folder) not in failed.value.output
+    assert "Ran 1 test\n" in failed.value.output
