@@ -1,0 +1,139 @@
+"""Registering actions and results one at a time, and whole steps at once (SEMANTICS A to C)."""
+
+import json
+import sys
+from typing import Annotated, Any, Literal
+
+from django.http import HttpResponse
+from ninja import Router
+from pydantic import BaseModel, Field
+
+from historyapp.api import examples
+from historyapp.api.answers import reply
+from historyapp.api.auth import ApiRequest
+from historyapp.api.fields import Moment, RequestBody, SessionId
+from historyapp.api.schemas import Recorded, shown
+from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.entries import Body, EntryDraft, ModelOutput, Review, ToolResult, ToolResults, UseTool
+from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
+from historyapp.core.text import Text
+from historyapp.services.actions import register_action, register_result
+from historyapp.services.append import Appended, append
+
+router = Router(tags=["actions"])
+
+_SUCCESS = {"status": "success", "outputs": "def parse(text): …"}
+
+
+class ActionIn(Recorded, ActionProposal):
+    model_config = shown({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
+
+    raw_message: dict[Text, Any] | None = Field(
+        default=None,
+        description="The assistant message as the provider gave it: `content` and `tool_calls`.",
+    )
+
+
+class SuccessIn(Recorded, ActionSuccess):
+    model_config = shown(_SUCCESS)
+
+    status: Literal["success"]
+
+
+class ErrorIn(Recorded, ActionError):
+    model_config = shown({"status": "error", "reason": "parser.py does not exist."})
+
+    status: Literal["error"]
+
+
+class InterruptedIn(Recorded, ActionInterrupted):
+    model_config = shown({"status": "interrupted_by_human", "feedback": "Read the tests first."})
+
+    status: Literal["interrupted_by_human"]
+
+
+ResultIn = Annotated[SuccessIn | ErrorIn | InterruptedIn, Field(discriminator="status", examples=[_SUCCESS])]
+
+
+class StepIn(RequestBody):
+    model_config = shown(
+        {
+            "analysis_result": "The parser drops the last line.",
+            "execution_result": {"changed": ["parser.py"]},
+            "supervision_result": {"score": 0.9, "passed": True},
+        }
+    )
+
+    analysis_result: Any = Field(description="What the step set out to do; its text becomes the thoughts.")
+    execution_result: Any = Field(description="What came of it.")
+    supervision_result: Any = Field(
+        description="How it was judged; `score` and `passed` are taken over from an object."
+    )
+    timestamp: Moment | None = Field(default=None, description="When it happened; null: now.")
+
+
+class RegisteredOut(BaseModel):
+    model_config = shown({"position": 2, "number": 1, "head": 2})
+
+    position: int = Field(description="Of the newest entry that was appended.")
+    number: int = Field(description="The step's number in the live history.")
+    head: int
+
+
+@router.post("/sessions/{session_id}/actions", response={201: RegisteredOut}, summary="Register an action")
+def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) -> HttpResponse:
+    """Before it runs. 409 while another action is in flight."""
+    draft = EntryDraft(output_of(action), action.created_at, action.metadata)
+    expected = action.expected_position
+    return _registered(register_action(request.auth.project, session_id, draft, expected_position=expected))
+
+
+@router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
+def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
+    """What came back of the action in flight, whatever calls it made. 409 without one."""
+    fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
+    draft = EntryDraft(ToolResults(results=(ToolResult(**fields),)), result.created_at, result.metadata)
+    expected = result.expected_position
+    return _registered(register_result(request.auth.project, session_id, draft, expected_position=expected))
+
+
+@router.post("/sessions/{session_id}/steps", response={201: RegisteredOut}, summary="Append a whole step")
+def post_step(request: ApiRequest, session_id: SessionId, step: StepIn) -> HttpResponse:
+    """Action, result and review in one append."""
+    drafts = [EntryDraft(body, step.timestamp) for body in step_bodies(step)]
+    return _registered(append(request.auth.project, session_id, drafts))
+
+
+_RECORDED = set(Recorded.model_fields)
+
+
+def _registered(appended: Appended) -> HttpResponse:
+    head = appended.head
+    return reply({"position": head, "number": appended.session.steps, "head": head}, 201)
+
+
+def step_bodies(step: StepIn) -> tuple[Body, ...]:
+    """The entries of a step of the sliding-window history."""
+    output = ModelOutput(thoughts=_text(step.analysis_result), use_tool=UseTool(name="execute_step"))
+    result = ToolResult(tool_name="execute_step", status="success", outputs=step.execution_result)
+    judged = step.supervision_result if isinstance(step.supervision_result, dict) else {}
+    score, passed = judged.get("score"), judged.get("passed")
+    review = Review(
+        analysis=step.analysis_result,
+        supervision=step.supervision_result,
+        score=score if _is_number(score) else None,
+        passed=passed if isinstance(passed, bool) else None,
+    )
+    return output, ToolResults(results=(result,)), review
+
+
+def _text(analysis: Any) -> str | None:
+    if analysis is None or isinstance(analysis, str):
+        return analysis
+    return json.dumps(analysis, ensure_ascii=False)
+
+
+def _is_number(score: Any) -> bool:
+    return (
+        isinstance(score, (int, float)) and not isinstance(score, bool) and abs(score) <= sys.float_info.max
+    )

@@ -1,0 +1,32 @@
+"""Answers: JSON that keeps any text, and 304 where the reader has it already."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.utils.http import parse_etags
+
+from historyapp.core.text import dump_json
+from historyapp.models import Session
+
+
+def reply(data: Any, status: int = 200) -> HttpResponse:
+    """JSON of plain values. Nothing is validated again: the tests hold answers to their schemas."""
+    return HttpResponse(dump_json(data), status=status, content_type="application/json")
+
+
+def reply_unless_known(request: HttpRequest, session: Session, make: Callable[[], Any]) -> HttpResponse:
+    """What ``make`` gives; 304 without calling it while the session is as ``If-None-Match`` has it."""
+    tag = etag(request, session)
+    known = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
+    response = HttpResponseNotModified() if tag in known or known == ["*"] else reply(make())
+    response["ETag"] = tag
+    response["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def etag(request: HttpRequest, session: Session) -> str:
+    """Weak: it names the state that an answer was made from, not the answer's bytes."""
+    query = hashlib.sha256(request.META.get("QUERY_STRING", "").encode()).hexdigest()[:8]
+    return f'W/"{session.shared_revision}-{query}"'

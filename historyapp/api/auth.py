@@ -1,0 +1,78 @@
+"""Who is asking: an API key in the ``Authorization`` header, and what it may do.
+
+A signed-in browser is nobody here, so that no other site can make one act.
+"""
+
+import logging
+
+from django.db import DatabaseError
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja.security.base import AuthBase
+
+from historyapp.api.problems import Forbidden, Unauthenticated
+from historyapp.models import ApiKey
+from historyapp.services.keys import find_key, note_use
+
+log = logging.getLogger(__name__)
+
+SCOPES = {"GET": "read", "POST": "write", "PATCH": "write", "DELETE": "admin"}
+"""The scope that each method needs."""
+_HOW = "Send an API key as Authorization: Bearer ph_…"
+
+
+class ApiRequest(HttpRequest):
+    """A request whose key has been checked."""
+
+    auth: ApiKey
+
+
+class BearerKey(AuthBase):
+    """``Authorization: Bearer ph_…``"""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    openapi_description = (
+        "An API key of the project. GET needs the scope read, POST and PATCH write, DELETE admin."
+    )
+
+    def __call__(self, request: HttpRequest) -> ApiKey:
+        """The key, with its project loaded.
+
+        Raises:
+            Unauthenticated: without a usable key.
+            Forbidden: when the key lacks the scope for the method.
+        """
+        key = _usable_key(request.META.get("HTTP_AUTHORIZATION", ""))
+        scope = SCOPES[request.method or "GET"]
+        if scope not in key.scopes:
+            raise Forbidden(
+                f"This key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
+            )
+        return key
+
+
+def actor(request: ApiRequest) -> str:
+    """The key as audit records name it."""
+    return f"key:{request.auth.prefix}"
+
+
+def _usable_key(header: str) -> ApiKey:
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated(f"No API key is given. {_HOW}", token_given=False)
+    key = find_key(token)
+    if key is None:
+        raise Unauthenticated(f"There is no such API key. {_HOW}", token_given=True)
+    now = timezone.now()
+    if key.revoked_at is not None:
+        raise Unauthenticated("This API key has been revoked.", token_given=True)
+    if key.expires_at is not None and key.expires_at <= now:
+        raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}.", token_given=True)
+    try:
+        note_use(key, now)
+    except DatabaseError:
+        # When a key was last used is not worth failing a request for.
+        log.warning("The use of a key could not be noted", exc_info=True)
+    return key

@@ -1,0 +1,67 @@
+"""What every call has in common, applied by ``root`` to all of them: strict query, one write per key."""
+
+import hashlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from ninja.operation import Operation
+
+from historyapp.api.auth import ApiRequest
+from historyapp.api.parsing import query_check
+from historyapp.services.idempotency import Answer, once
+
+View = Callable[..., HttpResponseBase]
+
+
+def prepared(view: View) -> View:
+    """The view with the checks that all calls share; runs after authentication and validation."""
+    check = query_check(query_names(view._ninja_operation))  # type: ignore[attr-defined]
+
+    @wraps(view)
+    def call(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
+        check(request)
+        key = request.headers.get("Idempotency-Key") if request.method == "POST" else None
+        if key is None:
+            return view(request, **arguments)
+        return _once(request, key, lambda: view(request, **arguments))
+
+    return call
+
+
+def query_names(operation: Operation) -> frozenset[str]:
+    """The query parameters that a call has."""
+    models = (model for model in operation.models if model.__ninja_param_source__ == "query")
+    return frozenset(name for model in models for name in model.__ninja_flatten_map__)
+
+
+def _once(request: ApiRequest, key: str, carry_out: Callable[[], HttpResponseBase]) -> HttpResponse:
+    def answer() -> Answer:
+        response = carry_out()
+        assert isinstance(response, HttpResponse)
+        return Answer(response.status_code, response.content.decode())
+
+    first = once(request.auth.project, key, _fingerprint(request), answer)
+    response = HttpResponse(first.body, status=first.status, content_type="application/json")
+    if first.replayed:
+        response["Idempotency-Replayed"] = "true"
+    return response
+
+
+def _fingerprint(request: ApiRequest) -> str:
+    """What makes two requests the same: method, path, query and body."""
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    if request.content_type != "multipart/form-data":
+        digest.update(request.body)
+        return digest.hexdigest()
+    # The boundary between the parts differs each time, so the parts are compared.
+    for name, value in sorted(request.POST.items()):
+        digest.update(repr((name, value)).encode())
+    for file in request.FILES.getlist("files"):
+        digest.update(repr((file.name, file.size)).encode())
+        for chunk in file.chunks():
+            digest.update(chunk)
+        file.seek(0)
+    return digest.hexdigest()

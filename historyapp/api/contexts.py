@@ -1,0 +1,128 @@
+"""The history as text, and as messages for a model."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp.api.answers import reply_unless_known
+from historyapp.api.auth import ApiRequest
+from historyapp.api.fields import QueryPosition, QueryStep, SessionId
+from historyapp.api.reading import AsOf, find_session
+from historyapp.api.schemas import shown
+from historyapp.core.errors import Invalid
+from historyapp.core.manifest import Manifest, Message, Role, Segment
+from historyapp.core.policies import POLICIES
+from historyapp.core.policies.episodic import compile_progress
+from historyapp.core.rendering import as_list, as_paragraphs
+from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.tokens import count_tokens
+from historyapp.models import Session
+from historyapp.models.history import History
+
+router = Router(tags=["contexts"])
+
+MOST_STEPS = 10_000
+"""In one text: it is made in memory."""
+_STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
+_MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
+_MANIFEST = Manifest(
+    policy="episodic",
+    max_tokens=1024,
+    tokens=8,
+    segments=[Segment(source="input", position=1, tokens=8)],
+)
+
+
+class TextOut(BaseModel):
+    model_config = shown({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
+
+    text: str
+
+
+class MessageOut(BaseModel):
+    role: Role
+    content: Any = Field(description="Text, or a list of parts as in `model_input`.")
+    tool_calls: list[Any] | None = None
+    tool_call_id: str | None = None
+    is_error: bool = False
+
+
+class MessagesOut(BaseModel):
+    model_config = shown({"messages": [_MESSAGE], "manifest": _MANIFEST.model_dump()})
+
+    messages: list[MessageOut]
+    manifest: Manifest
+
+
+class ProgressFilter(BaseModel):
+    style: Literal["list", "paragraph", "compiled"] = "list"
+    start: QueryStep | None = Field(
+        default=None,
+        alias="from",
+        description="First step, for `list` and `paragraph`; negative numbers count from the end.",
+    )
+    stop: QueryStep | None = Field(default=None, alias="to", description="Last step, included.")
+    max_tokens: QueryPosition | None = Field(
+        default=None, description="Budget of `compiled`; without it the session's setting."
+    )
+    as_of: AsOf = None
+
+
+@router.get("/sessions/{session_id}/progress", response=TextOut, summary="The history as text")
+def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[ProgressFilter]) -> HttpResponse:
+    """`list`: a line for each step; `paragraph`: long forms; `compiled`: summaries within a token budget."""
+    session = find_session(request, session_id)
+    return reply_unless_known(request, session, lambda: {"text": _progress(session, filter)})
+
+
+def _progress(session: Session, filter: ProgressFilter) -> str:
+    history = History(session, filter.as_of)
+    if filter.style == "compiled":
+        if filter.start is not None or filter.stop is not None:
+            raise Invalid("The style compiled chooses its steps itself. Leave from and to out.")
+        return compile_progress(history, _settings(session, filter.max_tokens), count_tokens)
+    if filter.max_tokens is not None:
+        raise Invalid(f"The style {filter.style} has no budget. Leave max_tokens out.")
+    steps = history.slice(filter.start, filter.stop)
+    if len(steps) > MOST_STEPS:
+        raise Invalid(
+            f"That would be {len(steps):,} steps; one text holds at most {MOST_STEPS:,}. Give from and to.",
+            steps=history.steps,
+        )
+    return _STYLES[filter.style](history.episodes(steps.start, steps.stop - 1) if steps else [])
+
+
+@router.get("/sessions/{session_id}/messages", response=MessagesOut, summary="The history as messages")
+def read_messages(
+    request: ApiRequest, session_id: SessionId, max_tokens: QueryPosition | None = None, as_of: AsOf = None
+) -> HttpResponse:
+    """The context that the policy `episodic` chooses, in no provider's format."""
+    session = find_session(request, session_id)
+    return reply_unless_known(request, session, lambda: _messages(History(session, as_of), max_tokens))
+
+
+def _messages(history: History, max_tokens: int | None) -> dict[str, Any]:
+    settings = _settings(history.session, max_tokens)
+    context = POLICIES["episodic"].choose(history, settings, count_tokens)
+    return {
+        "messages": [message_json(message) for message in context.messages],
+        "manifest": context.manifest.model_dump(),
+    }
+
+
+def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
+    settings = load_settings(session.settings)
+    return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """The message with the fields that its role has."""
+    shape: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls is not None:
+        shape["tool_calls"] = message.tool_calls
+    if message.role == "tool":
+        shape |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
+    return shape

@@ -1,0 +1,54 @@
+"""Pages: ``{items, next}``, where ``next`` is an opaque cursor.
+
+A cursor remembers the position as of which the first page was read, so that all pages show one state.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from historyapp.api.fields import whole
+from historyapp.api.problems import NotValid
+from historyapp.core.text import dump_json
+
+Limit = Annotated[
+    int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole)
+]
+Cursor = Annotated[
+    str,
+    Field(
+        max_length=500,
+        description="`next` of the page before. Keep the other parameters as they were.",
+    ),
+]
+
+
+def encode_cursor(call: str, *values: int | str) -> str:
+    """A cursor for the call's next page."""
+    return urlsafe_b64encode(dump_json([call, *values]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(call: str, cursor: str, *types: type[int] | type[str]) -> list[Any]:
+    """The values that :func:`encode_cursor` was given.
+
+    Raises:
+        NotValid: when it is not a cursor of this call.
+    """
+    try:
+        data = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, list) and data[:1] == [call]:
+        values = data[1:]
+        if len(values) == len(types) and all(map(_fits, values, types)):
+            return values
+    raise NotValid("The cursor is none of this call. Use next of the page before as it was given.")
+
+
+def _fits(value: Any, wanted: type[int] | type[str]) -> bool:
+    """Whether a value is of its type and, a number, such as the database can compare with."""
+    if wanted is int:
+        return type(value) is int and 0 <= value < 2**31
+    return isinstance(value, str)

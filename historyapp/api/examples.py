@@ -1,0 +1,130 @@
+"""Examples for the OpenAPI document. One agent's run: it fixes a test in a parser."""
+
+from typing import Any
+
+SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
+FORK = "0197c7f0-11aa-7b40-8c21-90c4d5e6f708"
+AT = "2026-01-31T09:30:00Z"
+LATER = "2026-01-31T09:30:02.5Z"
+
+USE_TOOL = {"name": "read_file", "arguments": {"path": "parser.py"}}
+CALL = {"id": "call_1", "name": "read_file", "arguments": {"path": "parser.py"}}
+INPUT = {"kind": "model_input", "content": "Make test_parser.py pass."}
+OUTPUT = {"kind": "model_output", "thoughts": "Look at the parser first.", "tool_calls": [CALL]}
+RESULT = {
+    "tool_call_id": "call_1",
+    "tool_name": "read_file",
+    "status": "success",
+    "outputs": "def parse(text): …",
+}
+RESULTS = {"kind": "tool_results", "results": [RESULT]}
+ENTRY = {**INPUT, "position": 1, "created_at": AT, "metadata": {}, "tokens": 8, "live": True}
+RANGE = {"session": SESSION, "first_position": 5, "last_position": 6}
+
+_FORMATTED = (
+    "Executed `read_file(path='parser.py')`\n"
+    '- **Reasoning:** "Look at the parser first."\n'
+    "- **Status:** `success`\n"
+    "- **Output:** def parse(text): …"
+)
+EPISODE: dict[str, Any] = {
+    "number": 1,
+    "status": "success",
+    "first_position": 2,
+    "last_position": 3,
+    "tokens": 31,
+    "started_at": AT,
+    "finished_at": LATER,
+    "thoughts": "Look at the parser first.",
+    "action": USE_TOOL,
+    "tool_calls": [CALL],
+    "result": RESULT,
+    "summary": None,
+    "formatted": _FORMATTED,
+}
+EPISODE_ITEM: dict[str, Any] = {
+    "number": 1,
+    "status": "success",
+    "first_position": 2,
+    "last_position": 3,
+    "tokens": 31,
+    "started_at": AT,
+    "finished_at": LATER,
+    "tool_names": ["read_file"],
+    "input_preview": "Make test_parser.py pass.",
+    "thought_preview": "Look at the parser first.",
+    "call_preview": "read_file(path='parser.py')",
+    "result_preview": "def parse(text): …",
+}
+SESSION_ITEM: dict[str, Any] = {
+    "id": SESSION,
+    "title": "Fix the parser",
+    "agent": "fixer",
+    "model": "gpt-5-mini",
+    "status": "live",
+    "tags": ["parser"],
+    "head": 3,
+    "steps": 1,
+    "errors": 0,
+    "tokens": 39,
+    "cost": 0.0021,
+    "forked_from": None,
+    "fork_position": 0,
+    "spawned_by": None,
+    "created_at": AT,
+    "last_entry_at": LATER,
+}
+SUMMARY: dict[str, Any] = {
+    "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f",
+    "from_step": 1,
+    "to_step": 2,
+    "first_position": 2,
+    "last_position": 5,
+    "level": 2,
+    "text": "Found that the parser drops the last line.",
+    "key_points": [],
+    "strategy": "manual",
+    "model": "",
+    "tokens_before": 310,
+    "tokens_after": 9,
+    "made_at": 6,
+    "created_at": LATER,
+}
+REWIND: dict[str, Any] = {
+    "position": 7,
+    "to_position": 4,
+    "cut_off": [RANGE],
+    "steps_cut": 1,
+    "head": 7,
+}
+TAKE: dict[str, Any] = {
+    "position": 7,
+    "to_position": 4,
+    "reason": "the edit broke other tests",
+    "actor": "key:ph_x1Y2z3A",
+    "created_at": LATER,
+    "cut_off": [RANGE],
+}
+IMPORTED_FILE: dict[str, Any] = {
+    "name": "0197c7d4.jsonl",
+    "format": "claude_code",
+    "sessions": [
+        {
+            "id": SESSION,
+            "source_id": SESSION,
+            "title": "Fix the parser",
+            "new": True,
+            "entries": 212,
+            "steps": 104,
+            "calls": 101,
+            "results": 100,
+            "unpaired_calls": 1,
+            "unpaired_results": 0,
+            "added": 212,
+        }
+    ],
+    "skipped": [{"line": 17, "reason": "not valid JSON", "damaged": True}],
+    "skipped_count": 1,
+    "damaged_count": 1,
+    "error": "",
+}

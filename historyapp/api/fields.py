@@ -1,0 +1,86 @@
+"""The types of parameters and fields: each accepts exactly what its JSON schema says."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from historyapp.core.errors import NotFound
+from historyapp.core.text import Text
+from historyapp.services.append import as_utc
+
+MOST_POSITIONS = 2**31 - 1
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_RFC3339 = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})?"
+)
+
+
+class RequestBody(BaseModel):
+    """Base of request bodies: unknown fields and values of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def whole(value: object) -> object:
+    """Parameters come as text; ``1_000``, ``5.0`` and `` 5`` are no whole numbers."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    raise PydanticCustomError("int_type", "must be a whole number")
+
+
+def _moment(value: object) -> datetime:
+    if isinstance(value, str) and _RFC3339.fullmatch(value):
+        try:
+            return as_utc(datetime.fromisoformat(value.upper()))
+        except (ValueError, OverflowError):
+            pass
+    raise PydanticCustomError("moment", "must be a date and time as in 2026-01-31T09:30:00Z")
+
+
+def _uuid(value: object) -> UUID:
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        return UUID(value)
+    raise PydanticCustomError("uuid", "must be a UUID as in 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
+
+
+def _session_id(value: object) -> UUID:
+    if isinstance(value, str) and _UUID.fullmatch(value):
+        return UUID(value)
+    raise no_such_session(value)
+
+
+def no_such_session(id: object) -> NotFound:
+    """One answer for ids that are malformed, missing, or another project's."""
+    return NotFound(f"There is no session {str(id)[:100]}.")
+
+
+SessionId = Annotated[UUID, PlainValidator(_session_id), WithJsonSchema({"type": "string", "format": "uuid"})]
+GivenId = Annotated[UUID, PlainValidator(_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]
+Moment = Annotated[
+    datetime, PlainValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+"""RFC 3339; one without a zone is taken as UTC."""
+
+Position = Annotated[int, Field(ge=0, le=MOST_POSITIONS)]
+StepNumber = Annotated[int, Field(ge=-MOST_POSITIONS, le=MOST_POSITIONS)]
+"""Negative numbers count from the end: -1 is the newest step."""
+QueryPosition = Annotated[Position, BeforeValidator(whole)]
+QueryStep = Annotated[StepNumber, BeforeValidator(whole)]
+PathPosition = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole)]
+
+Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+"""Text in columns that people search; unlike text in entries it holds no NUL and no lone surrogates."""
+Title = Annotated[Line, Field(max_length=300)]
+Name = Annotated[Line, Field(max_length=200)]
+Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$", max_length=100)]
+Metadata = dict[Text, Any]
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A time as answers have it."""
+    return moment.isoformat().replace("+00:00", "Z") if moment else None

@@ -1,0 +1,116 @@
+"""Reading what a request carries: strictly, once, and without a word of it in the server's log."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+from ninja.parser import Parser
+
+from historyapp.api.problems import (
+    LengthRequired,
+    Malformed,
+    NotValid,
+    TooLarge,
+    UnsupportedMediaType,
+)
+from historyapp.core.text import MAX_DEPTH, depth_exceeds
+
+
+def check_length(request: HttpRequest) -> None:
+    """Refuses a body that is too large before any of it is read."""
+    if "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", ""):
+        raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
+        raise TooLarge(
+            f"The body is larger than {settings.PLAYHEAD_MAX_BODY:,} bytes (PLAYHEAD_MAX_BODY).",
+            max_body=settings.PLAYHEAD_MAX_BODY,
+        )
+
+
+def check_media_type(request: HttpRequest, wanted: str) -> None:
+    if request.content_type != wanted:
+        given = request.content_type or "none"
+        raise UnsupportedMediaType(f"The Content-Type must be {wanted}; it is {given}.")
+
+
+class StrictParser(Parser):
+    """JSON by the standard's word: UTF-8, no NaN, numbers that fit, nesting that databases can hold.
+
+    The standard library's parser, because it alone of the fast ones keeps lone surrogates.
+    """
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        check_media_type(request, "application/json")
+        return parse_json(request.body)
+
+    def parse_querydict(
+        self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest
+    ) -> dict[str, Any]:
+        if data is not request.GET:
+            check_media_type(request, "multipart/form-data")
+        for name in data:
+            if name not in list_fields and len(data.getlist(name)) > 1:
+                raise NotValid(f"{name} is given {len(data.getlist(name))} times. Give it once.")
+        return super().parse_querydict(data, list_fields, request)
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        Malformed: when it is none, and where.
+        NotValid: when it is nested too deep.
+    """
+    try:
+        text = body.decode("utf-8")
+        value = _DECODER.decode(text)
+    except UnicodeDecodeError as error:
+        raise Malformed(f"The body is not valid UTF-8: byte {error.start} cannot be read.") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Malformed(f"The body is not valid JSON: {error.msg} at {where}.") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:  # of all numbers only an integer of thousands of digits
+        raise Malformed("The body holds an integer of more than 4,300 digits.") from error
+    if text.count("[") + text.count("{") > MAX_DEPTH and depth_exceeds(value):
+        raise _too_deep()
+    return value
+
+
+def _too_deep() -> NotValid:
+    return NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise Malformed(f"The body holds {name}, which is not valid JSON.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise Malformed("The body holds a number that is too large for a double.")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+QueryCheck = Callable[[HttpRequest], None]
+
+
+def query_check(known: frozenset[str]) -> QueryCheck:
+    """A check that refuses query parameters which the call does not have."""
+
+    def check(request: HttpRequest) -> None:
+        unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
+        if unknown:
+            names = ", ".join(unknown[:5])
+            takes = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
+            raise NotValid(f"This call has no query parameter {names}. {takes}")
+
+    return check

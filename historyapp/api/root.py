@@ -1,0 +1,29 @@
+"""The HTTP API under ``/api/v1`` (DESIGN 8). ``api`` is what ``historyapp.urls`` mounts."""
+
+from historyapp.api import (
+    actions,
+    contexts,
+    entries,
+    episodes,
+    forks,
+    rewinds,
+    sessions,
+    summaries,
+    transfers,
+)
+from historyapp.api.application import PlayheadAPI
+from historyapp.api.auth import BearerKey
+from historyapp.api.calls import prepared
+from historyapp.api.parsing import StrictParser
+
+api = PlayheadAPI(
+    title="Playhead",
+    version="1",
+    description="Record what agents do, read it as it stood at any position, rewind and fork.",
+    auth=BearerKey(),
+    parser=StrictParser(),
+    urls_namespace="api",
+)
+api.add_decorator(prepared)
+for resource in (sessions, entries, actions, episodes, contexts, summaries, rewinds, forks, transfers):
+    api.add_router("", resource.router)

@@ -1,0 +1,59 @@
+"""Validation errors in words, naming the place and never repeating what was sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from historyapp.api.problems import NotValid
+
+MOST_ERRORS = 20
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a field of this call",
+    "string_type": "must be text",
+    "string_unicode": "must be text without lone surrogates",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_pattern_mismatch": "holds a character that is not possible here",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_long": "must have at most {max_length} items",
+    "too_short": "must have at least {min_length} items",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+    "union_tag_invalid": "{discriminator} must be one of {expected_tags}",
+    "union_tag_not_found": "{discriminator} is missing",
+}
+
+
+def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
+    """The problem for pydantic's errors; it names the first 20."""
+    shown = [{"loc": _loc(error["loc"]), "message": _message(error)} for error in errors[:MOST_ERRORS]]
+    first = f"{_path(shown[0]['loc'])} {shown[0]['message']}"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return NotValid(f"{first}{more}.", errors=shown)
+
+
+def _loc(loc: Sequence[str | int]) -> list[str | int]:
+    """Where, without the names that only the code has: the body's and its validators'."""
+    seen = (*loc[:1], *loc[2:]) if loc[:1] == ("body",) else loc
+    return [part for part in seen if isinstance(part, int) or not part.startswith("function-")]
+
+
+def _path(loc: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in loc).lstrip(".")
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    words = _WORDS.get(error["type"])
+    if words is None:
+        message = str(error["msg"]).removeprefix("Value error, ")
+        return message[:1].lower() + message[1:]
+    return words.format_map(error.get("ctx", {}))
