@@ -48,8 +48,8 @@ class _Message:
     usage: dict[str, Any] = field(default_factory=dict)
     stop_reason: Any = None
 
-    def add(self, record: dict[str, Any]) -> None:
-        message, blocks = record["message"], blocks_of(record)
+    def add(self, record: dict[str, Any], blocks: list[dict[str, Any]]) -> None:
+        message = record["message"]
         if blocks[: len(self.blocks)] == self.blocks:  # some versions repeat what went before
             blocks = blocks[len(self.blocks) :]
         self.blocks += [
@@ -144,8 +144,9 @@ class Conversation:
             model = record["message"].get("model")
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
             yield from self.recording.announce()
-        self._message.add(record)
-        for block in blocks_of(record):
+        blocks = blocks_of(record)
+        self._message.add(record, blocks)
+        for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
                 self._note_task(text(mapping(block.get("input")).get("prompt")), text(block.get("id")))
 

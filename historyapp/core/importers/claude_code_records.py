@@ -81,7 +81,7 @@ def ends_turn(record: dict[str, Any]) -> bool:
     """Whether nothing of the message before it can still follow: a person's prompt, or the turn's account."""
     if record["type"] == "system":
         return record.get("subtype") in _TURN_ENDS
-    if record["type"] != "user":
+    if record["type"] != "user" or any(block.get("type") == "tool_result" for block in blocks_of(record)):
         return False
     body = input_of(record)
     return isinstance(body, ModelInput) and body.channel == "user"
