@@ -114,7 +114,9 @@ def _bracketed(host: str) -> str:
 
 def _data() -> str:
     database = settings.DATABASES["default"]
-    return str(settings.PLAYHEAD_HOME if connection.vendor == "sqlite" else f"PostgreSQL {database['NAME']}")
+    return str(
+        settings.PLAYHEAD_HOME if connection.vendor == "sqlite" else f"PostgreSQL database {database['NAME']}"
+    )
 
 
 def _port(text: str) -> int:
