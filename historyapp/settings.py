@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.errors.ErrorPages",
 ]
 ROOT_URLCONF = "historyapp.urls"
 WSGI_APPLICATION = "historyapp.wsgi.application"

@@ -1,0 +1,86 @@
+"""Who may see what: everything but signing in needs a person, and a person sees the projects they are in."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, cast
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.cache import cache_control
+from django.views.decorators.vary import vary_on_headers
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+from historyapp.core.errors import NotFound
+from historyapp.models import Project, Session
+
+PROJECT = "project"
+"""Where a person's browser session keeps which project they look at."""
+
+P = ParamSpec("P")
+
+
+class PersonRequest(HttpRequest):
+    """A request of somebody who is signed in."""
+
+    user: User
+    htmx: HtmxDetails
+
+
+View = Callable[Concatenate[PersonRequest, P], HttpResponseBase]
+
+
+def signed_in(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Sends strangers to the sign-in page. Pages are private, and fragments are cached apart from pages."""
+
+    @wraps(view)
+    def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return _to_sign_in(request)
+        return view(cast(PersonRequest, request), *args, **kwargs)
+
+    return vary_on_headers("HX-Request", "HX-Target")(cache_control(private=True)(checked))
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]
+    page = htmx.current_url_abs_path if htmx else request.get_full_path()
+    response = redirect_to_login(page or "/")
+    return HttpResponseClientRedirect(response.url) if htmx else response
+
+
+def actor(request: PersonRequest) -> str:
+    """As audit records and rewinds name the person."""
+    return f"user:{request.user.get_username()}"
+
+
+def projects(request: PersonRequest) -> list[Project]:
+    """The person's projects, the oldest first."""
+    return list(Project.objects.filter(members=request.user).order_by("created_at", "id"))
+
+
+def current_project(request: PersonRequest, among: list[Project]) -> Project:
+    """The project that the person chose, else their first.
+
+    Raises:
+        NotFound: when they are in none.
+    """
+    if not among:
+        raise NotFound("You are not in any project. Ask its owner to add you.")
+    chosen = request.session.get(PROJECT)
+    return next((project for project in among if str(project.pk) == chosen), among[0])
+
+
+def find_session(request: PersonRequest, session_id: UUID) -> Session:
+    """A session of any project that the person is in.
+
+    Raises:
+        NotFound: when there is none; one of somebody else looks just the same.
+    """
+    found = Session.objects.filter(pk=session_id, project__members=request.user)
+    session = found.select_related("project", "forked_from", "spawned_by").first()
+    if session is None:
+        raise NotFound(f"There is no session {session_id}.")
+    return session

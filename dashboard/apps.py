@@ -1,0 +1,7 @@
+"""The app that people see."""
+
+from django.apps import AppConfig
+
+
+class DashboardConfig(AppConfig):
+    name = "dashboard"

@@ -1,0 +1,35 @@
+"""Expected errors as pages; as plain text where a part of a page asked, which shows it in its error bar."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
+
+STATUS: dict[type[PlayheadError], int] = {
+    NotFound: 404,
+    Conflict: 409,
+    Invalid: 422,
+    UnreadableTranscript: 422,
+}
+
+
+class ErrorPages:
+    """Middleware that shows what :class:`PlayheadError` says, so that no view needs to catch one."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, PlayheadError):
+            return None
+        status = STATUS.get(type(exception), 400)
+        if getattr(request, "htmx", False):
+            return HttpResponse(exception.detail, status=status, content_type="text/plain; charset=utf-8")
+        return render(
+            request, "error.html", {"title": exception.title, "detail": exception.detail}, status=status
+        )

@@ -1,0 +1,225 @@
+"""One step as the session page shows it: what was said before it, what was thought, done and came back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
+from dashboard.rendering.values import Field, argument_fields, content_text, output_blocks, pretty_json
+from historyapp.core import entries as core
+from historyapp.core.episodes import group_episodes
+from historyapp.core.usage import Usage, usage_of
+from historyapp.models import Entry, Episode, Summary
+from historyapp.models.history import STEP_KINDS, History
+
+INPUT_KINDS = ("system_instruction", "memory_notebook", "model_input", "debug_log")
+INPUTS = 20
+"""The newest so many inputs before a step are shown with it."""
+CALLS = 20
+"""So many parallel calls are shown at once."""
+ENTRIES = 2_000
+"""So many entries of one step are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputView:
+    """Something that was said to the agent, or noted, between two steps."""
+
+    label: str
+    block: Block
+    entry: Entry
+
+    @property
+    def is_said(self) -> bool:
+        """Whether a person or another program said it; the rest is folded away."""
+        return self.entry.kind == "model_input"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """What came back for one call."""
+
+    status: str
+    blocks: list[Block]
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallView:
+    """One of the step's calls with its result; ``result`` is None while, or because, none was recorded."""
+
+    name: str
+    id: str
+    fields: list[Field]
+    result: ResultView | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """Everything that the step's panel shows."""
+
+    row: Episode
+    inputs: list[InputView]
+    inputs_after: list[InputView]
+    """Said since the newest step; empty for the others, whose next step shows them."""
+    thought: Block | None
+    text: Block | None
+    calls: list[CallView]
+    first_call: int
+    all_calls: int
+    whole_results: list[ResultView]
+    """Results that answer all calls together."""
+    reviews: list[tuple[core.Review, list[Field]]]
+    summaries: list[tuple[Summary, Block]]
+    model: str
+    usage: Usage
+    entries: list[Entry]
+    blocks: dict[str, Block] = field(repr=False)
+
+    @property
+    def last_call(self) -> int:
+        return self.first_call + len(self.calls)
+
+
+def load_step(history: History, number: int, first_call: int = 0) -> StepView:
+    """The step with at most :data:`CALLS` of its calls, in four queries.
+
+    Raises:
+        NotFound: when there is no such live step.
+    """
+    number = history.resolve(number)
+    *before, row = history.rows(number - 1, number)
+    earlier = _said(history, before[0].first_position if before else 0, row.first_position)
+    later = _said(history, row.first_position, None) if number == history.steps else []
+    after, before_next = row.first_position - 1, row.last_position + 1
+    entries = list(history.entries(after=after, before=before_next, kinds=STEP_KINDS, limit=ENTRIES))
+    covering = Summary.objects.covering(history.session, history.lineage, row.first_position, history.as_of)
+    return _view(row, (earlier, later), entries, covering, first_call)
+
+
+def load_inputs(history: History) -> list[InputView]:
+    """What was said to an agent that has not taken a step yet."""
+    folder = Folder()
+    return [_input(folder, entry) for entry in _said(history, 0, None)]
+
+
+def raw_blocks(entries: Iterable[Entry]) -> list[Block]:
+    """Entries as the log holds them, in JSON."""
+    folder = Folder()
+    return [
+        folder.block(
+            f"raw-{entry.position}", pretty_json(_raw(entry)), "json", f"{entry.position} {entry.kind}"
+        )
+        for entry in entries
+    ]
+
+
+def _raw(entry: Entry) -> dict[str, Any]:
+    return {
+        "position": entry.position,
+        "kind": entry.kind,
+        "created_at": entry.created_at.isoformat(),
+        "tokens": entry.tokens,
+        **entry.body,
+        "metadata": entry.metadata,
+    }
+
+
+def _said(history: History, after: int, before: int | None) -> list[Entry]:
+    newest = history.entries(after=after, before=before, kinds=INPUT_KINDS, newest_first=True, limit=INPUTS)
+    return list(newest)[::-1]
+
+
+def _view(
+    row: Episode,
+    said: tuple[list[Entry], list[Entry]],
+    entries: list[Entry],
+    covering: list[Summary],
+    first_call: int,
+) -> StepView:
+    folder = Folder()
+    episode = next(iter(group_episodes((entry.core() for entry in entries), row.number)))
+    output, metadata = episode.output, entries[0].metadata
+    calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
+    if output.use_tool and not calls:
+        calls = [output.use_tool]
+    inputs = [_input(folder, entry) for entry in said[0]]
+    thought = folder.block("thought", episode.thoughts) if episode.thoughts else None
+    text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
+    answers, whole = _paired(calls, episode.results)
+    return StepView(
+        row=row,
+        inputs=inputs,
+        thought=thought,
+        text=text if not calls or output.text != episode.thoughts else None,
+        calls=[
+            _call(folder, index, calls[index], answers.get(index))
+            for index in range(first_call, min(len(calls), first_call + CALLS))
+        ],
+        first_call=first_call,
+        all_calls=len(calls),
+        whole_results=[_result(folder, f"whole-{n}", result) for n, result in enumerate(whole[:CALLS])],
+        reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
+        summaries=[
+            (summary, folder.block(f"summary-{n}", summary.text)) for n, summary in enumerate(covering)
+        ],
+        inputs_after=[_input(folder, entry) for entry in said[1]],
+        model=str(metadata.get("model") or ""),
+        usage=usage_of(metadata),
+        entries=entries,
+        blocks=folder.blocks,
+    )
+
+
+def _input(folder: Folder, entry: Entry) -> InputView:
+    match entry.core().body:
+        case core.ModelInput(channel=channel, content=content):
+            label, text = channel, content_text(content)
+        case core.SystemInstruction(text=text):
+            label = "system instruction"
+        case core.MemoryNotebook(content=text):
+            label = "memory notebook"
+        case core.DebugLog(category=category, message=text):
+            label = f"debug: {category}"
+        case _:
+            raise ValueError(f"{entry.kind} is no input")
+    return InputView(label, folder.block(f"input-{entry.position}", text), entry)
+
+
+def _paired(
+    calls: list[core.ToolCall | core.UseTool], results: tuple[core.ToolResult, ...]
+) -> tuple[dict[int, core.ToolResult], list[core.ToolResult]]:
+    """The result of each call by the call's index, and those that answer all calls together."""
+    indexes = {call.id: index for index, call in enumerate(calls) if isinstance(call, core.ToolCall)}
+    answers: dict[int, core.ToolResult] = {}
+    whole: list[core.ToolResult] = []
+    for result in results:
+        index = 0 if len(calls) == 1 else indexes.get(result.tool_call_id or "")
+        if index is None or index in answers:
+            whole.append(result)
+        else:
+            answers[index] = result
+    return answers, whole
+
+
+def _call(
+    folder: Folder, index: int, call: core.ToolCall | core.UseTool, result: core.ToolResult | None
+) -> CallView:
+    fields = argument_fields(folder, f"call-{index}", call.arguments)
+    id = call.id if isinstance(call, core.ToolCall) else ""
+    return CallView(call.name, id, fields, _result(folder, f"result-{index}", result) if result else None)
+
+
+def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
+    said = result.feedback if result.status == "interrupted_by_human" else result.reason
+    blocks = [folder.block(f"{key}-reason", said)] if said else []
+    blocks += output_blocks(folder, key, result.outputs)
+    if result.error and result.error.repr != said:
+        blocks.append(folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type))
+    return ResultView(result.status, blocks, result.tool_name or "")
+
+
+def _review(folder: Folder, number: int, review: core.Review) -> tuple[core.Review, list[Field]]:
+    said = {"analysis": review.analysis, "supervision": review.supervision}
+    fields = argument_fields(folder, f"review-{number}", {k: v for k, v in said.items() if v is not None})
+    return review, fields

@@ -1,0 +1,75 @@
+"""What agents wrote, made safe to look at: nothing is hidden, nothing moves the text around it.
+
+Terminal colours are kept, other escape sequences dropped; control characters, lone surrogates and
+characters that reorder text ("trojan source") are shown as visible signs.
+"""
+
+import re
+from collections.abc import Iterator
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+_ESCAPES = re.compile(
+    r"\x1b\[(?P<style>[\d;:]*)m"
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # other control sequences
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
+    r"|\x1b[ -/]*[0-~]"
+)
+_SIGNS: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
+_SIGNS |= {0x7F: "\u2421"}
+_SIGNS |= dict.fromkeys((*range(128, 160), *range(55296, 57344)), "�")
+_SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def visible(text: str) -> str:
+    """The text without escape sequences, with every character that has no shape of its own as a sign."""
+    return _signs(_ESCAPES.sub("", text))
+
+
+def _signs(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_SIGNS)
+
+
+def terminal(text: str) -> SafeString:
+    """Terminal output as HTML, in its 16 colours; further colours and backgrounds are left out."""
+    return mark_safe("".join(_runs(text)))  # noqa: S308 every run is escaped
+
+
+def _runs(text: str) -> Iterator[str]:
+    style: tuple[str, ...] = ()
+    start = 0
+    for match in _ESCAPES.finditer(text):
+        yield _run(text[start : match.start()], style)
+        start = match.end()
+        if match["style"] is not None:
+            style = _restyled(style, match["style"])
+    yield _run(text[start:], style)
+
+
+def _run(text: str, style: tuple[str, ...]) -> str:
+    shown = escape(_signs(text))
+    return f'<span class="{" ".join(style)}">{shown}</span>' if style and shown else shown
+
+
+def _restyled(style: tuple[str, ...], codes: str) -> tuple[str, ...]:
+    """The classes after a "select graphic rendition" sequence."""
+    numbers = [int(code) for code in re.split("[;:]", codes) if code.isdecimal() and len(code) < 4] or [0]
+    if numbers[0] in (38, 48):  # colours of a palette or by value: not ours to choose
+        return style
+    for number in numbers:
+        if number == 0:
+            style = ()
+        elif number in (1, 2):
+            style = (*_without(style, "weight-"), f"weight-{number}")
+        elif number == 22:
+            style = _without(style, "weight-")
+        elif 30 <= number <= 37 or 90 <= number <= 97:
+            style = (*_without(style, "ansi-"), f"ansi-{number}")
+        elif number == 39:
+            style = _without(style, "ansi-")
+    return style
+
+
+def _without(style: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+    return tuple(name for name in style if not name.startswith(prefix))

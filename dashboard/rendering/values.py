@@ -1,0 +1,176 @@
+"""Arguments and results as people read them: commands as shell, edits as diffs, files as code, else JSON."""
+
+import difflib
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.rendering.blocks import TERMINAL, Block, Folder
+from dashboard.rendering.code import language_of
+
+MAX_FIELDS = 30
+"""Objects with more fields are shown as one JSON text."""
+SHORT = 160
+"""Characters up to which a text on one line stands beside its label."""
+DIFF_LINES = 3_000
+"""Comparing takes quadratic time; longer edits are shown as old and new."""
+
+_COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}
+_EDITOR_COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
+_EDITS = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("search", "replace"),
+)
+_PATHS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "absolute_path")
+_FILE_TEXTS = {"content", "contents", "file_text", "new_source", "code", "new_str", "new_string", "source"}
+_PATCHES = {"patch", "diff", "unified_diff"}
+_PATCH_BEGINNINGS = ("*** Begin Patch", "diff --git ", "--- a/", "Index: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One labelled value: short ones as text beside the label, others as a block under it."""
+
+    label: str
+    text: str = ""
+    block: Block | None = None
+
+
+def argument_fields(folder: Folder, key: str, arguments: Any) -> list[Field]:
+    """What an action was called with. ``key`` is where its blocks' keys begin."""
+    if isinstance(arguments, str):
+        return [_text(folder, key, "", arguments, _language("", arguments, ""))] if arguments else []
+    if not isinstance(arguments, Mapping) or len(arguments) > MAX_FIELDS:
+        return [Field("", block=folder.block(key, pretty_json(arguments), "json"))]
+    path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
+    fields = list(_fields(folder, key, arguments, path))
+    return sorted(fields, key=lambda field: field.block is not None)
+
+
+def _fields(folder: Folder, key: str, arguments: Mapping[str, Any], path: str) -> Iterator[Field]:
+    done: set[str] = set()
+    for number, (old, new) in enumerate(_edit_names(arguments)):
+        done |= {old, new}
+        yield _edit(folder, f"{key}-edit{number}", arguments, (old, new))
+    for number, (name, value) in enumerate(arguments.items()):
+        if name in done:
+            continue
+        if name == "edits" and _are_edits(value):
+            for index, edit in enumerate(value):
+                yield _edit(folder, f"{key}-{number}-{index}", edit, next(_edit_names(edit)))
+        else:
+            yield _value(folder, f"{key}-{number}", name, value, path)
+
+
+def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for names in _EDITS:
+        if all(isinstance(arguments.get(name), str) for name in names):
+            yield names
+
+
+def _are_edits(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= MAX_FIELDS
+        and all(isinstance(edit, Mapping) and any(_edit_names(edit)) for edit in value)
+    )
+
+
+def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> Field:
+    old, new = (arguments[name] for name in names)
+    return Field("edit", block=folder.block(key, diff(old, new), "diff", "edit"))
+
+
+def diff(old: str, new: str) -> str:
+    """The lines that an edit takes away and puts in, with what stays around them."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > DIFF_LINES:
+        return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+    lines = difflib.unified_diff(before, after, n=max(len(before), len(after)), lineterm="")
+    return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here
+
+
+def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Field:
+    if name in _COMMANDS and _is_words(value):
+        value = _joined(value)
+    if isinstance(value, str):
+        return _text(folder, key, name, value, _language(name, value, path))
+    if isinstance(value, (dict, list)) and value:
+        short = json.dumps(value, ensure_ascii=False)
+        if len(short) <= SHORT // 2:
+            return Field(name, short)
+        return Field(name, block=folder.block(key, pretty_json(value), "json", name))
+    return Field(name, json.dumps(value))
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
+
+
+def _joined(words: list[str]) -> str:
+    """A command line; of ``bash -lc SCRIPT`` the script."""
+    if len(words) == 3 and words[0].endswith("sh") and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
+def _text(folder: Folder, key: str, name: str, text: str, language: str) -> Field:
+    if language == TERMINAL and len(text) <= SHORT and "\n" not in text.strip():
+        return Field(name, text)
+    return Field(name, block=folder.block(key, text, language, name))
+
+
+def _language(name: str, text: str, path: str) -> str:
+    if name in _PATCHES or text.startswith(_PATCH_BEGINNINGS):
+        return "diff"
+    if name in _COMMANDS and text not in _EDITOR_COMMANDS:
+        return "diff" if "*** Begin Patch" in text[:200] else "bash"
+    if name in _FILE_TEXTS:
+        return language_of(path) if path else ("python" if name == "code" else TERMINAL)
+    return TERMINAL
+
+
+def output_blocks(folder: Folder, key: str, outputs: Any) -> list[Block]:
+    """What came back: text as it is, the texts of content parts, anything else as JSON."""
+    if outputs is None:
+        return []
+    if isinstance(outputs, str):
+        return [folder.block(key, outputs, _language("", outputs, ""))] if outputs else []
+    parts = _parts(outputs)
+    if parts is not None:
+        return [folder.block(f"{key}-{number}", part) for number, part in enumerate(parts)]
+    return [folder.block(key, pretty_json(outputs), "json")]
+
+
+def _parts(outputs: Any) -> list[str] | None:
+    """Content parts as texts; None where the value is no list of parts."""
+    if not isinstance(outputs, list) or not 0 < len(outputs) <= MAX_FIELDS:
+        return None
+    if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in outputs):
+        return None
+    return [_part(part) for part in outputs]
+
+
+def _part(part: dict[str, Any]) -> str:
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    size = len(json.dumps(part))
+    return f"[{part['type']}, {size:,} bytes: see the raw JSON]"
+
+
+def content_text(content: Any) -> str:
+    """What was said to the agent, in one text."""
+    if isinstance(content, str):
+        return content
+    parts = _parts(content)
+    return "\n\n".join(parts) if parts is not None else pretty_json(content)
+
+
+def pretty_json(value: Any) -> str:
+    """JSON over several lines, in its own characters."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

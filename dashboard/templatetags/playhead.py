@@ -1,0 +1,142 @@
+"""How values read on every page."""
+
+from datetime import datetime, timedelta
+
+from django import template
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.place import Place
+from dashboard.rendering.blocks import Block
+from dashboard.rendering.text import visible
+from dashboard.strip import Strip, percent
+
+register = template.Library()
+
+OUTCOMES = {
+    "success": ("check", "success"),
+    "error": ("cross", "error"),
+    "interrupted_by_human": ("hand", "interrupted"),
+    "answered": ("speech", "answered"),
+    "in_flight": ("clock", "in flight"),
+    "abandoned": ("missing", "no result"),
+    "skipped": ("missing", "skipped"),
+}
+"""Icon and word of each status of a step or a result."""
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """A picture from the sprite. With a label it speaks for itself, else it only decorates."""
+    use = format_html('<use href="{}#{}"/>', static("icons.svg"), name)
+    if label:
+        return format_html('<svg class="icon" role="img" aria-label="{}">{}</svg>', label, use)
+    return format_html('<svg class="icon" aria-hidden="true">{}</svg>', use)
+
+
+@register.simple_tag
+def outcome(status: str, words: bool = True) -> SafeString:
+    """A status as icon and word; without ``words`` the word is the icon's label."""
+    name, word = OUTCOMES.get(status, ("missing", status))
+    shown = format_html("{}{}", icon(name), word) if words else icon(name, word)
+    return format_html('<span class="outcome outcome-{}">{}</span>', status, shown)
+
+
+@register.simple_tag
+def step_url(place: Place, number: int) -> str:
+    """The address of a step, as of the same position."""
+    return place.at(number)
+
+
+@register.simple_tag
+def block_url(place: Place, block: Block) -> str:
+    """The address of what a block does not show yet."""
+    address = reverse("block", args=[place.session.pk, place.step, block.key])
+    return f"{address}?start={block.end}{place.and_as_of}"
+
+
+@register.simple_tag
+def strip_x(strip: Strip, step: int) -> str:
+    """Where a step's middle lies in the strip."""
+    return percent(step - 0.5, strip.slots)
+
+
+@register.filter
+def arguments(call: str, name: str) -> str:
+    """What stands between the parentheses of a call's preview, whose name is shown before it."""
+    return call.removeprefix(f"{name}(").removesuffix(")")
+
+
+@register.filter
+def agent(text: object) -> str:
+    """What an agent wrote, safe to look at; it is escaped like everything else."""
+    return visible(str(text))
+
+
+@register.filter
+def figure(number: int | None) -> str:
+    """A whole number with separators."""
+    return "" if number is None else f"{number:,}"
+
+
+@register.filter
+def short_figure(number: int) -> str:
+    """A number in at most five characters: 999, 1.2k, 57k, 3.4M."""
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
+    return str(number)
+
+
+@register.filter
+def duration(span: timedelta | None) -> str:
+    """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min."""
+    if span is None:
+        return ""
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+@register.filter
+def took(step: object) -> str:
+    """How long a step took, from its row."""
+    started, finished = getattr(step, "started_at", None), getattr(step, "finished_at", None)
+    return duration(finished - started) if started and finished else ""
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """How long ago something was, and its day once that says more."""
+    seconds = (timezone.now() - moment).total_seconds()
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min ago"
+    if seconds < 86_400:
+        return f"{seconds // 3600:.0f} h ago"
+    if seconds < 7 * 86_400:
+        return f"{seconds // 86_400:.0f} d ago"
+    return f"{moment.day} {moment:%b %Y}"
+
+
+@register.filter
+def moment(time: datetime) -> SafeString:
+    """A time to the second, in UTC."""
+    return format_html('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>', time.isoformat(), time)
+
+
+@register.filter
+def dollars(micros: int) -> str:
+    """Millionths of a dollar as dollars."""
+    return f"${micros / 1_000_000:,.2f}" if micros >= 10_000 else f"${micros / 1_000_000:.4f}"

@@ -1,0 +1,29 @@
+"""Addresses of the dashboard. Fragments answer htmx, and lead everybody else to the page they are on."""
+
+from django.urls import path
+
+from dashboard.views import exports, forks, imports, preferences, rewinds, session, sessions, sign_in, steps
+
+urlpatterns = [
+    path("", sessions.sessions, name="sessions"),
+    path("sign-in", sign_in.sign_in, name="sign-in"),
+    path("sign-in/<str:token>", sign_in.sign_in_by_link, name="sign-in-by-link"),
+    path("sign-out", sign_in.sign_out, name="sign-out"),
+    path("theme", preferences.theme, name="theme"),
+    path("projects/<uuid:project_id>/switch", preferences.switch_project, name="switch-project"),
+    path("imports", imports.imports, name="imports"),
+    path("sessions/<uuid:session_id>", session.session, name="session"),
+    path("sessions/<uuid:session_id>/title", session.rename, name="rename"),
+    path("sessions/<uuid:session_id>/status", session.change_status, name="change-status"),
+    path("sessions/<uuid:session_id>/steps", session.steps, name="steps"),
+    path("sessions/<uuid:session_id>/takes/<int:position>", session.take, name="take"),
+    path("sessions/<uuid:session_id>/news", session.news, name="news"),
+    path("sessions/<uuid:session_id>/steps/<int:number>", steps.step, name="step"),
+    path("sessions/<uuid:session_id>/steps/<int:number>/calls", steps.calls, name="calls"),
+    path("sessions/<uuid:session_id>/steps/<int:number>/raw", steps.raw, name="raw"),
+    path("sessions/<uuid:session_id>/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
+    path("sessions/<uuid:session_id>/rewinds", rewinds.rewind, name="rewind"),
+    path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
+    path("sessions/<uuid:session_id>/forks", forks.fork, name="fork"),
+    path("sessions/<uuid:session_id>/exports/<slug:format>", exports.export, name="export"),
+]

@@ -1,0 +1,37 @@
+"""Importing transcripts that a person uploads."""
+
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
+from historyapp.core.importers import IMPORTERS
+from historyapp.core.importers.base import Source
+from historyapp.services.imports import import_file
+
+FILES = 100
+"""Files that one upload may bring."""
+
+
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def imports(request: PersonRequest) -> HttpResponse:
+    """The form; after an upload with what was read of each file, what was skipped and why."""
+    mine = projects(request)
+    project = current_project(request, mine)
+    context = {"project": project, "projects": mine, "formats": IMPORTERS.values()}
+    if request.method != "POST":
+        return render(request, "import.html", context)
+    reports = [
+        import_file(project, source, format=request.POST.get("format") or None, actor=actor(request))
+        for source in _sources(request)
+    ]
+    return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
+
+
+def _sources(request: PersonRequest) -> Iterator[Source]:
+    for upload in request.FILES.getlist("files")[:FILES]:
+        yield Source(upload.name or "upload", cast(BinaryIO, upload.file))

@@ -1,0 +1,185 @@
+"""The session page: strip, playhead, the steps around it and the step under it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.place import Place, page_context, place_of, whole_number
+from dashboard.rendering.step import load_inputs, load_step
+from dashboard.strip import draw_strip
+from historyapp.core.errors import Invalid
+from historyapp.core.exporters import EXPORTERS
+from historyapp.core.text import clean
+from historyapp.models import Entry, Episode, Session
+from historyapp.models.history import History
+from historyapp.models.takes import Take, newest_rewind, takes
+from historyapp.services.sessions import change_session
+
+AROUND = 25
+"""Rows before and after the playhead; scrolling loads as many again."""
+RELATIVES = 20
+"""Forks and sub-agents that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A window of the step list."""
+
+    place: Place
+    rows: list[tuple[Episode, list[Take]]]
+    """Each step with the takes that branch off after it."""
+    first_takes: list[Take]
+    """Those that branch off before the first step."""
+
+    @property
+    def first(self) -> int:
+        return self.rows[0][0].number if self.rows else 0
+
+    @property
+    def last(self) -> int:
+        return self.rows[-1][0].number if self.rows else 0
+
+    @property
+    def before(self) -> int:
+        """Where a reader without scripts goes on towards the first step."""
+        return max(1, self.first - AROUND)
+
+    @property
+    def after(self) -> int:
+        return min(self.place.steps, self.last + AROUND)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it reaches the newest step, after which the list ends."""
+        return self.last == self.place.steps
+
+
+def window(place: Place, first: int, last: int, found: list[Take]) -> Rows:
+    """Steps ``first`` to ``last`` as far as they exist."""
+    rows = place.history.rows(first, last)
+    after: dict[int, list[Take]] = {}
+    for take in found:
+        after.setdefault(take.after_step, []).append(take)
+    first_takes = after.get(0, []) if first <= 1 else []
+    return Rows(place, [(row, after.get(row.number, [])) for row in rows], first_takes)
+
+
+@signed_in
+@require_safe
+def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    place = place_of(request, session_id)
+    history, found = place.history, takes(place.history)
+    context = {
+        **page_context(request, place),
+        "strip": draw_strip(history, found),
+        "rows": window(place, place.step - AROUND, place.step + AROUND, found),
+        "step": load_step(history, place.step) if place.step else None,
+        "inputs": [] if place.step else load_inputs(history),
+        "fork_step": _fork_step(place.session),
+        "forks": place.session.forks.order_by("created_at")[:RELATIVES],
+        "subagents": place.session.subagents.order_by("created_at")[:RELATIVES],
+        "rewind": _standing_rewind(place),
+        "formats": EXPORTERS.values(),
+    }
+    return render(request, "session_detail.html", context)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRewind:
+    """The rewind that is the newest entry, which one click undoes."""
+
+    entry: Entry
+    steps_before: int
+    steps: int
+
+    @property
+    def cut(self) -> int:
+        return self.steps_before - self.steps
+
+
+def _standing_rewind(place: Place) -> StandingRewind | None:
+    entry = newest_rewind(place.session) if place.as_of is None else None
+    if entry is None:
+        return None
+    before = History(place.session, entry.position - 1)
+    return StandingRewind(entry, before.steps, place.steps)
+
+
+def _fork_step(session: Session) -> int | None:
+    """The parent's step after which the session was forked; None when it is no fork."""
+    if session.forked_from_id is None:
+        return None
+    newest = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)
+    return next((entry.running_totals.steps for entry in newest), 0)
+
+
+@signed_in
+@require_safe
+def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Rows of the step list: those after or before a step, or those around one."""
+    place = place_of(request, session_id)
+    after, before, around = (whole_number(request.GET, name) for name in ("after", "before", "around"))
+    if not request.htmx:
+        return redirect(place.at(max(1, after or before or around or 1)))
+    if after is not None:
+        first, last = after + 1, after + AROUND
+    elif before is not None:
+        first, last = before - AROUND, before - 1
+    else:
+        first, last = (around or 1) - AROUND, (around or 1) + AROUND
+    context = {"rows": window(place, first, last, takes(place.history)), "place": place}
+    return render(request, "_episode_rows.html", context)
+
+
+@signed_in
+@require_safe
+def take(request: PersonRequest, session_id: UUID, position: int) -> HttpResponse:
+    """The first steps of the take that the rewind at a position cut off."""
+    session = find_session(request, session_id)
+    if not 1 <= position <= session.head:
+        raise Invalid(f"The session has no rewind at {position}.")
+    here = History(session, whole_number(request.GET, "as_of"))
+    found = next((take for take in takes(here) if take.rewind.position == position), None)
+    if found is None:
+        raise Invalid(f"What the rewind at {position} cut off is live again.")
+    then = Place(History(session, found.as_of), found.after_step)
+    if not request.htmx:
+        return redirect(then.at(found.after_step + 1))
+    rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
+    return render(request, "_take_rows.html", {"place": then, "rows": rows, "take": found})
+
+
+@signed_in
+@require_safe
+def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Whether a live session has gone on since ``revision``; without content when it has not."""
+    place = place_of(request, session_id, -1)
+    if request.GET.get("revision") == str(place.session.revision):
+        return HttpResponse(status=204)
+    new = place.steps - (whole_number(request.GET, "steps") or 0)
+    return render(request, "_news.html", {"place": place, "new": new})
+
+
+@signed_in
+@require_POST
+def rename(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    session = find_session(request, session_id)
+    title = " ".join(clean(request.POST.get("title", "")).split())[:300]
+    change_session(session.project, session.pk, {"title": title}, actor=actor(request))
+    return redirect(place_of(request, session_id).here)
+
+
+@signed_in
+@require_POST
+def change_status(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Archives a session, or takes it out of the archive."""
+    session = find_session(request, session_id)
+    status = request.POST.get("status", "")
+    if status not in Session.Status:
+        raise Invalid(f"status must be one of {', '.join(Session.Status)}.")
+    change_session(session.project, session.pk, {"status": status}, actor=actor(request))
+    return redirect(place_of(request, session_id).here)

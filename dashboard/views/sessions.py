@@ -1,0 +1,104 @@
+"""The list of sessions: searched, filtered, newest first, a page at a time."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db.models import Q
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest, current_project, projects, signed_in
+from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
+from historyapp.models import Project, Session
+from historyapp.models.sessions import SessionQuerySet
+
+PAGE = 50
+STATUSES = ("live", "finished", "archived")
+UNLISTED = ("closed_spans", "fork_spans", "settings", "metadata")
+"""Columns that the list does not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the address asks for; empty texts for no restriction."""
+
+    q: str = ""
+    status: str = ""
+    """Empty: all but archived ones."""
+    errors: str = ""
+    """``with`` or ``without``."""
+
+    @classmethod
+    def of(cls, query: QueryDict) -> "Filters":
+        status, errors = query.get("status", ""), query.get("errors", "")
+        if status not in ("", *STATUSES) or errors not in ("", "with", "without"):
+            raise Invalid(f"status must be one of {', '.join(STATUSES)}; errors must be with or without.")
+        return cls(clean(query.get("q", ""))[:200].strip(), status, errors)
+
+    @property
+    def any(self) -> bool:
+        return bool(self.q or self.status or self.errors)
+
+    @property
+    def query(self) -> str:
+        given = {name: getattr(self, name) for name in ("q", "status", "errors") if getattr(self, name)}
+        return urlencode(given)
+
+    def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        found = sessions.search(self.q)
+        found = found.filter(status=self.status) if self.status else found.exclude(status="archived")
+        if self.errors:
+            found = found.filter(errors__gt=0) if self.errors == "with" else found.filter(errors=0)
+        return found
+
+
+@signed_in
+@require_safe
+def sessions(request: PersonRequest) -> HttpResponse:
+    """The page, or for htmx the results alone (``#results``), or the rows of the next page (``#more``)."""
+    mine = projects(request)
+    project = current_project(request, mine)
+    filters = Filters.of(request.GET)
+    page, older = _page(project, filters, request.GET.get("before", ""))
+    context = {
+        "project": project,
+        "projects": mine,
+        "filters": filters,
+        "sessions": page,
+        "older": older,
+        "is_first_page": "before" not in request.GET,
+    }
+    return render(request, _template(request), context)
+
+
+def _template(request: PersonRequest) -> str:
+    if not request.htmx or request.htmx.history_restore_request:
+        return "sessions.html"
+    return "_session_rows.html" if request.htmx.target == "more" else "_session_results.html"
+
+
+def _page(project: Project, filters: Filters, before: str) -> tuple[list[Session], str]:
+    """One page of sessions, and the cursor of the next; empty on the last page."""
+    found = filters.apply(Session.objects.filter(project=project))
+    if before:
+        moment, id = _parse(before)
+        found = found.filter(Q(last_entry_at__lt=moment) | Q(last_entry_at=moment, id__lt=id))
+    rows = list(found.newest_first().select_related("forked_from", "spawned_by").defer(*UNLISTED)[: PAGE + 1])
+    page, last = rows[:PAGE], rows[PAGE - 1 : PAGE]
+    cursor = f"{last[0].last_entry_at.isoformat()}~{last[0].pk}" if len(rows) > PAGE else ""
+    return page, cursor
+
+
+def _parse(cursor: str) -> tuple[datetime, UUID]:
+    moment, _, id = cursor.partition("~")
+    try:
+        parsed = datetime.fromisoformat(moment)
+        if parsed.tzinfo is not None:
+            return parsed.astimezone(UTC), UUID(id)
+    except (ValueError, OverflowError):
+        pass
+    raise Invalid("before is not a cursor that this list gave out.")

@@ -1,0 +1,60 @@
+"""Signing in, by a link that works once or by a password, and signing out."""
+
+from django.contrib.auth import login, logout
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST
+
+from historyapp.core.errors import NotFound
+from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """The form for a password, and how to get a link where there is none."""
+    to = local_path(request, request.POST.get("next") or request.GET.get("next"))
+    if request.user.is_authenticated:
+        return redirect(to)
+    form = AuthenticationForm(request, data=request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        login(request, form.get_user())
+        return redirect(to)
+    status = 422 if form.errors else 200
+    return render(request, "sign_in.html", {"form": form, "next": to}, status=status)
+
+
+@never_cache
+@sensitive_variables("token")
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Asks first: whatever previews a link opens it, and would use it up."""
+    if request.method != "POST":
+        return render(request, "sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
+    try:
+        user = use_sign_in_link(token)
+    except NotFound as error:
+        context = {"form": AuthenticationForm(request), "next": "/", "problem": error.detail}
+        return render(request, "sign_in.html", context, status=404)
+    login(request, user, backend=BACKEND)
+    return redirect("sessions")
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    logout(request)
+    return redirect("sign-in")
+
+
+def local_path(request: HttpRequest, path: str | None) -> str:
+    """The path if it stays on this server, else the first page."""
+    allowed = {request.get_host()}
+    safe = url_has_allowed_host_and_scheme(path, allowed, require_https=request.is_secure())
+    return path if path and safe else "/"
