@@ -17,7 +17,7 @@ class SessionStart:
     """Announces a session of the file. Comes before its first other operation."""
 
     session: str
-    """The session's id in the source: stable across copies and growth of the file, unique within its format."""
+    """The session's id in the source: stable across copies and growth of the file, unique in its format."""
     title: str = ""
     agent: str = ""
     model: str = ""
@@ -25,7 +25,7 @@ class SessionStart:
     spawned_by: str | None = None
     """Source id of the session whose agent started this one (a sub-agent)."""
     forked_from: tuple[str, int] | None = None
-    """Source id of the parent, announced earlier in the same file, and the position up to which it is shared."""
+    """Source id of the parent, announced earlier in the same file, and the last position that is shared."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
