@@ -13,6 +13,7 @@ from django.utils import timezone
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import SCOPES, ApiKey, Project, SignInLink
 from historyapp.services.audit import record
+from historyapp.services.statements import select_key
 from historyapp.services.transactions import writing
 
 SIGN_IN_MINUTES = 15
@@ -64,6 +65,11 @@ def _store_key(
         )
         record(project.pk, actor, "make key", None, {"key": str(key.pk), "name": name, "scopes": key.scopes})
         return key
+
+
+def find_key(text: str) -> ApiKey | None:
+    """The key with this text, usable or not; None when there is none."""
+    return select_key(hash_secret(text))
 
 
 def revoke_key(project: Project, prefix: str, *, actor: str = "") -> ApiKey:

@@ -15,7 +15,7 @@ from django.db import connection
 from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.core.text import dump_json
-from historyapp.models import Session
+from historyapp.models import ApiKey, Project, Session
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -30,6 +30,10 @@ LOCKED_COLUMNS = ("id", "project_id", "status", "revision", "head", "tail")
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
 )  # fmt: skip
+
+
+KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
+"""What a request needs of its key."""
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
@@ -50,6 +54,8 @@ _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
 
+_SELECT_KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
+
 
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     """The session row, locked until the transaction ends; None when the project has no such session."""
@@ -63,6 +69,20 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     _, _, status, revision, head, tail = row
     values = (session_id, project_id, status, revision, head, json.loads(tail))
     return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
+
+
+def select_key(key_hash: str) -> ApiKey | None:
+    """The API key with this hash, usable or not, and its project; None when there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SELECT_KEY, [key_hash])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    id, project_id, prefix, scopes, *moments = row
+    values = (_from_uuid(id), _from_uuid(project_id), prefix, json.loads(scopes), *map(_from_moment, moments))
+    key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
+    key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
+    return key
 
 
 class Row(NamedTuple):
@@ -151,6 +171,15 @@ def _episode(step: Step) -> tuple[Any, ...]:
 
 def _uuid(value: UUID) -> Any:
     return value if connection.features.has_native_uuid_field else value.hex
+
+
+def _from_uuid(value: Any) -> UUID:
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def _from_moment(value: datetime | None) -> datetime | None:
+    """SQLite keeps times in UTC and does not say so."""
+    return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
 
 
 def _moment(value: datetime) -> Any:

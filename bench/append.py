@@ -1,0 +1,40 @@
+"""What one durable action and its result cost over HTTP, beside a bare endpoint with as many raw inserts."""
+
+from bench.machinery import Client, action, alternate, home, playhead, report, result, server
+
+WRITES = 3
+"""Rows that one append writes: the entry, its step, its session."""
+
+
+def main(rounds: int = 600) -> None:
+    with home() as ours, home() as theirs, playhead(ours) as port:
+        with server("bench.bare:application", {"BARE_HOME": str(theirs)}, "/setup") as bare_port:
+            client, bare = Client(port), Client(bare_port)
+            session = client.json("POST", "/api/v1/sessions", {})["id"]
+            number = iter(range(1 << 30))
+
+            def record() -> None:
+                n = next(number)
+                client.send("POST", f"/api/v1/sessions/{session}/actions", action(n))
+                client.send("POST", f"/api/v1/sessions/{session}/results", result(n))
+
+            def insert(rows: int) -> None:
+                n = next(number)
+                bare.send("POST", f"/insert/{rows}", action(n))
+                bare.send("POST", f"/insert/{rows}", result(n))
+
+            alternate(record, lambda: insert(WRITES), lambda: insert(1), rounds=50)
+            cost, same, one = alternate(record, lambda: insert(WRITES), lambda: insert(1), rounds=rounds)
+    report(
+        "Appending: one durable action + result over HTTP",
+        [
+            ("action + result", f"{cost:.2f} ms", ""),
+            (f"bare endpoint, {WRITES} inserts a request", f"{same:.2f} ms", ""),
+            ("**ratio**", f"**{cost / same:.2f}**", "3"),
+            ("bare endpoint, 1 insert a request", f"{one:.2f} ms (ratio {cost / one:.2f})", ""),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The floor that appending is compared with: a Django view that parses JSON and inserts rows, and nothing else.
+
+Same server, same driver, same database settings as the product; no middleware, no schema, no checks.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import django
+from django.conf import settings
+
+if not settings.configured:
+    from historyapp.database import database
+
+    settings.configure(
+        SECRET_KEY=os.urandom(16).hex(),
+        ALLOWED_HOSTS=["127.0.0.1"],
+        ROOT_URLCONF=__name__,
+        DATABASES={"default": database(Path(os.environ["BARE_HOME"]))},
+        USE_TZ=True,
+    )
+    django.setup()
+
+from django.core.wsgi import get_wsgi_application  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
+from django.http import HttpRequest, HttpResponse  # noqa: E402
+from django.urls import path  # noqa: E402
+
+INSERT = "INSERT INTO bare (session, position, kind, body) VALUES (%s, %s, %s, %s)"
+_next = iter(range(1, 1 << 40))
+
+
+def setup(request: HttpRequest) -> HttpResponse:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE IF NOT EXISTS bare (session char(32) NOT NULL, position integer NOT NULL, "
+            "kind varchar(20) NOT NULL, body text NOT NULL, PRIMARY KEY (session, position))"
+        )
+    return HttpResponse(b"ok")
+
+
+def insert(request: HttpRequest, rows: int) -> HttpResponse:
+    """One durable transaction: the whole body in the first row, and ``rows - 1`` short ones."""
+    body = json.loads(request.body)
+    session = "0" * 32
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(INSERT, [session, next(_next), "entry", json.dumps(body)])
+        for _ in range(rows - 1):
+            cursor.execute(INSERT, [session, next(_next), "step", "{}"])
+    return HttpResponse(b'{"ok": true}', content_type="application/json", status=201)
+
+
+urlpatterns = [path("setup", setup), path("insert/<int:rows>", insert)]
+application = get_wsgi_application()
