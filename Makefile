@@ -23,7 +23,7 @@ lint: .venv/dev.stamp
 	$(VENV)/lint-imports
 
 bench: .venv/dev.stamp
-	$(VENV)/python bench/run.py
+	$(VENV)/python -m bench.run
 
 lock: .venv/dev.stamp  ## write the newest versions and their hashes into requirements/
 	requirements/lock

@@ -7,24 +7,29 @@ WRITES = 3
 
 
 def main(rounds: int = 600) -> None:
-    with home() as ours, home() as theirs, playhead(ours) as port:
-        with server("bench.bare:application", {"BARE_HOME": str(theirs)}, "/setup") as bare_port:
-            client, bare = Client(port), Client(bare_port)
-            session = client.json("POST", "/api/v1/sessions", {})["id"]
-            number = iter(range(1 << 30))
+    with (
+        home() as ours,
+        home() as theirs,
+        playhead(ours) as port,
+        server("bench.bare:application", {"BARE_HOME": str(theirs)}, "/setup") as bare_port,
+    ):
+        client, bare = Client(port), Client(bare_port)
+        session = client.json("POST", "/api/v1/sessions", {})["id"]
+        number = iter(range(1 << 30))
 
-            def record() -> None:
-                n = next(number)
-                client.send("POST", f"/api/v1/sessions/{session}/actions", action(n))
-                client.send("POST", f"/api/v1/sessions/{session}/results", result(n))
+        def record() -> None:
+            n = next(number)
+            client.send("POST", f"/api/v1/sessions/{session}/actions", action(n))
+            client.send("POST", f"/api/v1/sessions/{session}/results", result(n))
 
-            def insert(rows: int) -> None:
-                n = next(number)
-                bare.send("POST", f"/insert/{rows}", action(n))
-                bare.send("POST", f"/insert/{rows}", result(n))
+        def insert(rows: int) -> None:
+            n = next(number)
+            bare.send("POST", f"/insert/{rows}", action(n))
+            bare.send("POST", f"/insert/{rows}", result(n))
 
-            alternate(record, lambda: insert(WRITES), lambda: insert(1), rounds=50)
-            cost, same, one = alternate(record, lambda: insert(WRITES), lambda: insert(1), rounds=rounds)
+        jobs = (record, lambda: insert(WRITES), lambda: insert(1))
+        alternate(*jobs, rounds=50)
+        cost, same, one = alternate(*jobs, rounds=rounds)
     report(
         "Appending: one durable action + result over HTTP",
         [

@@ -1,4 +1,4 @@
-"""The floor that appending is compared with: a Django view that parses JSON and inserts rows, and nothing else.
+"""The floor that appending is compared with: a Django view that parses JSON and inserts rows.
 
 Same server, same driver, same database settings as the product; no middleware, no schema, no checks.
 """
@@ -22,10 +22,10 @@ if not settings.configured:
     )
     django.setup()
 
-from django.core.wsgi import get_wsgi_application  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
-from django.http import HttpRequest, HttpResponse  # noqa: E402
-from django.urls import path  # noqa: E402
+from django.core.wsgi import get_wsgi_application
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
 
 INSERT = "INSERT INTO bare (session, position, kind, body) VALUES (%s, %s, %s, %s)"
 _next = iter(range(1, 1 << 40))

@@ -1,4 +1,4 @@
-"""What the measurements share: a real server on loopback, a client that keeps its connection, a workload, a report."""
+"""What the measurements share: a real server on loopback, a client, a workload, a report."""
 
 import http.client
 import json
@@ -126,7 +126,8 @@ def alternate(*jobs: Callable[[], object], rounds: int) -> list[float]:
 
 def machine() -> str:
     """In one line, for the report."""
-    return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
+    python = platform.python_version()
+    return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {python}"
 
 
 def report(title: str, rows: list[tuple[str, str, str]]) -> None:

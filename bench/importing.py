@@ -1,0 +1,71 @@
+"""How fast a large transcript is imported, and whether memory stays the same whatever its size."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.machinery import RESULT, ROOT, THOUGHT, home, report
+
+SMALL, LARGE = 5_000, 40_000
+
+
+def main() -> None:
+    rows = []
+    peaks = {}
+    for steps in (SMALL, LARGE):
+        with home() as folder:
+            file = folder / "session.jsonl"
+            write_claude_code(file, steps)
+            seconds, peaks[steps] = _import(folder, file)
+            size = file.stat().st_size >> 20
+            bound = "5,000" if steps == LARGE else ""
+            rows.append((f"{steps:,} steps, {size} MB", f"{steps / seconds:,.0f} steps/s", bound))
+    rows.append(
+        (
+            f"peak memory, {SMALL:,} → {LARGE:,} steps",
+            f"{peaks[SMALL]} MB → {peaks[LARGE]} MB",
+            "independent of size",
+        )
+    )
+    report("Importing Claude Code JSONL into SQLite, the whole command", rows)
+
+
+def _import(folder: Path, file: Path) -> tuple[float, int]:
+    """Seconds that reading and storing took, without starting Python; peak memory in MB."""
+    environment = {**os.environ, "PLAYHEAD_HOME": str(folder / "home")}
+    for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", PREPARE]):
+        subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, check=True)
+    command = [sys.executable, "-m", "bench.timed_import", str(file)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    seconds, peak = re.findall(r"[\d.]+", done.stdout.splitlines()[-1])
+    return float(seconds), round(float(peak))
+
+
+PREPARE = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
+
+
+def write_claude_code(path: Path, steps: int) -> None:
+    """A session of the workload that the peers were measured with: about 3 KB a step."""
+    common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/work", "version": "2.0.1"}
+    with path.open("w") as file:
+        for n in range(steps):
+            call = {"type": "tool_use", "id": f"toolu_{n}", "name": "Read"}
+            call["input"] = {"file_path": f"/work/src/module_{n}.py", "query": f"needle {n} " * 22}
+            usage = {"input_tokens": 12, "output_tokens": 80, "cache_read_input_tokens": 5000}
+            output = {"id": f"msg_{n}", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
+            output["content"] = [{"type": "text", "text": THOUGHT}, call]
+            answer = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"{n}: {RESULT}"}
+            for kind, message, uuid, parent in (
+                ("assistant", output, f"a{n}", f"u{n - 1}" if n else None),
+                ("user", {"role": "user", "content": [answer]}, f"u{n}", f"a{n}"),
+            ):
+                line = {"type": kind, "uuid": uuid, "parentUuid": parent, "message": message, **common}
+                line["timestamp"] = f"2026-01-01T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}.000Z"
+                file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

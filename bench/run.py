@@ -1,0 +1,14 @@
+"""Runs all measurements one after another: ``make bench``. Close other programs first."""
+
+from bench import append, core_import, importing, length
+from bench.machinery import machine
+
+
+def main() -> None:
+    print(f"# Measured on {machine()}")
+    for measurement in (core_import, append, length, importing):
+        measurement.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""Imports one file with the command itself and prints seconds and peak memory in MB."""
+
+import os
+import resource
+import sys
+import time
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    begin = time.perf_counter()
+    call_command("import", sys.argv[1], verbosity=0)
+    seconds = time.perf_counter() - begin
+    print(f"{seconds:.3f} s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
