@@ -30,7 +30,7 @@ def neutral_content(content: Any) -> Any:
 
 
 def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text"
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _neutral(part: Any) -> Any:

@@ -21,7 +21,7 @@ from historyapp.core.text import dump_json
 
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_OWN_BLOCKS = {*_THINKING, *_CALLS, "tool_result", "document", "search_result"}
+_OWN_BLOCKS = (*_THINKING, *_CALLS, "tool_result", "document", "search_result")
 _PLAIN = {"type", "text", "id", "name", "input", "thinking", "signature", "data", "caller"}
 _DIRECT = (None, {"type": "direct"})
 
@@ -36,8 +36,9 @@ class _Segment:
     @property
     def answered(self) -> bool:
         """Whether every call so far has its result, so that what follows is another output."""
-        called = {block.get("id") for block in self.blocks if block.get("type") in _CALLS}
-        return bool(self.results) and called <= {result.get("tool_use_id") for result in self.results}
+        called = [block.get("id") for block in self.blocks if block.get("type") in _CALLS]
+        answered = [result.get("tool_use_id") for result in self.results]
+        return bool(answered) and all(id in answered for id in called)
 
 
 class MessageReader:

@@ -17,7 +17,7 @@ from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import moment, session_of, title_of
 from historyapp.core.text import dump_json
 
-_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TAU_ERROR = "Error:"
 """How tau-bench's tools begin what they say when they fail; nothing else marks it."""
 
@@ -65,14 +65,14 @@ def _is_chat(messages: Any) -> bool:
     if not isinstance(messages, list):
         return False
     found = [message for message in messages[:50] if _is_message(message)]
-    return len(found) * 2 > len(messages[:50])
+    return bool(found) and len(found) * 2 >= len(messages[:50])
 
 
 def _is_message(message: Any) -> bool:
-    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+    role, content = mapping(message).get("role"), mapping(message).get("content")
+    if role not in _ROLES:
         return False
-    content = message.get("content")
-    return isinstance(content, (str, list)) or (content is None and message["role"] == "assistant")
+    return isinstance(content, (str, list)) or (content is None and role == "assistant")
 
 
 def _is_conversation(record: Any) -> bool:
@@ -84,10 +84,11 @@ def _is_conversation(record: Any) -> bool:
 
 def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
     file = session_of(source)
-    if isinstance(head.document, list) and _is_chat(head.document):
-        yield _logged({"messages": head.document}, 0, file)
-    elif isinstance(head.document, list):
-        yield from _listed(records(head.document), file)
+    if isinstance(head.document, list):
+        if any(map(_is_conversation, head.document)):
+            yield from _listed(records(head.document), file)
+        else:
+            yield _logged({"messages": head.document}, 0, file)
     elif head.document is not None:
         yield _exchange(mapping(head.document), 0, file)
     else:
@@ -191,7 +192,7 @@ def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, A
         return None, {}
     source = known(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
     usage = known(usage=response.get("usage"), other_choices=choices[1:], model=response.get("model"))
-    return {"role": "assistant", **message}, {**usage, "usage_convention": "openai", "source": source}
+    return {**message, "role": "assistant"}, {**usage, "usage_convention": "openai", "source": source}
 
 
 def _failure(record: dict[str, Any], response: dict[str, Any]) -> str:

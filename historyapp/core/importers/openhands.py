@@ -99,13 +99,16 @@ def _flat(history: list[Any]) -> Iterator[Any]:
 
 def _rows(source: Source, head: Head) -> Iterator[Operation]:
     rows = records(listing(head.document) or [head.document]) if head.document is not None else _lines(source)
+    named: set[str] = set()
     for row in rows:
         if isinstance(row, Skipped):
             yield row
             continue
         events = list(records(_flat(listing(row.data.get("history")))))
         id = row.data.get("instance_id")
-        session = f"{session_of(source)}#{row.number if id in (None, '') else id}"
+        session = f"{session_of(source)}#{row.number if id in (None, '', [], {}) else id}"
+        session = f"{session_of(source)}#{row.number}" if session in named else session
+        named.add(session)
         yield from _conversation(session, events[:_PREAMBLE], iter(events), row)
 
 

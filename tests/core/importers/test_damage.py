@@ -1,0 +1,74 @@
+"""Whatever is wrong with a file: what is readable is told, the rest is named, and nothing else happens."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.importers import IMPORTERS, detect
+from historyapp.core.importers.base import Skipped
+from historyapp.core.text import dump_json
+from tests.core.importers.mutilation import mutilated_files, wrong_values
+from tests.core.importers.reading import damaged, kinds, lines, outputs, read, results, source, survives
+from tests.core.importers.samples import DOCUMENTS, FILES, LINES
+
+
+@pytest.mark.parametrize(("name", "data"), FILES)
+def test_each_sample_is_read_whole_and_known_by_its_shape(name: str, data: Any) -> None:
+    operations = read(IMPORTERS[name], data)
+    assert not [item for item in operations if isinstance(item, Skipped) and item.damaged]
+    assert outputs(operations)
+    assert detect(source(data)).name == name
+
+
+@pytest.mark.parametrize(("name", "document"), DOCUMENTS)
+def test_any_one_wrong_value_in_a_document_is_survived(name: str, document: Any) -> None:
+    for [changed] in wrong_values([document]):
+        survives(IMPORTERS[name], dump_json(changed))
+
+
+@pytest.mark.parametrize(("name", "records"), LINES)
+def test_any_one_wrong_value_in_lines_is_survived(name: str, records: list[Any]) -> None:
+    for changed in wrong_values(records):
+        survives(IMPORTERS[name], "\n".join(map(dump_json, changed)))
+
+
+@given(st.sampled_from(DOCUMENTS), st.data())
+def test_many_wrong_values_in_a_document_are_survived(sample: tuple[str, Any], data: st.DataObject) -> None:
+    name, document = sample
+    survives(IMPORTERS[name], json.dumps(data.draw(damaged(document))))
+
+
+@given(st.sampled_from(LINES), st.data())
+def test_wrong_values_and_bytes_in_lines_are_survived(
+    sample: tuple[str, list[Any]], data: st.DataObject
+) -> None:
+    name, records = sample
+    survives(IMPORTERS[name], data.draw(mutilated_files(records)))
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(FILES), st.integers(0, 10_000))
+def test_a_file_cut_off_anywhere_is_survived(sample: tuple[str, Any], at: int) -> None:
+    name, data = sample
+    whole = data if isinstance(data, str) else json.dumps(data)
+    survives(IMPORTERS[name], whole[: at % len(whole)])
+
+
+@pytest.mark.parametrize(("name", "records"), LINES)
+def test_a_broken_line_costs_only_itself(name: str, records: list[Any]) -> None:
+    whole = read(IMPORTERS[name], lines(*records))
+    torn = read(IMPORTERS[name], "{torn\n" + lines(*records) + "\n[1]\n")
+    assert kinds(torn) == kinds(whole)
+    assert results(torn) == results(whole)
+    assert [item.line for item in torn if isinstance(item, Skipped)] == [1, len(records) + 2]
+
+
+@pytest.mark.parametrize(("name", "document"), DOCUMENTS)
+def test_reading_leaves_the_document_as_it_was_and_tells_the_same_again(name: str, document: Any) -> None:
+    before = copy.deepcopy(document)
+    assert read(IMPORTERS[name], document) == read(IMPORTERS[name], document)
+    assert document == before

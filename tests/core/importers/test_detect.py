@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers import IMPORTERS, detect
+from historyapp.core.importers.base import Source
+from tests.core.importers.reading import RUBBISH, lines, source
+from tests.shared import SHARED, needs
+
+CORPUS = SHARED / "corpus"
+FORMATS = {
+    "claude_code": "claude_code",
+    "codex_rollout": "codex_rollout",
+    "swe_agent_traj": "swe_agent",
+    "mini_swe_agent": "mini_swe_agent",
+    "openhands": "openhands",
+    "openai_chat": "openai_chat",
+    "anthropic_messages": "anthropic_messages",
+    # Recorded chat completions, whichever agent made them.
+    "autogpt_vcr/derived": "openai_chat",
+    # Two recorded calls: the first is an Anthropic one, the second is skipped.
+    "openai_responses/pydantic_vcr/test_openai_responses_thinking_part_from_other_model.json": (
+        "anthropic_messages"
+    ),
+}
+EVERY_FILE = sorted(path for path in CORPUS.rglob("*") if path.is_file()) or [CORPUS / "none"]
+
+
+def expected(path: Path) -> str | None:
+    place = path.relative_to(CORPUS).as_posix()
+    return next((name for start, name in FORMATS.items() if place.startswith(start)), None)
+
+
+def named(item: Source) -> str | None:
+    try:
+        return detect(item).name
+    except UnreadableTranscript:
+        return None
+
+
+@needs("corpus")
+@pytest.mark.parametrize("path", EVERY_FILE, ids=lambda path: path.name)
+def test_a_real_file_is_known_by_what_is_in_it(path: Path) -> None:
+    with path.open("rb") as stream:
+        assert named(Source("no-name", stream)) == expected(path)
+
+
+def test_an_unknown_file_is_told_which_formats_there_are() -> None:
+    with pytest.raises(UnreadableTranscript) as error:
+        detect(source({"hello": "world"}, "hello.json"))
+    assert "hello.json" in error.value.detail
+    assert all(importer.title in error.value.detail for importer in IMPORTERS.values())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x00\x01\x02",
+        b"PK\x03\x04",
+        "plain words",
+        "[",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        "7",
+        '"text"',
+        "[" * 5000,
+    ],
+)
+def test_what_is_no_transcript_is_refused(data: bytes | str) -> None:
+    assert named(source(data)) is None
+
+
+def test_every_importer_is_registered_under_its_name() -> None:
+    assert all(importer.name == name for name, importer in IMPORTERS.items())
+    assert len({importer.title for importer in IMPORTERS.values()}) == len(IMPORTERS)
+
+
+CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+TOOL_USE = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (CHAT, "openai_chat"),
+        ({"messages": CHAT}, "openai_chat"),
+        ({"messages": CHAT, "tools": [{"type": "function", "function": {}}]}, "openai_chat"),
+        ([{"task_id": 1, "trial": 0, "traj": CHAT}], "openai_chat"),
+        (lines({"messages": CHAT}, {"messages": CHAT}), "openai_chat"),
+        ({"messages": CHAT, "system": "be brief"}, "anthropic_messages"),
+        ({"messages": CHAT, "tools": [{"name": "n", "input_schema": {}}]}, "anthropic_messages"),
+        ([*CHAT, {"role": "assistant", "content": [TOOL_USE]}], "anthropic_messages"),
+        (lines({"system": "s", "messages": CHAT}, {"system": "s", "messages": CHAT}), "anthropic_messages"),
+        (
+            [*CHAT, {"role": "user", "content": "<returncode>0</returncode>\n<output></output>"}],
+            "mini_swe_agent",
+        ),
+        ({"history": {"episodes": [], "cursor": 0}}, "state_json"),
+        ({"episodes": [{"action": {}}], "cursor": 1}, "state_json"),
+        ('{"playhead": 1, "kind": "session", "id": "a"}', "playhead_jsonl"),
+        ({"history": CHAT}, None),
+        ({"action": "opened", "number": 3}, None),
+        ([{"role": "Orchestrator (thought)", "content": "hm"}], None),
+    ],
+)
+def test_the_shape_of_a_file_tells_its_format(data: object, name: str | None) -> None:
+    assert named(source(data)) == name
+
+
+def test_a_pretty_printed_document_is_read_whole_whatever_its_name_says() -> None:
+    import json
+
+    assert named(source(json.dumps(CHAT, indent=2), "chat.jsonl")) == "openai_chat"
+
+
+def test_a_first_line_longer_than_the_head_is_still_read() -> None:
+    long = {"messages": [{"role": "user", "content": "x" * 600_000}]}
+    assert named(source(lines(long, {"messages": CHAT}))) == "openai_chat"
+
+
+def test_broken_lines_do_not_hide_the_format() -> None:
+    data = '{"messages": [{"ro\n' + lines(*[{"messages": CHAT}] * 3)
+    assert named(source(data)) == "openai_chat"
+
+
+@given(st.recursive(RUBBISH, lambda inner: st.lists(inner) | st.dictionaries(
+    st.sampled_from([
+        "messages", "traj", "history", "trajectory", "episodes", "cursor", "role", "content", "request",
+        "response", "kind", "action", "observation", "args", "info", "type", "payload", "playhead", "system",
+    ]), inner), max_leaves=20))  # fmt: skip
+def test_telling_formats_apart_never_fails(data: object) -> None:
+    named(source(data))
