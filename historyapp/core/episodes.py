@@ -1,6 +1,6 @@
 """Episodes: one proposed action (or final answer) and what came back. People see them as "step N"."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -55,7 +55,7 @@ class Progress:
         return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
 
 
-def _outcome(statuses: Iterable[str]) -> Status:
+def _outcome(statuses: Collection[str]) -> Status:
     """The worst of several results: a person's interruption, then an error, then success."""
     if "interrupted_by_human" in statuses:
         return "interrupted_by_human"
@@ -169,7 +169,7 @@ def combine(results: tuple[ToolResult, ...]) -> ToolResult | None:
     if len(results) <= 1:
         return results[0] if results else None
     texts = "\n".join(f"{r.tool_name or r.tool_call_id}: {result_text(r)}" for r in results)
-    match _outcome(result.status for result in results):
+    match _outcome({result.status for result in results}):
         case "error":
             return ToolResult(status="error", reason=texts)
         case "interrupted_by_human":

@@ -1,0 +1,39 @@
+"""Episodes as values."""
+
+from itertools import permutations
+
+import pytest
+
+from historyapp.core.entries import ToolResult
+from historyapp.core.episodes import combine
+
+SUCCESS = ToolResult(tool_name="read", status="success", outputs="text")
+SKIPPED = ToolResult(tool_name="skip", status="skipped", reason="not needed")
+ERROR = ToolResult(tool_name="test", status="error", reason="red")
+STOPPED = ToolResult(tool_name="edit", status="interrupted_by_human", feedback="no")
+
+
+@pytest.mark.parametrize(
+    ("results", "worst"),
+    [
+        ((SUCCESS, SKIPPED), "success"),
+        ((SUCCESS, SKIPPED, ERROR), "error"),
+        ((SUCCESS, ERROR, STOPPED), "interrupted_by_human"),
+    ],
+)
+def test_several_results_in_one_are_as_bad_as_the_worst(results: tuple[ToolResult, ...], worst: str) -> None:
+    for order in permutations(results):
+        combined = combine(order)
+        assert combined
+        assert combined.status == worst
+
+
+def test_several_results_in_one_keep_every_text_under_its_tools_name() -> None:
+    combined = combine((SUCCESS, ERROR))
+    assert combined
+    assert combined.reason == "read: text\ntest: Action failed: 'red'"
+
+
+def test_one_result_stays_as_it_is() -> None:
+    assert combine((SUCCESS,)) is SUCCESS
+    assert combine(()) is None
