@@ -23,9 +23,9 @@ class Branches:
     def is_live(self, position: int) -> bool:
         return position >= self._tail or any(first <= position <= last for first, last in self._spans)
 
-    def has_turn_after(self, position: int) -> bool:
-        """Whether a live prompt or output stands behind a live position."""
-        return self._last_turn > position
+    def is_end(self, position: int) -> bool:
+        """Whether it is live, and no prompt or output stands behind it."""
+        return self._last_turn <= position and self.is_live(position)
 
     def rewind(self, position: int) -> int:
         """Takes the next position for a rewind entry; gives where the session is to go on from.

@@ -192,12 +192,14 @@ class Conversation:
                 log = DebugLog(category=category, message=text_of(blocks_of(record)))
                 yield from self._append(log, record, {"source": source})
             case "attachment" if body := attachment_of(record):
+                if isinstance(body, ModelInput):
+                    yield from self._branch(record, by_person=False)
                 yield from self._append(body, record, {"source": source})
-        told = self.recording.position > before
-        if not told and record["type"] != "progress":
+        if self.recording.position > before:
+            return
+        if record["type"] != "progress":
             yield Skipped(line, f"{record['type']} without content", damaged=False)
-        if uuid := uuid_of(record):
-            self._places[uuid] = self.recording.position if told or parent is None else parent
+        self._place_at(record, before if parent is None else parent)
 
     def _handle_user(self, record: dict[str, Any], source: dict[str, Any]) -> Iterator[Operation]:
         blocks = blocks_of(record)
@@ -211,10 +213,11 @@ class Conversation:
         body = input_of(record)
         if isinstance(body, ModelInput):
             self._entitle(body)
-            by_person = may_branch(body)
             if not has_results:
-                yield from self._branch(record, by_person, restarts(record, body))
-            yield from self._append(body, record, {"source": source}, PROMPT if by_person else OTHER)
+                yield from self._branch(record, may_branch(body), restarts(record, body))
+            # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
+            kind = PROMPT if body.channel == "user" else OTHER
+            yield from self._append(body, record, {"source": source}, kind)
         elif body:
             yield from self._append(body, record, {"source": source})
 
@@ -228,8 +231,16 @@ class Conversation:
     def _append(
         self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
     ) -> Iterator[Operation]:
+        parent = self._place(record)
+        aside = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
+        # What is only noted beside an older record does not carry along those that name it as their parent.
+        self._place_at(record, parent if aside and parent is not None else self.recording.position)
+
+    def _place_at(self, record: dict[str, Any], position: int) -> None:
+        if uuid := uuid_of(record):
+            self._places[uuid] = position
 
     def _place(self, record: dict[str, Any]) -> int | None:
         """The position behind which the record's parent stands; None when that is not known."""
@@ -252,7 +263,7 @@ class Conversation:
             return
         if not self._branches.is_live(place):
             yield from self.recording.rewind(self._branches.rewind(place), "went on with another branch")
-        elif by_person and self._branches.has_turn_after(place):
+        elif by_person and not self._branches.is_end(place):
             yield from self.recording.rewind(self._branches.rewind(place), "went back in Claude Code")
 
     def _place_of_root(self, restart: bool) -> int | None:

@@ -1,11 +1,13 @@
 """What tests ask of the operations that an importer gave."""
 
+import io
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from historyapp.core.entries import ModelOutput, ToolResult, ToolResults
-from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart
+from historyapp.core.importers.base import Append, Importer, Operation, RewindTo, SessionStart, Source
 from historyapp.core.text import dump_json
 
 
@@ -83,3 +85,15 @@ def check(operations: Iterable[Operation]) -> Counter[str]:
             count["results"] += len(body.results)
             count["paired"] += sum((op.session, result.tool_call_id) in called for result in body.results)
     return count
+
+
+def peak_memory(importer: Importer, raw: bytes) -> int:
+    """Bytes that reading took at most, without the file itself."""
+    source = Source("x.jsonl", io.BytesIO(raw))
+    tracemalloc.start()
+    try:
+        for _ in importer.read(source):
+            pass
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -13,7 +13,7 @@ from historyapp.core.importers.base import Head, SessionStart, Skipped, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user, uuid
 from tests.core.importers.mutilation import mutilated_files, wrong_values
-from tests.core.importers.operations import bodies, check, metadata, starts
+from tests.core.importers.operations import bodies, check, metadata, peak_memory, starts
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "claude_code"
@@ -247,6 +247,18 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
                 found.append(value)
                 seen.add(value.get("uuid"))
     return found
+
+
+def test_memory_grows_by_no_more_than_the_records_ids() -> None:
+    def turns(count: int) -> bytes:
+        lines = []
+        for n in range(0, 3 * count, 3):
+            lines += [user(n + 1, n, "x" * 2000), assistant(n + 2, n + 1, call(f"t{n}"), says("y" * 2000))]
+            lines.append(answer(n + 3, n + 2, f"t{n}", "z" * 2000))
+        return "\n".join(map(json.dumps, lines)).encode()
+
+    grown_by = peak_memory(CLAUDE_CODE, turns(800)) - peak_memory(CLAUDE_CODE, turns(200))
+    assert grown_by < 3 * 600 * 300
 
 
 def counted(path: Path) -> Counter[str]:

@@ -102,6 +102,41 @@ def test_a_branch_below_progress_lines_is_found() -> None:
     assert rewinds(operations) == [(3, 0)]
 
 
+def test_leaving_a_command_that_led_to_nothing_is_no_rewind() -> None:
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, says("ready")),
+        user(3, 2, "<command-name>/exit</command-name>"),
+        assistant(4, 2, says("No response requested."), message={"model": "<synthetic>"}),
+        user(5, 4, "next"),
+    )
+    assert rewinds(operations) == []
+
+
+def test_leaving_a_command_that_led_to_work_is_a_rewind() -> None:
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, says("ready")),
+        user(3, 2, "<command-name>/review</command-name>"),
+        assistant(4, 3, says("reviewed")),
+        user(5, 2, "next"),
+    )
+    assert rewinds(operations) == [(5, 2)]
+
+
+@pytest.mark.parametrize("subtype", ["informational", "turn_duration"])
+def test_a_note_beside_an_older_record_does_not_hide_a_branch(subtype: str) -> None:
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, says("ready")),
+        user(3, 2, "do A"),
+        assistant(4, 3, says("did A")),
+        record("system", 5, 2, subtype=subtype),
+        user(6, 5, "do B"),
+    )
+    assert rewinds(operations) == [(6, 2)]
+
+
 def test_going_back_keeps_the_results_of_parallel_calls_together() -> None:
     operations = read(
         user(1, None, "go"),

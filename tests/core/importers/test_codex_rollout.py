@@ -25,7 +25,7 @@ from tests.core.importers.codex_lines import (
     tokens,
 )
 from tests.core.importers.mutilation import mutilated_files, wrong_values
-from tests.core.importers.operations import bodies, check
+from tests.core.importers.operations import bodies, check, peak_memory
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "codex_rollout"
@@ -71,6 +71,22 @@ def test_a_broken_line_is_named_and_loses_nothing_else(broken: Any) -> None:
 def test_a_file_of_which_nothing_can_be_read_is_refused(text: str) -> None:
     with pytest.raises(UnreadableTranscript):
         read(text)
+
+
+def test_memory_grows_by_no_more_than_the_prompts_positions() -> None:
+    def turns(count: int) -> bytes:
+        turn = [
+            asks("x" * 2000),
+            thinks("y" * 2000),
+            call("c"),
+            tokens(1),
+            output("c", "z" * 2000),
+            says("done"),
+        ]
+        return "\n".join(map(json.dumps, [meta(), *turn * count])).encode()
+
+    grown_by = peak_memory(CODEX_ROLLOUT, turns(800)) - peak_memory(CODEX_ROLLOUT, turns(200))
+    assert grown_by < 600 * 100
 
 
 def counted(path: Path) -> Counter[str]:

@@ -1,0 +1,63 @@
+from historyapp.core.entries import ModelInput
+from historyapp.core.importers.base import Append, RewindTo, SessionStart
+from historyapp.core.importers.growing import OutputParts, Recording
+from historyapp.core.importers.messages import Calls, SourceCall
+
+
+def recording() -> Recording:
+    return Recording("s", agent="a", title="t", model="m", tags=("x",), spawned_by="p", metadata={"cwd": "/"})
+
+
+START = SessionStart("s", title="t", agent="a", model="m", tags=("x",), spawned_by="p", metadata={"cwd": "/"})
+
+
+def test_the_first_operations_are_held_back_until_the_session_is_announced() -> None:
+    told = recording()
+    assert list(told.append(ModelInput(content="x"), None, {})) == []
+    assert list(told.rewind(0, "because")) == []
+    start, entry, rewind = told.announce()
+    assert start == START
+    assert isinstance(entry, Append)
+    assert rewind == RewindTo("s", 0, "because", actor="user")
+
+
+def test_a_session_is_announced_once() -> None:
+    told = recording()
+    assert list(told.announce()) == [START]
+    assert list(told.announce()) == []
+    assert len(list(told.append(ModelInput(content="x"), None, {}))) == 1
+
+
+def test_a_session_that_tells_much_is_announced_in_any_case() -> None:
+    told = recording()
+    operations = [op for n in range(1000) for op in told.append(ModelInput(content=n), None, {})]
+    assert operations[0] == START
+    assert len(operations) == 1001
+
+
+def test_entries_and_rewinds_take_positions() -> None:
+    told = recording()
+    for _ in range(3):
+        told.append(ModelInput(content="x"), None, {})
+    told.rewind(1, "because")
+    assert told.position == 4
+
+
+def test_a_title_of_second_choice_stands_in() -> None:
+    told = Recording("s", agent="a", second_best_title="/init")
+    assert list(told.announce()) == [SessionStart("s", title="/init", agent="a")]
+
+
+def test_ids_that_had_to_change_are_noted_with_the_source_s() -> None:
+    source: dict[str, object] = {}
+    parts = OutputParts(calls=[SourceCall("c", "f", {}), SourceCall("c", "g", {})])
+    body = parts.body(Calls("s"), source)
+    second = body.tool_calls[1].id
+    assert (body.tool_calls[0].id, source) == ("c", {"call_ids": {second: "c"}})
+
+
+def test_empty_pieces_leave_no_blank_lines() -> None:
+    parts = OutputParts(thoughts=["", "a", "b"], texts=["", "c", ""])
+    body = parts.body(Calls("s"), {})
+    assert (body.thoughts, body.text) == ("a\n\nb", "c")
+    assert OutputParts().body(Calls("s"), {}).thoughts is None
