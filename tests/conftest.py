@@ -4,6 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connection, transaction
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that others use too.
+settings.register_profile("playhead", deadline=None)
+settings.load_profile("playhead")
 
 
 @pytest.fixture(scope="session")
