@@ -8,6 +8,7 @@ they really print into the files.
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,6 @@ ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|\+00:00))?"), "TIME"),
@@ -75,9 +75,22 @@ class Example:
 
 
 def examples(markdown: str) -> list[Example]:
-    """All of a file's commands, in order."""
-    blocks = _BLOCK.findall(markdown)
-    return [Example(*found) for block in blocks for found in _COMMAND.findall(block)]
+    """All of a file's commands, in order. A command goes on to the line on which its quotes are closed."""
+    found: list[Example] = []
+    for block in _BLOCK.findall(markdown):
+        for text in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            lines = text.splitlines(keepends=True)
+            end = next(n for n in range(1, len(lines) + 1) if _is_whole("".join(lines[:n])))
+            found.append(Example("".join(lines[:end]).removesuffix("\n"), "".join(lines[end:])))
+    return found
+
+
+def _is_whole(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return not command.endswith("\\\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +199,14 @@ def record(path: Path) -> int:
     with reader() as somebody:
         found = examples(markdown)
         printed = somebody.run([example.command for example in found])
-    changed = 0
+    changed, at = 0, 0
     for example, text in zip(found, printed, strict=True):
-        if not agrees(example.printed, text):
-            old = f"$ {example.command}\n{example.printed}"
-            assert markdown.count(old) >= 1, old
-            markdown = markdown.replace(old, f"$ {example.command}\n{text}", 1)
-            changed += 1
+        right = agrees(example.printed, text)
+        old = f"$ {example.command}\n{example.printed}"
+        new = old if right else f"$ {example.command}\n{text}"
+        at = markdown.index(old, at)
+        markdown = markdown[:at] + new + markdown[at + len(old) :]
+        at, changed = at + len(new), changed + (not right)
     path.write_text(markdown)
     return changed
 
