@@ -22,7 +22,7 @@ def highlighted(code: str, language: str) -> SafeString:
     text = visible(code)
     if len(text) > LIMIT:
         return escape(text)
-    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    lexer = get_lexer_by_name(language, stripnl=False)
     html: str = highlight(text, lexer, _FORMATTER)
     return mark_safe(html)  # noqa: S308 the formatter escapes
 

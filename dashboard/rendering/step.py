@@ -17,6 +17,8 @@ INPUTS = 20
 """The newest so many inputs before a step are shown with it."""
 CALLS = 20
 """So many parallel calls are shown at once."""
+SUMMARIES = 10
+"""So many summaries that cover one step are shown, the narrowest first."""
 ENTRIES = 2_000
 """So many entries of one step are read."""
 
@@ -161,7 +163,8 @@ def _view(
         whole_results=[_result(folder, f"whole-{n}", result) for n, result in enumerate(whole[:CALLS])],
         reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
         summaries=[
-            (summary, folder.block(f"summary-{n}", summary.text)) for n, summary in enumerate(covering)
+            (summary, folder.block(f"summary-{n}", summary.text))
+            for n, summary in enumerate(covering[:SUMMARIES])
         ],
         inputs_after=[_input(folder, entry) for entry in said[1]],
         model=str(metadata.get("model") or ""),

@@ -16,9 +16,8 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
-_SIGNS: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
-_SIGNS |= {0x7F: "\u2421"}
-_SIGNS |= dict.fromkeys((*range(128, 160), *range(55296, 57344)), "�")
+_SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+_SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd")
 _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 

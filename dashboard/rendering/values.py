@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ SHORT = 160
 DIFF_LINES = 3_000
 """Comparing takes quadratic time; longer edits are shown as old and new."""
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}
 _EDITOR_COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
 _EDITS = (
@@ -41,14 +43,13 @@ class Field:
 
 
 def argument_fields(folder: Folder, key: str, arguments: Any) -> list[Field]:
-    """What an action was called with. ``key`` is where its blocks' keys begin."""
+    """What an action was called with. Its blocks' keys begin with ``key``."""
     if isinstance(arguments, str):
         return [_text(folder, key, "", arguments, _language("", arguments, ""))] if arguments else []
     if not isinstance(arguments, Mapping) or len(arguments) > MAX_FIELDS:
         return [Field("", block=folder.block(key, pretty_json(arguments), "json"))]
     path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
-    fields = list(_fields(folder, key, arguments, path))
-    return sorted(fields, key=lambda field: field.block is not None)
+    return list(_fields(folder, key, arguments, path))
 
 
 def _fields(folder: Folder, key: str, arguments: Mapping[str, Any], path: str) -> Iterator[Field]:
@@ -99,12 +100,10 @@ def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Field:
         value = _joined(value)
     if isinstance(value, str):
         return _text(folder, key, name, value, _language(name, value, path))
-    if isinstance(value, (dict, list)) and value:
-        short = json.dumps(value, ensure_ascii=False)
-        if len(short) <= SHORT // 2:
-            return Field(name, short)
-        return Field(name, block=folder.block(key, pretty_json(value), "json", name))
-    return Field(name, json.dumps(value))
+    short = json.dumps(value, ensure_ascii=False)
+    if len(short) <= SHORT // 2:
+        return Field(name, short)
+    return Field(name, block=folder.block(key, pretty_json(value), "json", name))
 
 
 def _is_words(value: Any) -> bool:
@@ -172,5 +171,6 @@ def content_text(content: Any) -> str:
 
 
 def pretty_json(value: Any) -> str:
-    """JSON over several lines, in its own characters."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    """JSON over several lines, in its own characters; lone surrogates stay escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _SURROGATES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

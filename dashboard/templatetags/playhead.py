@@ -1,5 +1,6 @@
 """How values read on every page."""
 
+import re
 from datetime import datetime, timedelta
 
 from django import template
@@ -16,6 +17,7 @@ from dashboard.strip import Strip, percent
 
 register = template.Library()
 
+_FIRST_TEXT = re.compile(r"^\w+=(['\"])(.*?)\1(, |$)")
 OUTCOMES = {
     "success": ("check", "success"),
     "error": ("cross", "error"),
@@ -66,14 +68,21 @@ def strip_x(strip: Strip, step: int) -> str:
 
 @register.filter
 def arguments(call: str, name: str) -> str:
-    """What stands between the parentheses of a call's preview, whose name is shown before it."""
-    return call.removeprefix(f"{name}(").removesuffix(")")
+    """What stands between the parentheses of a call's preview; of a first text argument only the value."""
+    inside = call.removeprefix(f"{name}(").removesuffix(")")
+    return _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
 
 
 @register.filter
 def agent(text: object) -> str:
     """What an agent wrote, safe to look at; it is escaped like everything else."""
     return visible(str(text))
+
+
+@register.filter
+def names(tools: list[str]) -> str:
+    """The tools of a step, as many as a list has room for."""
+    return visible(", ".join(tools[:4]))
 
 
 @register.filter
@@ -112,7 +121,7 @@ def duration(span: timedelta | None) -> str:
 def took(step: object) -> str:
     """How long a step took, from its row."""
     started, finished = getattr(step, "started_at", None), getattr(step, "finished_at", None)
-    return duration(finished - started) if started and finished else ""
+    return duration(finished - started) if started and finished and finished > started else ""
 
 
 @register.filter
@@ -133,7 +142,7 @@ def ago(moment: datetime) -> str:
 @register.filter
 def moment(time: datetime) -> SafeString:
     """A time to the second, in UTC."""
-    return format_html('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>', time.isoformat(), time)
+    return format_html('<time datetime="{}">{} UTC</time>', time.isoformat(), f"{time:%Y-%m-%d %H:%M:%S}")
 
 
 @register.filter

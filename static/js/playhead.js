@@ -40,7 +40,7 @@ if (panel) {
     while (wanted) {
       const { step, remember } = wanted;
       wanted = null;
-      await htmx.ajax("GET", stepUrl(step), { target: panel, swap: "innerHTML" });
+      await htmx.ajax("GET", stepUrl(step), { target: panel, swap: "innerHTML" }).catch(() => {});
       if (number("at") !== step) {
         pause(); // the error bar says why
         showPosition(number("at"));
@@ -60,7 +60,12 @@ if (panel) {
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
     panel.scrollTop = 0;
     await mark(at);
-    if (at < number("steps")) fetch(stepUrl(at + 1), { headers: { "HX-Request": "true", "HX-Target": "step" } }).catch(() => {});
+    prefetch(at + 1);
+  }
+
+  /** Lets the browser keep the next step, so that replay need not wait for it. */
+  function prefetch(step) {
+    if (step <= number("steps")) fetch(stepUrl(step), { headers: { "HX-Request": "true", "HX-Target": "step" } }).catch(() => {});
   }
 
   function showPosition(at) {
@@ -200,9 +205,9 @@ if (panel) {
   };
 
   document.addEventListener("keydown", (event) => {
-    const busy = event.target.closest("input, textarea, select, dialog, [data-menu]") || document.querySelector("dialog[open]");
-    const pressing = event.key === " " && event.target.closest("button, a, summary");
-    if (busy || pressing || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    const busy = event.target.closest("input:not([type=range]), textarea, select, dialog") || document.querySelector("dialog[open]");
+    const isTheirs = event.key === " " ? event.target.closest("button, summary") : event.target.closest("[type=range]") && event.key.startsWith("Arrow");
+    if (busy || isTheirs || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
     keys[event.key]();
   });
@@ -214,7 +219,15 @@ if (panel) {
     go(step, { remember: false });
   });
 
-  document.addEventListener("htmx:responseError", pause);
-  document.addEventListener("htmx:sendError", pause);
+  // Earlier rows come in above what is being read, which has to stay where it is.
+  root.addEventListener("htmx:beforeSwap", (event) => {
+    if (!event.detail.elt.matches("[data-earlier]")) return;
+    const list = part("steps-pane");
+    const below = list.scrollHeight - list.scrollTop;
+    queueMicrotask(() => (list.scrollTop = list.scrollHeight - below));
+  });
+
+  history.replaceState({ step: number("at") }, "");
+  prefetch(number("at") + 1);
   reveal(root.querySelector("#rows [aria-current]"));
 }
