@@ -41,6 +41,8 @@ def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: 
 def _read(report: FileReport, dry_run: bool) -> str:
     if report.error and not report.sessions:
         return f"not read: {printable(report.error)}"
+    if not report.sessions:
+        return f"{report.format}, no session in it"
     names = ("step", "call", "result")
     parts = [
         plural(len(report.sessions), "session"),
@@ -65,7 +67,7 @@ def _skipped(report: FileReport, verbose: bool) -> Iterable[str]:
     if rest:
         yield f"skipped {rest:,} more that cannot be read" + ("" if verbose else " (--verbose names them)")
     silent = report.skipped_count - report.damaged_count - (len(shown) - _damaged(shown))
-    if silent:
+    if silent and report.sessions:
         yield f"left out {plural(silent, 'record')} without anything for a history"
 
 

@@ -118,6 +118,13 @@ def test_verbose_names_every_skipped_record(run: Run, transcript: Path) -> None:
     ]
 
 
+def test_a_file_without_a_session_takes_one_line(run: Run, transcript: Path) -> None:
+    snapshot = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
+    other = write(transcript.parent / "snapshots.jsonl", snapshot)
+    out = run("import", transcript, other).out
+    assert f"{other}: claude_code, no session in it\n\nFormat" in out
+
+
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     run: Run, transcript: Path, tmp_path: Path
 ) -> None:
