@@ -14,7 +14,7 @@ setup: .venv/dev.stamp  ## everything that development needs
 test: .venv/dev.stamp lint  ## everything that CI runs
 	$(VENV)/python -m tests.browser.chromium
 	$(PYTEST)
-	$(PYTEST) --database postgres --ignore tests/browser --ignore tests/core --ignore tests/test_house.py
+	$(PYTEST) --database postgres -m "not slow" --ignore tests/browser --ignore tests/core --ignore tests/test_house.py
 
 lint: .venv/dev.stamp
 	$(VENV)/ruff check

@@ -16,6 +16,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from historyapp import demo
+from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
 from historyapp.server import EVERYWHERE, CannotListen, claim_port, reachable, serve
 from historyapp.services.bootstrap import bootstrap
@@ -28,7 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one")
-        parser.add_argument("--home", help="data folder (default: PLAYHEAD_HOME, else .playhead)")
+        add_common_arguments(parser, project=False)
         parser.add_argument("--threads", type=_positive, default=4, help="requests served at once")
         parser.add_argument("--no-demo", action="store_true", help="do not load the demo on the first run")
 

@@ -16,7 +16,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Up:
@@ -110,6 +110,13 @@ def test_the_key_stays_and_the_link_is_new_at_the_next_start(tmp_path: Path) -> 
         assert start.stop(signal.SIGTERM) == 0
     assert keys[0] == keys[1] != []
     assert links[0] != links[1]
+
+
+def test_the_option_for_the_data_folder_wins_over_the_variable(tmp_path: Path) -> None:
+    up = Up(tmp_path / "variable", "--no-demo", "--home", str(tmp_path / "option"))
+    assert up.stop(signal.SIGTERM) == 0
+    assert f"Data      {tmp_path / 'option'}\n" in up.printed
+    assert [path.name for path in tmp_path.iterdir()] == ["option"]
 
 
 def refused(home: Path, *options: str, **variables: str) -> str:
