@@ -77,7 +77,7 @@ Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """Text in columns that people search; unlike text in entries it holds no NUL and no lone surrogates."""
 Title = Annotated[Line, Field(max_length=300)]
 Name = Annotated[Line, Field(max_length=200)]
-Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]+$", max_length=100)]
+Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=100)]
 Metadata = dict[Text, Any]
 
 

@@ -1,5 +1,7 @@
 """The HTTP API under ``/api/v1`` (DESIGN 8). ``api`` is what ``historyapp.urls`` mounts."""
 
+from django.views.decorators.http import require_GET
+
 from historyapp.api import (
     actions,
     contexts,
@@ -23,6 +25,7 @@ api = PlayheadAPI(
     auth=BearerKey(),
     parser=StrictParser(),
     urls_namespace="api",
+    docs_decorator=require_GET,
 )
 api.add_decorator(prepared)
 for resource in (sessions, entries, actions, episodes, contexts, summaries, rewinds, forks, transfers):

@@ -74,7 +74,7 @@ class ImportOut(BaseModel):
 @router.post("/imports", response={200: ImportOut, 201: ImportOut}, summary="Import transcripts")
 def post_import(
     request: ApiRequest,
-    files: File[list[UploadedFile]],  # type: ignore[type-arg]
+    files: File[list[UploadedFile]],
     format: Annotated[ImportFormat | None, Form(description="Null: told from the file's content.")] = None,
 ) -> HttpResponse:
     """Importing a file again adds nothing, and a grown file adds what is new.
@@ -109,7 +109,7 @@ def read_export(
     return StreamingHttpResponse(export.chunks, content_type=export.media_type, headers=disposition)
 
 
-def _import(request: ApiRequest, file: DjangoUploadedFile, format: str | None) -> FileReport:
+def _import(request: ApiRequest, file: "DjangoUploadedFile[bytes]", format: str | None) -> FileReport:
     source = Source(file.name or "upload", cast(BinaryIO, file.file))
     return import_file(request.auth.project, source, format=format, actor=actor(request))
 

@@ -42,8 +42,9 @@ def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
 
 
 def _loc(loc: Sequence[str | int]) -> list[str | int]:
-    """Where, without the names that only the code has: the body's and its validators'."""
-    seen = (*loc[:1], *loc[2:]) if loc[:1] == ("body",) else loc
+    """Where, without names that only the code has: of the body, a group of parameters, validators."""
+    grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
+    seen = (*loc[:1], *loc[2:]) if grouped else loc
     return [part for part in seen if isinstance(part, int) or not part.startswith("function-")]
 
 

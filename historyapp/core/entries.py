@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
 
 from historyapp.core.text import Text
 
@@ -119,8 +119,8 @@ class Review(Record):
     kind: Literal["review"] = "review"
     analysis: Any = None
     supervision: Any = None
-    score: float | None = None
-    passed: bool | None = None
+    score: StrictFloat | None = None
+    passed: StrictBool | None = None
 
 
 class DebugLog(Record):

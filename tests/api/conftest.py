@@ -1,0 +1,50 @@
+"""Alice owns a project, Bob is in it with a key of his own, Charlie is a stranger with a project of his."""
+
+import pytest
+from django.utils import timezone
+
+from historyapp.models import ApiKey, Project
+from historyapp.services.keys import create_key
+from tests.api.agent import Agent
+
+EVERYTHING = ("read", "write", "admin")
+
+
+def key_for(project: Project, name: str, scopes: tuple[str, ...] = EVERYTHING) -> str:
+    """A key that has just been used, so that no request of a test notes its use."""
+    text = create_key(project, name, scopes=scopes)[1]
+    ApiKey.objects.filter(project=project, name=name).update(last_used_at=timezone.now())
+    return text
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+@pytest.fixture
+def alice(project: Project) -> Agent:
+    return Agent(key_for(project, "alice"))
+
+
+@pytest.fixture
+def bob(project: Project) -> Agent:
+    return Agent(key_for(project, "bob"))
+
+
+@pytest.fixture
+def charlie(db: None) -> Agent:
+    return Agent(key_for(Project.objects.create(name="Charlie's"), "charlie"))
+
+
+@pytest.fixture
+def session_id(alice: Agent) -> str:
+    made = alice.post("/sessions", {"title": "a run"})
+    assert made.status == 201
+    return str(made["id"])
+
+
+@pytest.fixture
+def run(alice: Agent, session_id: str) -> Agent:
+    """Alice, at one session."""
+    return alice.within(f"/sessions/{session_id}")

@@ -1,0 +1,239 @@
+"""Actions, results and whole steps: one action at a time, each with one result."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.agent import Agent, called, returned, said
+from tests.api.test_problems import assert_problem
+
+IN_FLIGHT = "Action for current cycle already set"
+NONE_IN_FLIGHT = "Cannot register result for cycle without action"
+RAW = {
+    "content": "Let me look.",
+    "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": {"all": True}}}
+    ],
+}
+
+
+def test_an_action_and_its_result_make_a_step(run: Agent) -> None:
+    action = run.post(
+        "/actions", {"thoughts": "look", "use_tool": {"name": "ls", "arguments": {"all": True}}}
+    )
+    assert (action.status, action.body) == (201, {"position": 1, "number": 1, "head": 1})
+    assert run.get("/episodes/1")["status"] == "in_flight"
+    result = run.succeed(["a", None])
+    assert (result.status, result.body) == (201, {"position": 2, "number": 1, "head": 2})
+    step = run.get("/episodes/1")
+    assert step["status"] == "success"
+    assert step["thoughts"] == "look"
+    assert step["action"] == {"name": "ls", "arguments": {"all": True}}
+    assert step["result"] == {"tool_name": "ls", "status": "success", "outputs": ["a", None]}
+
+
+def test_a_second_action_is_refused_while_one_is_in_flight(run: Agent) -> None:
+    run.act()
+    refused = run.act()
+    assert_problem(refused, 409)
+    assert refused["detail"] == IN_FLIGHT
+    assert run.get()["head"] == 1
+
+
+@pytest.mark.parametrize("before", [[], ["step"]])
+def test_a_result_without_an_action_is_refused(run: Agent, before: list[str]) -> None:
+    for _ in before:
+        run.step()
+    refused = run.succeed()
+    assert_problem(refused, 409)
+    assert refused["detail"] == NONE_IN_FLIGHT
+    assert run.get()["head"] == 2 * len(before)
+
+
+def test_calls_of_the_raw_message_are_taken_over_and_answered_together(run: Agent) -> None:
+    assert run.post("/actions", {"use_tool": {"name": "ls"}, "raw_message": RAW}).status == 201
+    entry = run.get("/entries/1")
+    assert entry["raw_message"] == RAW
+    assert entry["tool_calls"] == [{"id": "call_1", "name": "ls", "arguments": {"all": True}}]
+    assert entry["text"] == "Let me look."
+    run.succeed("files")
+    assert run.get("/messages")["messages"] == [
+        {"role": "assistant", "content": "Let me look.", "tool_calls": RAW["tool_calls"]},
+        {"role": "tool", "content": "files", "tool_call_id": "call_1", "is_error": False},
+    ]
+
+
+def test_an_action_whose_calls_are_answered_in_part_is_in_flight(run: Agent) -> None:
+    run.append(called("a", "b"), returned("a"))
+    assert run.act()["detail"] == IN_FLIGHT
+    assert run.succeed().status == 201
+    assert run.get("/episodes/1")["status"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [
+        ({"status": "success"}, "success"),
+        ({"status": "success", "outputs": None}, "success"),
+        ({"status": "success", "outputs": {"a": None, "b": "\ud800\x00"}}, "success"),
+        ({"status": "error", "reason": "gone"}, "error"),
+        (
+            {
+                "status": "error",
+                "reason": "gone",
+                "error": {"args": [2], "message": "m", "exception_type": "OSError", "repr": "OSError(2)"},
+            },
+            "error",
+        ),
+        ({"status": "interrupted_by_human", "feedback": "stop"}, "interrupted_by_human"),
+    ],
+)
+def test_each_result_gives_its_status(run: Agent, result: dict[str, Any], status: str) -> None:
+    run.act()
+    assert run.post("/results", result).status == 201
+    step = run.get("/episodes/1")
+    assert step["status"] == status
+    assert step["result"] == {
+        "tool_name": "ls",
+        **({"outputs": None} if status == "success" else {}),
+        **result,
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"status": "done"},
+        {"status": "skipped", "reason": "x"},
+        {"status": "error"},
+        {"status": "error", "reason": None},
+        {"status": "error", "reason": "x", "outputs": 1},
+        {"status": "success", "reason": "x"},
+        {"status": "interrupted_by_human"},
+        {"status": "error", "reason": "x", "error": {"message": "m"}},
+        {"status": "success", "tool_call_id": "a"},
+    ],
+)
+def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
+    run.act()
+    assert_problem(run.post("/results", wrong), 422, "body")
+    assert run.get("/episodes/1")["status"] == "in_flight"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"use_tool": {"arguments": {}}},
+        {"use_tool": "ls"},
+        {"use_tool": {"name": "ls", "arguments": [1]}},
+        {"use_tool": {"name": "ls"}, "thoughts": 5},
+        {"use_tool": {"name": "ls"}, "thoughts": {"plan": "x"}},
+        {"use_tool": {"name": "ls"}, "raw_message": "x"},
+        {"use_tool": {"name": "ls"}, "extra": 1},
+    ],
+)
+def test_a_wrong_action_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
+    assert_problem(run.post("/actions", wrong), 422, "body")
+    assert run.get()["head"] == 0
+
+
+def test_structured_thoughts_are_kept_whole(run: Agent) -> None:
+    thoughts = {"summary": "look", "confidence": 0.5}
+    run.post("/actions", {"thoughts": thoughts, "use_tool": {"name": "ls"}})
+    assert run.get("/episodes/1")["thoughts"] == thoughts
+
+
+def test_metadata_and_time_belong_to_the_entry(run: Agent) -> None:
+    at = "2024-05-01T12:30:00Z"
+    recorded = {"metadata": {"cost": 0.25}, "created_at": at}
+    run.post("/actions", {"use_tool": {"name": "ls"}, **recorded})
+    run.post("/results", {"status": "success", **recorded})
+    for position in (1, 2):
+        entry = run.get(f"/entries/{position}")
+        assert (entry["metadata"], entry["created_at"]) == ({"cost": 0.25}, at)
+    assert run.get()["cost"] == 0.5
+
+
+def test_the_expected_position_must_be_the_head(run: Agent) -> None:
+    action = {"use_tool": {"name": "ls"}, "expected_position": 5}
+    assert_problem(run.post("/actions", action), 409, "head is 0")
+    assert run.post("/actions", {**action, "expected_position": 0}).status == 201
+    assert_problem(run.post("/results", {"status": "success", "expected_position": 0}), 409, "head is 1")
+    assert run.post("/results", {"status": "success", "expected_position": 1}).status == 201
+
+
+@pytest.mark.parametrize("path", ["/actions", "/results", "/steps", "/entries"])
+def test_an_archived_session_takes_nothing(run: Agent, path: str) -> None:
+    bodies = {
+        "/actions": {"use_tool": {"name": "ls"}},
+        "/results": {"status": "success"},
+        "/steps": {"analysis_result": "", "execution_result": "", "supervision_result": ""},
+        "/entries": {"entries": [said()]},
+    }
+    run.delete()
+    assert_problem(run.post(path, bodies[path]), 409, "archived")
+
+
+def test_a_whole_step_is_appended_at_once(run: Agent) -> None:
+    step = {
+        "analysis_result": "The parser drops a line.",
+        "execution_result": {"changed": ["parser.py"]},
+        "supervision_result": {"score": 0.9, "passed": True, "notes": "good"},
+        "timestamp": "2024-05-01T12:30:00",
+    }
+    assert run.post("/steps", step).body == {"position": 3, "number": 1, "head": 3}
+    output, results, review = run.get("/entries")["items"]
+    assert (output["thoughts"], output["use_tool"]) == (step["analysis_result"], {"name": "execute_step"})
+    assert results["results"] == [
+        {"tool_name": "execute_step", "status": "success", "outputs": step["execution_result"]}
+    ]
+    assert (review["analysis"], review["supervision"]) == (
+        step["analysis_result"],
+        step["supervision_result"],
+    )
+    assert (review["score"], review["passed"]) == (0.9, True)
+    assert {entry["created_at"] for entry in (output, results, review)} == {"2024-05-01T12:30:00Z"}
+    assert run.get("/episodes/1")["last_position"] == 3
+
+
+@pytest.mark.parametrize(
+    ("supervision", "score", "passed"),
+    [
+        ("looks fine, score 5", None, None),
+        ({"score": "5", "passed": "yes"}, None, None),
+        ({"score": True, "passed": 1}, None, None),
+        ({"score": 10**400}, None, None),
+        ({"score": 3}, 3, None),
+        (None, None, None),
+        ([1], None, None),
+    ],
+)
+def test_score_and_verdict_are_taken_over_where_they_are_such(
+    run: Agent, supervision: Any, score: float | None, passed: bool | None
+) -> None:
+    body = {"analysis_result": None, "execution_result": None, "supervision_result": supervision}
+    assert run.post("/steps", body).status == 201
+    review = run.get("/entries/3")
+    assert (review.body.get("supervision"), review.body.get("score"), review.body.get("passed")) == (
+        supervision,
+        score,
+        passed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("analysis", "thoughts"), [("x", "x"), (None, None), ({"ä": [1]}, '{"ä": [1]}'), (5, "5")]
+)
+def test_the_text_of_the_analysis_becomes_the_thoughts(
+    run: Agent, analysis: Any, thoughts: str | None
+) -> None:
+    run.post("/steps", {"analysis_result": analysis, "execution_result": "", "supervision_result": ""})
+    assert run.get("/episodes/1")["thoughts"] == thoughts
+
+
+def test_a_whole_step_abandons_an_action_in_flight(run: Agent) -> None:
+    run.act()
+    run.post("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""})
+    assert [step["status"] for step in run.get("/episodes")["items"]] == ["abandoned", "success"]

@@ -1,0 +1,168 @@
+"""Only a usable key of the project gets in, and no further than its scopes."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.test import Client
+from django.utils import timezone
+
+from historyapp.models import ApiKey, Membership, Project
+from historyapp.services.keys import create_key
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+
+
+def test_without_a_key_nobody_gets_in(db: None) -> None:
+    refused = Agent(None).get("/sessions")
+    assert refused.status == 401
+    assert refused.headers["WWW-Authenticate"] == 'Bearer realm="playhead"'
+    assert "Authorization: Bearer" in refused["detail"]
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", "Basic YTpi", "ph_abc", "Bearer ph_unknown", "Bearer \xff"]
+)
+def test_an_unknown_key_is_told_nothing_more(db: None, header: str) -> None:
+    refused = Agent(None).get("/sessions", {"Authorization": header})
+    assert refused.status == 401
+    assert refused["type"] == "/docs/errors#unauthenticated"
+    assert "expired" not in refused["detail"]
+    assert "revoked" not in refused["detail"]
+
+
+def test_an_expired_key_is_told_so(project: Project) -> None:
+    _, text = create_key(project, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    refused = Agent(text).get("/sessions")
+    assert refused.status == 401
+    assert "expired" in refused["detail"]
+    assert 'error="invalid_token"' in refused.headers["WWW-Authenticate"]
+
+
+def test_a_revoked_key_is_told_so(project: Project, alice: Agent) -> None:
+    ApiKey.objects.update(revoked_at=timezone.now())
+    refused = alice.get("/sessions")
+    assert refused.status == 401
+    assert "revoked" in refused["detail"]
+
+
+def test_a_key_that_expires_later_works(project: Project) -> None:
+    _, text = create_key(project, "young", expires_at=timezone.now() + timedelta(days=1))
+    assert Agent(text).get("/sessions").status == 200
+
+
+@pytest.mark.parametrize(
+    ("scopes", "statuses"),
+    [
+        (("read",), [200, 403, 403, 403]),
+        (("write",), [403, 201, 200, 403]),
+        (("admin",), [403, 403, 403, 204]),
+    ],
+)
+def test_each_method_needs_its_scope(
+    project: Project, session_id: str, scopes: tuple[str, ...], statuses: list[int]
+) -> None:
+    agent = Agent(key_for(project, "narrow", scopes))
+    answers = [
+        agent.get("/sessions"),
+        agent.post("/sessions"),
+        agent.patch(f"/sessions/{session_id}", {"title": "x"}),
+        agent.delete(f"/sessions/{session_id}"),
+    ]
+    assert [answer.status for answer in answers] == statuses
+    refused = [answer for answer in answers if answer.status == 403]
+    assert all(answer["scope"] in answer["detail"] for answer in refused)
+
+
+def test_a_signed_in_browser_is_nobody_here(project: Project) -> None:
+    user = User.objects.create_user("alice")
+    Membership.objects.create(project=project, user=user, is_owner=True)
+    browser = Client()
+    browser.force_login(user)
+    assert browser.get("/api/v1/sessions").status_code == 401
+    assert browser.post("/api/v1/sessions", "{}", "application/json").status_code == 401
+
+
+def test_the_use_of_a_key_is_noted_to_the_minute(project: Project) -> None:
+    key, text = create_key(project, "fresh")
+    assert key.last_used_at is None
+    Agent(text).get("/sessions")
+    key.refresh_from_db()
+    first = key.last_used_at
+    assert first is not None
+    Agent(text).get("/sessions")
+    key.refresh_from_db()
+    assert key.last_used_at == first
+
+
+def test_a_database_that_cannot_note_the_use_still_answers(
+    project: Project, alice: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr("historyapp.api.auth.note_use", locked)
+    assert alice.get("/sessions").status == 200
+
+
+def test_bob_sees_what_alice_made_and_charlie_does_not(
+    alice: Agent, bob: Agent, charlie: Agent, session_id: str
+) -> None:
+    assert bob.get(f"/sessions/{session_id}")["title"] == "a run"
+    assert [item["id"] for item in bob.get("/sessions")["items"]] == [session_id]
+    assert charlie.get("/sessions")["items"] == []
+
+
+CALLS = [
+    ("GET", "", None),
+    ("PATCH", "", {"title": "mine"}),
+    ("DELETE", "", None),
+    ("GET", "/entries", None),
+    ("POST", "/entries", {"entries": [{"kind": "model_input", "content": "go"}]}),
+    ("GET", "/entries/1", None),
+    ("POST", "/actions", {"use_tool": {"name": "ls"}}),
+    ("POST", "/results", {"status": "success"}),
+    ("POST", "/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
+    ("GET", "/episodes", None),
+    ("GET", "/episodes/1", None),
+    ("GET", "/progress", None),
+    ("GET", "/messages", None),
+    ("GET", "/summaries", None),
+    ("POST", "/summaries", {"from_step": 1, "to_step": 1, "text": "x"}),
+    ("GET", "/rewinds", None),
+    ("POST", "/rewinds", {}),
+    ("POST", "/rewinds/1/undo", {}),
+    ("POST", "/forks", {}),
+    ("GET", "/export", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CALLS)
+def test_a_stranger_gets_the_404_of_what_does_not_exist(
+    charlie: Agent, session_id: str, method: str, path: str, body: object
+) -> None:
+    def ask(id: str) -> tuple[int, object]:
+        sent = b"" if body is None else json.dumps(body).encode()
+        answer = charlie.send(method, f"/sessions/{id}{path}", sent)
+        return answer.status, {**answer.body, "detail": answer["detail"].replace(id, "ID")}
+
+    missing = ask("0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
+    assert missing[0] == 404
+    assert ask(session_id) == missing
+    assert ask("not-a-uuid") == missing
+    assert ask("12345") == missing
+    assert ask(session_id[:-1]) == missing
+    assert ask("0" * 300)[0] == 404
+
+
+def test_every_session_call_is_held_to_that(alice: Agent) -> None:
+    paths = alice.get("/openapi.json")["paths"]
+    of_sessions = {
+        (method.upper(), path.split("{session_id}")[1].replace("{position}", "1").replace("{number}", "1"))
+        for path, calls in paths.items()
+        if "{session_id}" in path
+        for method in calls
+    }
+    assert of_sessions == {(method, path) for method, path, _ in CALLS}

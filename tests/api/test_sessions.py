@@ -1,0 +1,239 @@
+"""Sessions: making, finding, naming and archiving them."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from historyapp.models import AuditRecord
+from tests.api.agent import Agent, said
+from tests.api.test_problems import assert_problem
+
+GIVEN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
+
+
+def test_a_session_needs_nothing(alice: Agent) -> None:
+    made = alice.send("POST", "/sessions", b"{}")
+    assert made.status == 201
+    assert UUID(made["id"]).version == 7
+    assert (made["title"], made["status"], made["tags"], made["head"]) == ("", "live", [], 0)
+    assert made["settings"]["max_tokens"] == 1024
+
+
+def test_a_session_is_read_as_it_was_made(alice: Agent) -> None:
+    wanted = {
+        "id": GIVEN,
+        "title": "Größe 🚀",
+        "agent": "fixer",
+        "model": "gpt-5-mini",
+        "tags": ["b", "a", "b"],
+        "settings": {"max_tokens": None, "window_size": 2},
+        "metadata": {"folder": "/tmp", "odd": "\ud800\x00"},
+    }
+    made = alice.post("/sessions", wanted)
+    assert made.status == 201, made.body
+    read = alice.get(f"/sessions/{GIVEN}")
+    assert read.body == made.body
+    assert read["tags"] == ["b", "a"]
+    assert read["metadata"] == wanted["metadata"]
+    assert read["settings"]["max_tokens"] is None
+    assert (read["settings"]["window_size"], read["settings"]["full_message_count"]) == (2, 4)
+
+
+def test_a_taken_id_is_a_conflict(alice: Agent, charlie: Agent) -> None:
+    assert alice.post("/sessions", {"id": GIVEN}).status == 201
+    assert_problem(alice.post("/sessions", {"id": GIVEN}), 409, GIVEN, "taken")
+    assert_problem(charlie.post("/sessions", {"id": GIVEN.upper()}), 409, "taken")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"title": "x" * 301},
+        {"title": "a\x00b"},
+        {"title": "\ud800"},
+        {"title": None},
+        {"title": 5},
+        {"agent": "x" * 201},
+        {"tags": ["a\nb"]},
+        {"tags": [""]},
+        {"tags": ["x"] * 51},
+        {"tags": "x"},
+        {"id": "5"},
+        {"id": 5},
+        {"id": "{0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d}"},
+        {"settings": {"max_tokens": -1}},
+        {"settings": {"max_tokens": "5"}},
+        {"settings": {"max_tokens": 5.0}},
+        {"settings": {"compress_automatically": "yes"}},
+        {"settings": {"policy": "none"}},
+        {"settings": {"unknown": 1}},
+        {"metadata": []},
+    ],
+)
+def test_a_session_is_refused_with_the_field_named(alice: Agent, wrong: dict[str, Any]) -> None:
+    refused = alice.post("/sessions", wrong)
+    assert_problem(refused, 422)
+    assert refused["errors"][0]["loc"][:2] == ["body", next(iter(wrong))]
+    assert alice.get("/sessions")["items"] == []
+
+
+def test_only_what_is_given_changes(alice: Agent, session_id: str) -> None:
+    address = f"/sessions/{session_id}"
+    before = alice.patch(address, {"tags": ["x"], "settings": {"window_size": 2}}).body
+    after = alice.patch(address, {"title": "better", "settings": {"max_tokens": 5}}).body
+    assert after["settings"] == {**before["settings"], "max_tokens": 5}
+    assert {**after, "title": "a run", "settings": before["settings"]} == before
+    assert alice.get(address).body == after
+
+
+@pytest.mark.parametrize("wrong", [{"title": None}, {"status": "deleted"}, {"head": 5}, {"id": GIVEN}, []])
+def test_a_wrong_change_changes_nothing(alice: Agent, session_id: str, wrong: Any) -> None:
+    before = alice.get(f"/sessions/{session_id}").body
+    assert_problem(alice.patch(f"/sessions/{session_id}", wrong), 422)
+    assert alice.get(f"/sessions/{session_id}").body == before
+
+
+def test_deleting_archives(alice: Agent, run: Agent, session_id: str) -> None:
+    run.append(said())
+    deleted = run.delete()
+    assert (deleted.status, deleted.body) == (204, None)
+    assert run.get()["status"] == "archived"
+    assert run.get("/entries")["items"][0]["content"] == "go"
+    assert_problem(run.post("/entries", {"entries": [said()]}), 409, "archived")
+    assert run.patch("", {"status": "live"}).status == 200
+    run.append(said())
+    actions = AuditRecord.objects.order_by("id").values_list("action", "actor")
+    assert [action for action, _ in actions][-2:] == ["status: archived", "status: live"]
+    assert all(actor.startswith("key:ph_") for _, actor in actions if actor)
+
+
+def test_current_instruction_and_notebook_are_told_as_of_any_position(run: Agent) -> None:
+    for text in ("first", "second"):
+        run.append({"kind": "system_instruction", "text": text}, {"kind": "memory_notebook", "content": text})
+    assert (run.get()["instruction"], run.get()["notebook"]) == ("second", "second")
+    then = run.get("?as_of=3")
+    assert (then["head"], then["instruction"], then["notebook"]) == (3, "second", "first")
+    assert run.get("?as_of=0")["instruction"] is None
+
+
+def test_counters_are_told_as_of_any_position(run: Agent) -> None:
+    run.step()
+    run.act()
+    run.fail()
+    now, then = run.get(), run.get("?as_of=2")
+    assert (now["steps"], now["errors"], then["steps"], then["errors"]) == (2, 1, 1, 0)
+    assert now["tokens"] > then["tokens"] > 0
+
+
+@pytest.mark.parametrize("as_of", ["5", "-1", "x", "1.0", "", "99999999999999999999", "1_0", " 1"])
+def test_a_position_that_never_was_is_refused(run: Agent, as_of: str) -> None:
+    run.append(said())
+    assert run.get(f"?as_of={as_of}").status == 422
+    assert run.get(f"/entries?as_of={as_of}").status == 422
+    assert run.get(f"/episodes?as_of={as_of}").status == 422
+    assert run.get(f"/rewinds?as_of={as_of}").status == 422
+    assert run.get(f"/summaries?as_of={as_of}").status == 422
+
+
+@pytest.fixture
+def many(alice: Agent) -> dict[str, str]:
+    """Ids of some sessions by title."""
+    made = {}
+    for title, agent, tags in [
+        ("Fix the parser", "fixer", ["bug", "red"]),
+        ("Write the docs", "writer", ["docs"]),
+        ("100% of_it", "fixer", ["bug"]),
+    ]:
+        made[title] = alice.post("/sessions", {"title": title, "agent": agent, "tags": tags})["id"]
+    failing = alice.within(f"/sessions/{made['Fix the parser']}")
+    failing.act()
+    failing.fail()
+    alice.patch(f"/sessions/{made['Write the docs']}", {"status": "finished"})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ("", {"Fix the parser", "Write the docs", "100% of_it"}),
+        ("?q=THE", {"Fix the parser", "Write the docs"}),
+        ("?q=the+fix", {"Fix the parser"}),
+        ("?q=writer", {"Write the docs"}),
+        ("?q=red", {"Fix the parser"}),
+        ("?q=%25", {"100% of_it"}),
+        ("?q=f_i", {"100% of_it"}),
+        ("?q=nothing", set()),
+        ("?agent=fixer", {"Fix the parser", "100% of_it"}),
+        ("?agent=fix", set()),
+        ("?tag=bug", {"Fix the parser", "100% of_it"}),
+        ("?tag=bug&tag=red", {"Fix the parser"}),
+        ("?tag=bu", set()),
+        ("?status=finished", {"Write the docs"}),
+        ("?status=live&tag=bug", {"Fix the parser", "100% of_it"}),
+        ("?status=archived", set()),
+        ("?errors=true", {"Fix the parser"}),
+        ("?errors=false", {"Write the docs", "100% of_it"}),
+    ],
+)
+def test_sessions_are_found_by_what_they_are(
+    alice: Agent, many: dict[str, str], query: str, titles: set[str]
+) -> None:
+    assert {item["title"] for item in alice.get(f"/sessions{query}")["items"]} == titles
+
+
+def test_archived_sessions_are_listed_when_asked_for(alice: Agent, session_id: str) -> None:
+    alice.delete(f"/sessions/{session_id}")
+    assert alice.get("/sessions")["items"] == []
+    assert [item["id"] for item in alice.get("/sessions?status=archived")["items"]] == [session_id]
+    assert [item["id"] for item in alice.get("/sessions?status=all")["items"]] == [session_id]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "status=old",
+        "errors=1",
+        "errors=yes",
+        "limit=0",
+        "limit=501",
+        "q=%00",
+        "tag=",
+        "tag=a%0Ab",
+        "agent=%00",
+    ],
+)
+def test_a_wrong_filter_is_refused(alice: Agent, query: str) -> None:
+    assert_problem(alice.get(f"/sessions?{query}"), 422, f"query.{query.split('=')[0]}")
+
+
+def test_the_session_with_the_newest_entry_comes_first(alice: Agent, many: dict[str, str]) -> None:
+    oldest = many["100% of_it"]
+    alice.within(f"/sessions/{oldest}").append(said())
+    assert alice.get("/sessions?limit=1")["items"][0]["id"] == oldest
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 8), moments=st.lists(st.integers(0, 2), min_size=1, max_size=12))
+def test_pages_hold_each_session_once_in_order(alice: Agent, limit: int, moments: list[int]) -> None:
+    tag = str(UUID(int=hash((limit, *moments)) % 2**128))
+    for moment in moments:
+        id = alice.post("/sessions", {"tags": [tag]})["id"]
+        at = f"2026-01-0{moment + 1}T00:00:00Z"
+        alice.within(f"/sessions/{id}").append({**said(), "created_at": at})
+    whole = alice.get(f"/sessions?tag={tag}&limit=500")
+    assert whole["next"] is None
+    paged: list[Any] = []
+    page = alice.get(f"/sessions?tag={tag}&limit={limit}")
+    while True:
+        paged += page["items"]
+        if page["next"] is None:
+            break
+        assert len(page["items"]) == limit
+        page = alice.get(f"/sessions?tag={tag}&limit={limit}&cursor={page['next']}")
+    assert paged == whole["items"]
+    assert len(paged) >= len(moments)
+    times = [item["last_entry_at"] for item in paged]
+    assert times == sorted(times, reverse=True)
