@@ -1,0 +1,116 @@
+"""Keys and sign-in links: shown once, stored as hashes, useless once revoked, used or expired."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pytest_django import Settings
+
+from historyapp.core.errors import Invalid, NotFound
+from historyapp.models import ApiKey, AuditRecord, Project, SignInLink
+from historyapp.services.bootstrap import bootstrap
+from historyapp.services.keys import (
+    create_key,
+    create_sign_in_link,
+    find_key,
+    note_use,
+    revoke_key,
+    use_sign_in_link,
+)
+
+
+def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> None:
+    key, text = create_key(project, "laptop", scopes=["write", "read"], actor="user:alice")
+    assert text.startswith("ph_")
+    assert find_key(text) == key
+    found = find_key(text)
+    assert found is not None
+    assert (found.project, found.scopes) == (project, ["read", "write"])
+    stored = ApiKey.objects.values().get()
+    assert text not in str(stored)
+    assert find_key(text[:-1]) is None
+    assert AuditRecord.objects.get().actor == "user:alice"
+
+
+def test_an_unknown_scope_names_those_there_are(project: Project) -> None:
+    with pytest.raises(Invalid, match="read, write, admin"):
+        create_key(project, "laptop", scopes=["root"])
+
+
+def test_expiry_and_use_come_back_with_their_zone(project: Project) -> None:
+    now = timezone.now()
+    key, text = create_key(project, "laptop", expires_at=now + timedelta(hours=1))
+    note_use(key, now)
+    found = find_key(text)
+    assert found is not None
+    assert (found.expires_at, found.last_used_at) == (now + timedelta(hours=1), now)
+
+
+def test_use_is_noted_to_the_minute(project: Project) -> None:
+    now = timezone.now()
+    key, _ = create_key(project, "laptop")
+    for later in (0, 30, 59, 90):
+        note_use(ApiKey.objects.get(pk=key.pk), now + timedelta(seconds=later))
+    assert ApiKey.objects.get().last_used_at == now + timedelta(seconds=90)
+
+
+def test_a_revoked_key_says_when(project: Project) -> None:
+    key, text = create_key(project, "laptop")
+    revoke_key(project, key.prefix)
+    found = find_key(text)
+    assert found is not None
+    assert found.revoked_at is not None
+    assert not ApiKey.objects.usable(timezone.now()).exists()
+    with pytest.raises(NotFound):
+        revoke_key(project, key.prefix)
+    with pytest.raises(NotFound):
+        revoke_key(Project.objects.create(name="Charlie's"), key.prefix)
+
+
+@pytest.mark.django_db
+def test_a_fresh_installation_has_an_owner_a_project_and_a_key_that_stay() -> None:
+    first, second = bootstrap(), bootstrap()
+    assert (first.project, first.user, first.api_key) == (second.project, second.user, second.api_key)
+    assert first.sign_in_path != second.sign_in_path
+    assert list(first.project.members.all()) == [first.user]
+    assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_the_first_key_can_be_chosen(settings: Settings) -> None:
+    settings.PLAYHEAD_API_KEY = "ph_mine_0123456789abcdef"
+    assert bootstrap().api_key == "ph_mine_0123456789abcdef"
+    assert find_key("ph_mine_0123456789abcdef") is not None
+
+
+@pytest.mark.django_db
+def test_a_revoked_first_key_stays_revoked() -> None:
+    first = bootstrap()
+    revoke_key(first.project, first.api_key[:10])
+    found = find_key(bootstrap().api_key)
+    assert found is not None
+    assert found.revoked_at is not None
+
+
+def test_a_sign_in_link_works_once(db: None) -> None:
+    alice = User.objects.create_user("alice")
+    token = create_sign_in_link(alice)
+    assert token not in str(SignInLink.objects.values().get())
+    assert use_sign_in_link(token) == alice
+    with pytest.raises(NotFound, match="used or is too old"):
+        use_sign_in_link(token)
+
+
+def test_a_sign_in_link_ends_after_15_minutes(db: None) -> None:
+    token = create_sign_in_link(User.objects.create_user("alice"))
+    SignInLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(NotFound, match="used or is too old"):
+        use_sign_in_link(token)
+
+
+def test_a_link_of_somebody_who_left_signs_nobody_in(db: None) -> None:
+    token = create_sign_in_link(User.objects.create_user("bob"))
+    User.objects.update(is_active=False)
+    with pytest.raises(NotFound):
+        use_sign_in_link(token)

@@ -1,0 +1,49 @@
+"""Rebuilding says what was wrong and mends it. That it reproduces everything is in ``test_time_travel``."""
+
+from historyapp.models import Episode, Project, Session
+from historyapp.services.append import append
+from historyapp.services.projections import parents_first, rebuild
+from historyapp.services.rewinds import Target, fork, rewind
+from tests.services.drafts import act, failed, ok, said
+
+
+def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), act(), ok(), act(), failed()])
+    Session.objects.update(steps=7, errors=0)
+    Episode.objects.filter(number=2).update(status="success")
+    Episode.objects.filter(number=1).delete()
+    again = Session.objects.get()
+    expected = {
+        "session had another steps, errors",
+        "step row 2 was missing",
+        "step row 4 had another status",
+    }
+    assert set(rebuild(again, check_only=True).differences) == expected
+    assert Session.objects.get().steps == 7
+    assert set(rebuild(again).differences) == expected
+    mended = Session.objects.get()
+    assert (mended.steps, mended.errors) == (2, 1)
+    assert rebuild(mended).differences == []
+
+
+def test_a_row_too_many_is_named(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), ok()])
+    row = Episode.objects.get()
+    row.anchor = 99
+    row.save(force_insert=True)
+    assert rebuild(session).differences == ["step row 99 was one too many"]
+
+
+def test_long_sessions_with_rewinds_come_out_the_same(project: Project, session: Session) -> None:
+    for _ in range(3):
+        append(project, session.pk, [one for _ in range(400) for one in (act(), ok())])
+        rewind(project, session.pk, Target(episodes=150))
+    found = rebuild(Session.objects.get(), check_only=True)
+    assert (found.differences, found.entries) == ([], 2403)
+
+
+def test_parents_come_before_their_forks(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), ok()])
+    child = fork(project, session.pk)
+    grandchild = fork(project, child.pk)
+    assert list(parents_first()) == [session, child, grandchild]
