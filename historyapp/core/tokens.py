@@ -24,7 +24,7 @@ from historyapp.core.text import clean, dump_json
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_CHUNK = 500_000  # characters; the tokenizer refuses texts of a million
+_CHUNK = 50_000  # characters: the tokenizer refuses more than 200,000 tokens, and a character has up to four
 
 
 @cache
@@ -35,7 +35,7 @@ def _encoding() -> Any:
 
 
 def count_tokens(text: str) -> int:
-    """Tokens of a text in o200k_base. Texts over 500,000 characters are counted in pieces."""
+    """Tokens of a text in o200k_base. Longer texts than 50,000 characters are counted in pieces."""
     encode = _encoding().encode_ordinary
     return sum(len(encode(clean(text[i : i + _CHUNK]))) for i in range(0, len(text), _CHUNK))
 
