@@ -21,6 +21,7 @@ from historyapp.services.append import (
     prepare,
 )
 from historyapp.services.audit import record
+from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
 
@@ -209,6 +210,7 @@ def fork(
 
     Raises:
         NotFound: when the project has no such session.
+        Conflict: when ``fork_id`` is taken.
         Invalid: when the point does not exist.
     """
     if at_step is not None and at_position is not None:
@@ -244,7 +246,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     child.fork_position, child.head, child.tail_start = position, position, position + 1
     if newest is not None:
         child.last_entry_at = newest.created_at
-    child.save(force_insert=True)
+    insert(child)
     apply_tail(child, reopen(child.pk, tail, position))
     child.save(update_fields=TAIL_COLUMNS)
 

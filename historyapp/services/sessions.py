@@ -42,12 +42,21 @@ def create_session(
         **(names or {}),
     )
     session.tags = tags
-    try:
-        with writing():
-            session.save(force_insert=True)
-    except IntegrityError as error:
-        raise Conflict(f"The id {id} is taken. Leave it out to be given a new one.") from error
+    with writing():
+        insert(session)
     return session
+
+
+def insert(session: Session) -> None:
+    """Saves a new session within the caller's transaction.
+
+    Raises:
+        Conflict: when its id is taken.
+    """
+    try:
+        session.save(force_insert=True)
+    except IntegrityError as error:
+        raise Conflict(f"The id {session.pk} is taken. Leave it out to be given a new one.") from error
 
 
 def change_session(
