@@ -1,0 +1,106 @@
+"""The history as text and as messages."""
+
+import pytest
+
+from historyapp.api import contexts
+from tests.api.agent import Agent, said
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def three(run: Agent) -> Agent:
+    run.append(said("find it"))
+    run.step("ls", ["a"])
+    run.act("cat", path="a")
+    run.fail("no such file")
+    run.step("grep", "line 1\nline 2")
+    return run
+
+
+def text(run: Agent, query: str) -> str:
+    answer = run.get(f"/progress{query}")
+    assert answer.status == 200, answer.body
+    return str(answer["text"])
+
+
+def test_the_list_is_the_default(three: Agent) -> None:
+    assert text(three, "") == text(three, "?style=list")
+    assert text(three, "").splitlines()[:2] == [
+        "1. Executed `ls()`: ['a']",
+        "2. Executed `cat(path='a')`: Action failed: 'no such file'",
+    ]
+
+
+def test_text_can_be_of_a_slice(three: Agent) -> None:
+    assert text(three, "?from=2&to=2") == "2. Executed `cat(path='a')`: Action failed: 'no such file'"
+    assert text(three, "?style=paragraph&from=-2&to=-2").startswith("### Step 2: Executed `cat(path='a')`")
+
+
+def test_an_empty_history_is_an_empty_text(run: Agent) -> None:
+    assert [text(run, f"?style={style}") for style in ("list", "paragraph", "compiled")] == ["", "", ""]
+    assert run.get("/messages")["messages"] == []
+
+
+def test_compiled_progress_keeps_to_its_budget(three: Agent) -> None:
+    assert [line[:8] for line in text(three, "?style=compiled").split("\n\n")] == [
+        "* Step 1", "* Step 2", "* Step 3",
+    ]  # fmt: skip
+    assert text(three, "?style=compiled&max_tokens=60").startswith("* Step 3")
+    assert text(three, "?style=compiled&max_tokens=0") == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("style=prose", "query.style"),
+        ("max_tokens=5", "has no budget"),
+        ("style=compiled&from=1", "chooses its steps itself"),
+        ("style=compiled&max_tokens=-1", "query.max_tokens"),
+        ("from=9", "There is no step 9"),
+    ],
+)
+def test_wrong_progress_is_refused(three: Agent, query: str, words: str) -> None:
+    assert_problem(three.get(f"/progress?{query}"), 422, words)
+
+
+def test_a_text_has_an_end(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "MOST_STEPS", 2)
+    assert_problem(three.get("/progress"), 422, "3 steps", "Give from and to")
+    assert text(three, "?from=2").startswith("2. ")
+
+
+def test_text_is_as_of_a_position(three: Agent) -> None:
+    assert text(three, "?as_of=2") == "1. Executed `ls()`."
+    assert text(three, "?style=compiled&as_of=3").startswith("* Step 1")
+    assert text(three, "?as_of=1") == ""
+
+
+def test_messages_come_with_their_manifest(three: Agent) -> None:
+    context = three.get("/messages")
+    assert [message["role"] for message in context["messages"]] == [
+        "assistant", "user", "assistant", "user", "assistant", "user",
+    ]  # fmt: skip
+    assert context["manifest"]["policy"] == "episodic"
+    assert context["manifest"]["max_tokens"] == 1024
+    assert [segment["step"] for segment in context["manifest"]["segments"]] == [1, 2, 3]
+
+
+def test_older_steps_become_one_progress_message(three: Agent) -> None:
+    three.patch("", {"settings": {"full_message_count": 1}})
+    three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "found a"})
+    context = three.get("/messages")
+    assert [message["role"] for message in context["messages"]] == ["system", "assistant", "user"]
+    assert "* Step 1: found a\n\n* Step 2: Executed" in context["messages"][0]["content"]
+
+
+def test_messages_keep_to_a_budget_and_name_what_is_left_out(three: Agent) -> None:
+    three.patch("", {"settings": {"full_message_count": 0}})
+    context = three.get("/messages?max_tokens=60")
+    assert context["manifest"]["max_tokens"] == 60
+    assert context["manifest"]["tokens"] <= 60
+    assert [out["last_step"] for out in context["manifest"]["left_out"]] == [2]
+
+
+def test_messages_are_as_of_a_position(three: Agent) -> None:
+    (message,) = three.get("/messages?as_of=2")["messages"]
+    assert message["role"] == "assistant"

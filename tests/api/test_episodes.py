@@ -1,0 +1,151 @@
+"""Steps: numbers count the live history, slices say what is wrong with them, one step has its bodies."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.api.agent import Agent, called, returned, said
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def five(run: Agent) -> Agent:
+    for number in range(1, 6):
+        run.step(f"tool{number}", number)
+    return run
+
+
+def numbers(run: Agent, query: str) -> list[int]:
+    answer = run.get(f"/episodes{query}")
+    assert answer.status == 200, answer.body
+    return [item["number"] for item in answer["items"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", [1, 2, 3, 4, 5]),
+        ("?order=newest", [5, 4, 3, 2, 1]),
+        ("?from=2&to=4", [2, 3, 4]),
+        ("?from=-2", [4, 5]),
+        ("?to=-4", [1, 2]),
+        ("?from=-5&to=1", [1]),
+        ("?from=2&to=4&order=newest&limit=2", [4, 3]),
+        ("?from=5&to=5", [5]),
+        ("?as_of=4", [1, 2]),
+        ("?as_of=4&from=-1", [2]),
+        ("?as_of=0", []),
+    ],
+)
+def test_a_slice_holds_the_steps_that_it_names(five: Agent, query: str, expected: list[int]) -> None:
+    assert numbers(five, query) == expected
+    full = numbers(five, f"{query}{'&' if query else '?'}full=true")
+    assert full == expected
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(start=st.integers(-7, 7), stop=st.integers(-7, 7))
+def test_a_slice_is_pythons_slice_or_an_error(five: Agent, start: int, stop: int) -> None:
+    answer = five.get(f"/episodes?from={start}&to={stop}")
+    steps = [1, 2, 3, 4, 5]
+    first, last = (number if number > 0 else 6 + number for number in (start, stop))
+    if first in steps and last in steps and start and stop and first <= last:
+        assert [item["number"] for item in answer["items"]] == steps[first - 1 : last]
+    else:
+        assert_problem(answer, 422)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("from=6", "There is no step 6. Use 1 to 5, or -1 to -5 from the end."),
+        ("to=-6", "There is no step -6"),
+        ("from=0", "There is no step 0"),
+        ("from=4&to=2", "from is step 4, which comes after to, step 2"),
+        ("from=x", "query.from must be a whole number"),
+        ("full=1", "query.full must be 'true' or 'false'"),
+        ("order=random", "query.order must be"),
+    ],
+)
+def test_a_slice_beyond_the_history_is_told_what_there_is(five: Agent, query: str, words: str) -> None:
+    assert_problem(five.get(f"/episodes?{query}"), 422, words)
+
+
+@pytest.mark.parametrize("number", ["6", "-6", "0", "2147483647"])
+def test_a_step_beyond_the_history_is_not_found(five: Agent, number: str) -> None:
+    refused = five.get(f"/episodes/{number}")
+    assert_problem(refused, 404, f"There is no step {number}")
+    assert refused["steps"] == 5
+
+
+def test_an_empty_history_has_no_steps(run: Agent) -> None:
+    assert numbers(run, "") == []
+    assert_problem(run.get("/episodes/-1"), 404, "has no steps yet")
+    assert_problem(run.get("/episodes?from=1"), 422, "has no steps yet")
+
+
+def test_negative_numbers_count_from_the_end(five: Agent) -> None:
+    assert five.get("/episodes/-1").body == five.get("/episodes/5").body
+    assert five.get("/episodes/-5")["number"] == 1
+
+
+def test_a_list_shows_previews_and_no_bodies(run: Agent) -> None:
+    run.append(said("x" * 5000))
+    run.act("write", text="y" * 5000)
+    run.succeed("z" * 5000)
+    (item,) = run.get("/episodes")["items"]
+    previews = ["input_preview", "thought_preview", "call_preview", "result_preview"]
+    assert [len(item[name]) for name in previews] == [200, len("let me see"), 200, 200]
+    assert {"thoughts", "action", "result", "formatted"}.isdisjoint(item)
+    assert item["tool_names"] == ["write"]
+    assert item["tokens"] > 0
+
+
+def test_a_single_step_has_its_bodies(run: Agent) -> None:
+    run.append(called("a", "b"), returned("b", 2), returned("a", [1]))
+    step: dict[str, Any] = run.get("/episodes/1").body
+    assert step["action"] == {"name": "read", "arguments": {"path": "a"}}
+    assert [call["id"] for call in step["tool_calls"]] == ["a", "b"]
+    assert step["result"]["outputs"] == "b: 2\na: [1]"
+    assert step["formatted"].startswith("Executed `read(path='a'); read(path='b')`")
+    assert (step["status"], step["first_position"], step["last_position"]) == ("success", 1, 3)
+    assert step["started_at"] <= step["finished_at"]
+    assert run.get("/episodes?full=true")["items"] == [step]
+
+
+def test_an_answer_has_no_action(run: Agent) -> None:
+    run.append({"kind": "model_output", "text": "done"})
+    step = run.get("/episodes/1")
+    assert (step["status"], step["action"], step["tool_calls"], step["result"]) == (
+        "answered",
+        None,
+        [],
+        None,
+    )
+    assert step["thoughts"] is None
+
+
+def test_a_step_in_flight_has_no_result_yet(run: Agent) -> None:
+    run.act()
+    step = run.get("/episodes/1")
+    assert (step["status"], step["result"], step["finished_at"]) == ("in_flight", None, None)
+
+
+def test_a_step_reads_as_it_stood(run: Agent) -> None:
+    run.step()
+    assert run.get("/episodes/1?as_of=1")["status"] == "in_flight"
+    assert run.get("/episodes?as_of=1")["items"][0]["status"] == "in_flight"
+    assert_problem(run.get("/episodes/1?as_of=0"), 404)
+
+
+def test_numbers_count_the_live_history(five: Agent) -> None:
+    five.post("/rewinds", {"to_step": 2})
+    five.step("again")
+    assert [item["tool_names"] for item in five.get("/episodes")["items"]] == [
+        ["tool1"],
+        ["tool2"],
+        ["again"],
+    ]
+    assert five.get("/episodes/3?as_of=10")["action"]["name"] == "tool3"

@@ -1,0 +1,91 @@
+"""Summaries written by hand: they stand for steps wherever these are live."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.agent import Agent
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def three(run: Agent) -> Agent:
+    for number in range(1, 4):
+        run.step("ls", number)
+    return run
+
+
+def summarise(run: Agent, first: int, last: int, text: str = "did it", **more: Any) -> dict[str, Any]:
+    written = run.post("/summaries", {"from_step": first, "to_step": last, "text": text, **more})
+    assert written.status == 201, written.body
+    return dict(written.body)
+
+
+def test_a_summary_says_what_it_stands_for(three: Agent) -> None:
+    written = summarise(three, 1, 2, "\ud800 found", key_points=["a", "\x00"])
+    assert (written["from_step"], written["to_step"], written["level"]) == (1, 2, 2)
+    assert (written["first_position"], written["last_position"], written["made_at"]) == (1, 4, 6)
+    assert (written["text"], written["key_points"], written["strategy"]) == (
+        "\ud800 found",
+        ["a", "\x00"],
+        "manual",
+    )
+    assert written["tokens_before"] > 0
+    assert written["tokens_after"] > 0
+    assert three.get("/summaries")["items"] == [written]
+
+
+def test_negative_steps_count_from_the_end(three: Agent) -> None:
+    assert summarise(three, -3, -2)["to_step"] == 2
+
+
+def test_the_newest_summary_of_a_step_is_shown_with_it(three: Agent) -> None:
+    summarise(three, 2, 2, "first")
+    summarise(three, 2, 2, "")
+    assert [three.get(f"/episodes/{number}")["summary"] for number in (1, 2)] == [None, ""]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"from_step": 1, "to_step": 4, "text": "x"}, "There is no step 4"),
+        ({"from_step": 0, "to_step": 1, "text": "x"}, "There is no step 0"),
+        ({"from_step": 2, "to_step": 1, "text": "x"}, "comes after"),
+        ({"from_step": 1, "text": "x"}, "body.to_step is missing"),
+        ({"from_step": "1", "to_step": 1, "text": "x"}, "body.from_step"),
+        ({"from_step": 1, "to_step": 1, "text": None}, "body.text"),
+        ({"from_step": 1, "to_step": 1, "text": "x", "strategy": "mine"}, "body.strategy is not a field"),
+    ],
+)
+def test_a_wrong_summary_is_refused(three: Agent, body: dict[str, Any], words: str) -> None:
+    assert_problem(three.post("/summaries", body), 422, words)
+    assert three.get("/summaries")["items"] == []
+
+
+def test_a_summary_goes_and_comes_with_its_steps(three: Agent) -> None:
+    kept, cut = summarise(three, 1, 1), summarise(three, 2, 3)
+    done = three.post("/rewinds", {"to_step": 2})
+    assert three.get("/summaries")["items"] == [kept]
+    assert three.get("/summaries?as_of=6")["items"] == [kept, cut]
+    three.post(f"/rewinds/{done['position']}/undo")
+    assert three.get("/summaries")["items"] == [kept, cut]
+
+
+def test_a_position_before_a_summary_knows_nothing_of_it(three: Agent) -> None:
+    summarise(three, 1, 1)
+    assert three.get("/summaries?as_of=5")["items"] == []
+    assert three.get("/episodes/1?as_of=5")["summary"] is None
+
+
+def test_a_fork_shares_the_summaries_of_what_it_shares(alice: Agent, three: Agent) -> None:
+    before = summarise(three, 1, 1, "before")
+    fork = alice.within(f"/sessions/{three.post('/forks', {'at_step': 2})['id']}")
+    after = summarise(three, 2, 2, "after")
+    from_fork = summarise(fork, 1, 2, "from the fork")
+    assert fork.get("/summaries")["items"] == [before, after, from_fork]
+    assert three.get("/summaries")["items"] == [before, after, from_fork]
+
+
+def test_summaries_are_ordered_by_where_they_end(three: Agent) -> None:
+    last, first = summarise(three, 3, 3), summarise(three, 1, 1)
+    assert three.get("/summaries")["items"] == [first, last]
