@@ -62,7 +62,7 @@ def dump_json(value: Any) -> str:
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Whether lists and objects are nested deeper than ``limit``, found without recursion."""
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
