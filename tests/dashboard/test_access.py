@@ -1,0 +1,133 @@
+"""Everything but signing in needs a person, and a person sees the projects they are in."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from dashboard.urls import urlpatterns
+from historyapp.models import Membership, Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from tests.dashboard.conftest import signed_in
+from tests.dashboard.pages import html, text
+from tests.services.drafts import act
+
+OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
+POSTED = {"rename", "change-status", "fork", "switch-project", "sign-out", "theme"}
+VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
+
+
+def addresses(session: Session) -> dict[str, str]:
+    """Every address of the dashboard, of this session where it is of one."""
+    ids = {"session_id": session.pk, "project_id": session.project_id}
+    found = {}
+    for pattern in urlpatterns:
+        assert isinstance(pattern, URLPattern)
+        assert pattern.name
+        wanted = pattern.pattern.converters
+        found[pattern.name] = reverse(pattern.name, kwargs={name: {**VALUES, **ids}[name] for name in wanted})
+    return found
+
+
+def ask(client: Client, name: str, address: str) -> int:
+    return client.post(address).status_code if name in POSTED else client.get(address).status_code
+
+
+@pytest.fixture
+def rewound(project: Project, session: Session) -> Session:
+    rewind(project, session.pk, Target(to_step=4))
+    return session
+
+
+def test_a_stranger_gets_404_wherever_a_member_gets_an_answer(
+    bob: Client, charlie: Client, rewound: Session
+) -> None:
+    of_the_session = {
+        name: address for name, address in addresses(rewound).items() if str(rewound.pk) in address
+    }
+    assert len(of_the_session) >= 12
+    assert {name: ask(charlie, name, address) for name, address in of_the_session.items()} == dict.fromkeys(
+        of_the_session, 404
+    )
+    answers = {name: ask(bob, name, address) for name, address in of_the_session.items()}
+    assert {name: status for name, status in answers.items() if status not in (200, 204, 302, 422)} == {}
+
+
+def test_a_stranger_cannot_undo_or_rewind(charlie: Client, rewound: Session) -> None:
+    for name in ("rewind", "undo"):
+        assert charlie.post(addresses(rewound)[name], {"step": 1}).status_code == 404
+    rewound.refresh_from_db()
+    assert rewound.head == 12
+
+
+def test_a_missing_session_looks_like_a_strangers(charlie: Client, session: Session) -> None:
+    missing = uuid4()
+    theirs = html(charlie.get(reverse("session", args=[session.pk])))
+    nobodys = html(charlie.get(reverse("session", args=[missing])))
+    token = r'name="csrfmiddlewaretoken" value="[^"]*"'
+    assert re.sub(token, "", theirs.replace(str(session.pk), "ID")) == re.sub(
+        token, "", nobodys.replace(str(missing), "ID")
+    )
+
+
+def test_everything_else_asks_to_sign_in_and_comes_back(client: Client, session: Session) -> None:
+    for name, address in addresses(session).items():
+        if name in OPEN:
+            continue
+        response = client.post(address) if name in POSTED else client.get(address)
+        assert response.status_code == 302, name
+        assert response["Location"] == f"/sign-in?next={address}", name
+
+
+def test_a_fragment_of_somebody_signed_out_leads_the_whole_page_to_signing_in(
+    client: Client, session: Session
+) -> None:
+    address = reverse("step", args=[session.pk, 1])
+    response = client.get(
+        address, HTTP_HX_REQUEST="true", HTTP_HX_CURRENT_URL=f"http://testserver/sessions/{session.pk}?step=3"
+    )
+    assert response["HX-Redirect"] == f"/sign-in?next=/sessions/{session.pk}%3Fstep%3D3"
+    assert response.content == b""
+
+
+def test_pages_are_private(alice: Client, session: Session) -> None:
+    response = alice.get(reverse("session", args=[session.pk]))
+    assert "private" in response["Cache-Control"]
+    assert "HX-Request" in response["Vary"]
+
+
+def test_a_list_shows_only_the_chosen_project(project: Project, session: Session) -> None:
+    user = User.objects.create_user("dora")
+    other = Project.objects.create(name="Other project")
+    for mine in (project, other):
+        Membership.objects.create(project=mine, user=user)
+    client = signed_in(user)
+    assert "Repair the totals" in text(client.get("/"))
+    response = client.post(reverse("switch-project", args=[other.pk]))
+    assert response["Location"] == "/"
+    assert "Repair the totals" not in text(client.get("/"))
+    assert "Other project" in text(client.get("/"))
+
+
+def test_nobody_switches_to_a_strangers_project(charlie: Client, project: Project, session: Session) -> None:
+    assert charlie.post(reverse("switch-project", args=[project.pk])).status_code == 404
+    assert "Repair the totals" not in text(charlie.get("/"))
+
+
+def test_somebody_in_no_project_is_told_so(db: None) -> None:
+    response = signed_in(User.objects.create_user("eve")).get("/")
+    assert response.status_code == 404
+    assert "You are not in any project" in text(response)
+
+
+def test_what_people_do_is_recorded_under_their_name(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act()])
+    alice.post(reverse("rewind", args=[session.pk]), {"step": 2})
+    newest = session.rewinds().get()
+    assert newest.body["actor"] == "user:alice"

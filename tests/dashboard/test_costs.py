@@ -1,0 +1,130 @@
+"""What a page costs does not depend on how long the session is (DESIGN 1, issue 2: Measures)."""
+
+import gzip
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html
+
+SHORT, LONG = 100, 20_000
+PAGE, MOVE = 150_000, 30_000
+"""Bytes, compressed."""
+
+
+@pytest.fixture
+def short(project: Project) -> Session:
+    return long_session(project, SHORT)
+
+
+@pytest.fixture
+def long(project: Project) -> Session:
+    return long_session(project, LONG)
+
+
+@contextmanager
+def queries() -> Iterator[list[str]]:
+    """The queries issued meanwhile."""
+    found: list[str] = []
+    with CaptureQueriesContext(connection) as captured:
+        yield found
+    found += [query["sql"] for query in captured]
+
+
+def compressed(response: Any) -> int:
+    assert response.status_code == 200
+    return len(gzip.compress(response.content, 6))
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("session", ""),
+        ("session", "?step=60"),
+        ("session", "?step=-1"),
+        ("step", ""),
+        ("steps", "?around=60"),
+        ("steps", "?after=60"),
+        ("rewind", "?step=60"),
+    ],
+)
+def test_a_long_session_issues_the_queries_of_a_short_one(
+    alice: Client, short: Session, long: Session, name: str, query: str
+) -> None:
+    counts = []
+    for session in (short, long):
+        kwargs = {"session_id": session.pk} | ({"number": 60} if name == "step" else {})
+        address = reverse(name, kwargs=kwargs) + query
+        with queries() as issued:
+            response = alice.get(address) if name == "session" else fragment(alice, address)
+        assert response.status_code == 200
+        counts.append(len(issued))
+    assert counts[0] == counts[1]
+    assert counts[0] < 25
+
+
+def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> None:
+    response = alice.get(reverse("session", args=[long.pk]) + "?step=10000")
+    assert compressed(response) < PAGE
+    assert html(response).count('data-step="') <= 51
+
+
+def test_the_strip_of_a_long_session_has_400_bars(alice: Client, long: Session) -> None:
+    page = html(alice.get(reverse("session", args=[long.pk])))
+    assert page.count('<rect class="bar-error"') == LONG // 50
+    assert "steps 1–50 · 1 error" in page
+    assert "25,000 tokens" in page
+
+
+def noise(length: int) -> str:
+    """Text that does not compress."""
+    source = random.Random(7)
+    return "".join(chr(source.randrange(0x4E00, 0x9FFF)) for _ in range(length))
+
+
+@pytest.mark.parametrize("calls", [1, 30, 1_000])
+def test_a_move_is_small_whatever_the_step_holds(
+    alice: Client, project: Project, session: Session, calls: int
+) -> None:
+    names = [
+        ToolCall(id=f"c{n}", name="run", arguments={"code": noise(9_000 // calls + 300)})
+        for n in range(calls)
+    ]
+    results = [
+        ToolResult(tool_call_id=call.id, status="success", outputs=noise(9_000)) for call in names[:50]
+    ]
+    append(project, session.pk, [EntryDraft(ModelOutput(thoughts=noise(9_000), tool_calls=tuple(names)))])
+    append(project, session.pk, [EntryDraft(ToolResults(results=tuple(results)))])
+    response = fragment(alice, reverse("step", args=[session.pk, 6]))
+    assert compressed(response) < MOVE
+
+
+def test_five_megabytes_of_output_are_folded(alice: Client, project: Project, session: Session) -> None:
+    output = "A" * 5_000_000
+    append(project, session.pk, [EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="cat"),)))])
+    result = ToolResult(tool_call_id="a", status="success", outputs=output)
+    append(project, session.pk, [EntryDraft(ToolResults(results=(result,)))])
+    response = fragment(alice, reverse("step", args=[session.pk, 6]))
+    assert len(response.content) < 20_000
+    more = fragment(alice, reverse("block", args=[session.pk, 6, "result-0"]) + "?start=4000")
+    assert 50_000 < len(more.content) < 80_000
+
+
+def test_the_list_reads_no_bodies_and_issues_few_queries(
+    alice: Client, short: Session, session: Session
+) -> None:
+    with queries() as issued:
+        assert alice.get("/").status_code == 200
+    assert len(issued) <= 4
+    assert not any("historyapp_entry" in sql or "historyapp_episode" in sql for sql in issued)
