@@ -27,24 +27,28 @@ class CannotListen(Exception):
     """The address is taken or not this machine's; the message says so in one sentence."""
 
 
-def claim_port(host: str, port: int) -> int:
-    """A port that can be listened on: ``port`` itself, or any free one for 0.
+def claim(host: str, port: int) -> tuple[str, int]:
+    """The IP address and port to listen on: ``port`` itself, or any free one for 0.
 
     granian shares its port (SO_REUSEPORT), so that a second server would start silently beside the first and
     take half of its requests. A plain bind tells.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-            return int(probe.getsockname()[1])
+            ip, port, *_ = probe.getsockname()
+            return str(ip), int(port)
+    except UnicodeError as error:
+        raise CannotListen(f"Cannot listen on {host[:100]!r}: this is no host name.") from error
     except OSError as error:
         reason = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror
         raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
 
 
-def serve(host: str, port: int, threads: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
+def serve(ip: str, port: int, threads: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP.
 
     ``on_ready`` runs in a thread once requests are answered; what it is given tells whether they still are.
@@ -54,7 +58,7 @@ def serve(host: str, port: int, threads: int, on_ready: Callable[[Callable[[], b
     """
     server = Granian(
         "historyapp.wsgi:application",
-        address=host,
+        address=ip,
         port=port,
         interface=Interfaces.WSGI,
         workers=1,
@@ -63,7 +67,7 @@ def serve(host: str, port: int, threads: int, on_ready: Callable[[Callable[[], b
         log_dictconfig=settings.LOGGING,
         workers_kill_timeout=GRACE,
     )
-    herald = threading.Thread(target=_announce, args=(server, host, port, on_ready), daemon=True)
+    herald = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
     server.on_startup(herald.start)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # it is under nohup
         server.on_startup(lambda: _stop_on_hangup(server))
@@ -96,18 +100,18 @@ def _stop_on_hangup(server: Any) -> None:
     signal.signal(signal.SIGHUP, server.signal_handler_interrupt)
 
 
-def _announce(server: Any, host: str, port: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
+def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 
-    while running() and not _answers(host, port):
+    while running() and not _answers(ip, port):
         time.sleep(0.02)
     if running():
         on_ready(running)
 
 
-def _answers(host: str, port: int) -> bool:
-    client = http.client.HTTPConnection(reachable(host), port, timeout=5)
+def _answers(ip: str, port: int) -> bool:
+    client = http.client.HTTPConnection(reachable(ip), port, timeout=5)
     try:
         client.request("GET", "/healthz")
         return client.getresponse().status == 200

@@ -79,6 +79,13 @@ def test_it_serves_and_prints_how_to_get_in(up: Up) -> None:
     assert re.search(rf"Sign in +http://127\.0\.0\.1:{up.port}/sign-in/\S{{20,}}\n", up.printed)
 
 
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_it_listens_on_a_name_or_on_every_interface(tmp_path: Path, host: str) -> None:
+    up = Up(tmp_path, "--no-demo", "--host", host)
+    assert up.get("/readyz") == 200
+    assert up.stop(signal.SIGTERM) == 0
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_stops_cleanly(up: Up, how: signal.Signals) -> None:
     assert up.stop(how) == 0
@@ -139,6 +146,11 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         told = refused(tmp_path, "--port", str(port))
     assert told == f"CommandError: Cannot listen on 127.0.0.1:{port}: another program listens there.\n"
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "x" * 300, "192.0.2.1"])
+def test_an_address_that_is_not_this_machines_is_refused(tmp_path: Path, host: str) -> None:
+    assert refused(tmp_path, "--host", host).startswith("CommandError: Cannot listen on ")
 
 
 def test_a_wrong_variable_is_named(tmp_path: Path) -> None:

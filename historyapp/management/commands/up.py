@@ -18,7 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from historyapp import demo
 from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
-from historyapp.server import EVERYWHERE, CannotListen, claim_port, reachable, serve
+from historyapp.server import EVERYWHERE, CannotListen, claim, reachable, serve
 from historyapp.services.bootstrap import bootstrap
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, threads: int, no_demo: bool, **options: Any) -> None:
         try:
-            port = claim_port(host, port)
+            ip, port = claim(host, port)
         except CannotListen as error:
             raise CommandError(str(error)) from error
         _allow(host)
@@ -60,7 +60,7 @@ class Command(BaseCommand):
                     "  Ctrl-C stops it.",
                 )
 
-        serve(host, port, threads, welcome)
+        serve(ip, port, threads, welcome)
 
     def _demo(self, address: str, api_key: str) -> str:
         """Let the demo agent work against this very server when there is nothing to look at yet.
