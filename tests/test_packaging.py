@@ -65,6 +65,12 @@ def package(requirement: str) -> str:
     return re.split(r"[\[<>=~!;\s]", requirement)[0]
 
 
+@pytest.mark.parametrize(("group", "lock"), [("runtime", "base.txt"), ("dev", "dev.txt")])
+def test_every_dependency_is_locked(group: str, lock: str) -> None:
+    locked = set(re.findall(r"^(\S+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
+    assert {package(requirement) for requirement in project()[group]} - locked == set()
+
+
 @pytest.mark.parametrize("group", ["runtime", "dev"])
 def test_every_dependency_is_defended_in_the_docs(group: str) -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
