@@ -1,0 +1,102 @@
+"""Many at once: nothing is lost, nothing happens twice."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from historyapp.models import Entry, Session
+from tests.api.agent import Agent, Answer, said
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(*calls: Callable[[], Answer]) -> list[Answer]:
+    """Each call in a thread of its own, begun together."""
+    start = Barrier(len(calls))
+
+    def carry_out(call: Callable[[], Answer]) -> Answer:
+        start.wait()
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(carry_out, calls))
+
+
+def test_fifty_writers_leave_no_gap_and_lose_nothing(run: Agent) -> None:
+    def write(number: int) -> Callable[[], Answer]:
+        batch = [said(f"{number}.{index}") for index in range(3)]
+        return lambda: run.post("/entries", {"entries": batch})
+
+    answers = at_once(*[write(number) for number in range(50)])
+    assert [answer.status for answer in answers] == [201] * 50
+    assert all(answer["positions"] == list(range(p := answer["positions"][0], p + 3)) for answer in answers)
+    assert sorted(p for answer in answers for p in answer["positions"]) == list(range(1, 151))
+    items = run.get("/entries?limit=500")["items"]
+    assert [item["position"] for item in items] == list(range(1, 151))
+    assert {item["content"] for item in items} == {f"{n}.{i}" for n in range(50) for i in range(3)}
+    assert run.get()["head"] == 150
+
+
+def test_of_agents_that_register_at_once_one_is_first(run: Agent) -> None:
+    answers = at_once(*[run.act] * 8)
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    assert {answer["detail"] for answer in answers if answer.status == 409} == {
+        "Action for current cycle already set"
+    }
+    assert run.get()["steps"] == 1
+
+
+def test_of_results_that_come_at_once_one_counts(run: Agent) -> None:
+    run.act()
+    answers = at_once(*[run.succeed, run.fail] * 4)
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    assert Entry.objects.count() == 2
+
+
+def test_of_writers_that_expect_the_same_head_one_wins(run: Agent) -> None:
+    body = {"entries": [said()], "expected_position": 0}
+    answers = at_once(*[lambda: run.post("/entries", body)] * 8)
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+    assert run.get()["head"] == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/entries", {"entries": [said()]}), ("/actions", {"use_tool": {"name": "ls"}}), ("/forks", {})],
+)
+def test_duplicates_at_once_are_carried_out_once(run: Agent, path: str, body: dict[str, Any]) -> None:
+    before = run.get()["head"], Session.objects.count()
+    answers = at_once(*[lambda: run.post(path, body, {"Idempotency-Key": "one"})] * 8)
+    assert [answer.status for answer in answers] == [201] * 8
+    assert all(answer.body == answers[0].body for answer in answers)
+    assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == 7
+    after = run.get()["head"], Session.objects.count()
+    assert sum(after) == sum(before) + 1
+
+
+def test_of_sessions_with_one_id_one_is_made(alice: Agent) -> None:
+    body = {"id": "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"}
+    answers = at_once(*[lambda: alice.post("/sessions", body)] * 8)
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 7
+
+
+def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> None:
+    for _ in range(3):
+        run.step()
+    answers = at_once(
+        *[lambda: run.post("/rewinds", {"episodes": 1})] * 4,
+        *[lambda: run.post("/entries", {"entries": [said()]})] * 8,
+    )
+    assert [answer.status for answer in answers] == [201] * 12
+    everything = run.get("/entries?take=all&limit=500")["items"]
+    assert [item["position"] for item in everything] == list(range(1, 19))
+    live = [item["position"] for item in run.get("/entries?limit=500")["items"]]
+    assert live == [item["position"] for item in everything if item["live"]]
+    assert run.get("/episodes").status == run.get("/messages").status == 200

@@ -1,0 +1,86 @@
+"""No call asks the database more of a long session than of a short one."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.api.agent import Agent, said
+
+READS = [
+    "",
+    "/entries",
+    "/entries?order=newest&kind=model_output",
+    "/entries?take=all&after=10",
+    "/entries/7",
+    "/episodes",
+    "/episodes?from=-15&full=true",
+    "/episodes/3",
+    "/episodes/-1",
+    "/progress?from=-10",
+    "/progress?style=compiled&max_tokens=50",
+    "/messages?max_tokens=50",
+    "/summaries",
+    "/rewinds",
+    "/messages?max_tokens=50&as_of=25",
+    "/episodes/-1?as_of=25",
+]
+WRITES: list[tuple[str, Any]] = [
+    ("/entries", {"entries": [said()] * 10}),
+    ("/actions", {"use_tool": {"name": "ls"}}),
+    ("/results", {"status": "success"}),
+    ("/steps", {"analysis_result": "", "execution_result": "", "supervision_result": ""}),
+    ("/summaries", {"from_step": -1, "to_step": -1, "text": "x"}),
+    ("/forks", {}),
+    ("/rewinds", {"episodes": 3}),
+]
+
+
+def with_steps(alice: Agent, count: int) -> Agent:
+    run = alice.within(f"/sessions/{alice.post('/sessions')['id']}")
+    output = {"kind": "model_output", "use_tool": {"name": "ls"}}
+    result = {"kind": "tool_results", "results": [{"status": "success", "outputs": "fine"}]}
+    for start in range(0, count, 200):
+        run.append(*[entry for _ in range(start, min(count, start + 200)) for entry in (output, result)])
+    return run
+
+
+def cost(call: Any) -> list[str]:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        assert call().status in (200, 201)
+    return [query["sql"].split(" WHERE ")[0] for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("forked", "lengths"), [(False, (20, 600)), (True, (600, 1500))], ids=["own", "forked"]
+)
+def test_every_call_costs_the_same_number_of_queries_at_any_length(
+    alice: Agent, forked: bool, lengths: tuple[int, int]
+) -> None:
+    runs = [with_steps(alice, steps) for steps in lengths]
+    if forked:
+        runs = [alice.within(f"/sessions/{run.post('/forks')['id']}") for run in runs]
+        for run in runs:
+            run.step()
+    short, long = runs
+    for path in READS:
+        costs = [cost(lambda run=run, path=path: run.get(path)) for run in (short, long)]
+        assert len(costs[0]) == len(costs[1]) <= 14, path
+    for path, body in WRITES:
+        costs = [cost(lambda run=run, path=path, body=body: run.post(path, body)) for run in (short, long)]
+        assert len(costs[0]) == len(costs[1]), path
+
+
+def test_a_list_of_sessions_is_two_queries(alice: Agent) -> None:
+    for number in range(30):
+        alice.post("/sessions", {"title": str(number)})
+    assert len(cost(lambda: alice.get("/sessions"))) == 2
+
+
+def test_an_append_is_no_query_more_than_it_must(run: Agent) -> None:
+    """The key, a savepoint as tests are transactions, the session, the entry, the step, the session again."""
+    assert len(cost(run.act)) == 1 + 2 + 4
+    assert len(cost(run.succeed)) == 1 + 2 + 4

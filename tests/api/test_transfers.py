@@ -1,0 +1,148 @@
+"""Transcripts come in as files and go out in every format."""
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import override_settings
+
+from historyapp.core.exporters import EXPORTERS
+from historyapp.models import AuditRecord
+from tests.api.agent import Agent, said
+from tests.api.test_problems import assert_problem
+
+CHAT = json.dumps({"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}]})
+
+
+def file(content: str | bytes = CHAT, name: str = "chat.json") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content.encode() if isinstance(content, str) else content)
+
+
+def imported(agent: Agent, *files: SimpleUploadedFile, **fields: Any) -> Any:
+    return agent.upload("/imports", {"files": list(files), **fields})
+
+
+def test_a_transcript_becomes_a_session(alice: Agent) -> None:
+    answer = imported(alice, file())
+    assert answer.status == 201
+    (report,) = answer["files"]
+    assert (report["name"], report["format"], report["error"]) == ("chat.json", "openai_chat", "")
+    (session,) = report["sessions"]
+    assert (session["new"], session["entries"], session["steps"], session["added"]) == (True, 2, 1, 2)
+    entries = alice.get(f"/sessions/{session['id']}/entries")["items"]
+    assert [entry["kind"] for entry in entries] == ["model_input", "model_output"]
+
+
+def test_importing_again_adds_nothing(alice: Agent) -> None:
+    first = imported(alice, file())["files"][0]["sessions"][0]
+    again = imported(alice, file())
+    assert again.status == 200
+    assert again["files"][0]["sessions"] == [{**first, "new": False, "added": 0}]
+    assert len(alice.get("/sessions")["items"]) == 1
+
+
+def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
+    answer = imported(alice, file(name="a.json"), file("junk", "b.txt"))
+    assert answer.status == 201
+    good, bad = answer["files"]
+    assert len(good["sessions"]) == 1
+    assert "b.txt is in no format" in bad["error"]
+
+
+def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent) -> None:
+    run.append(said("1"), said("2"))
+    lines = alice.get(f"{run.get()['id'].join(['/sessions/', '/export'])}").body.decode().splitlines()
+    lines.insert(2, '{"torn": ')
+    answer = imported(alice, file("\n".join(lines), "run.jsonl"))
+    (report,) = answer["files"]
+    assert report["format"] == "playhead_jsonl"
+    assert [(skipped["line"], skipped["damaged"]) for skipped in report["skipped"]] == [(3, True)]
+    assert report["damaged_count"] == 1
+
+
+def test_what_is_no_transcript_is_refused(alice: Agent) -> None:
+    refused = imported(alice, file("junk", "notes.txt"))
+    assert_problem(refused, 422, "notes.txt is in no format")
+    assert refused["type"] == "/docs/errors#unreadable-transcript"
+    assert alice.get("/sessions")["items"] == []
+
+
+def test_the_format_can_be_named(alice: Agent) -> None:
+    assert imported(alice, file(), format="openai_chat").status == 201
+    assert_problem(imported(alice, file(), format="word"), 422, "'word'", "openai_chat")
+
+
+def test_a_form_has_only_its_fields(alice: Agent) -> None:
+    assert_problem(alice.upload("/imports", {}), 422, "files is missing")
+    assert_problem(alice.upload("/imports", {"files": "text"}), 422, "files is missing")
+    assert_problem(imported(alice, file(), title="x"), 422, "no field title")
+    assert_problem(alice.upload("/imports", {"files": file(), "more": file()}), 422, "no field more")
+
+
+def test_a_form_is_sent_as_a_form(alice: Agent) -> None:
+    assert_problem(alice.post("/imports", {"files": []}), 415, "multipart/form-data")
+    broken = alice.send("POST", "/imports", b"--x", type="multipart/form-data; boundary=x")
+    assert_problem(broken, 422, "files is missing")
+    assert_problem(alice.send("POST", "/imports", b"x", type="multipart/form-data"), 400, "multipart")
+
+
+@override_settings(PLAYHEAD_MAX_BODY=1000)
+def test_a_file_that_is_too_large_is_refused(alice: Agent) -> None:
+    assert_problem(imported(alice, file("x" * 1000)), 413)
+
+
+def test_a_stranger_sees_nothing_of_it(alice: Agent, charlie: Agent) -> None:
+    imported(alice, file())
+    assert charlie.get("/sessions")["items"] == []
+    assert imported(charlie, file())["files"][0]["sessions"][0]["new"] is True
+
+
+@pytest.mark.parametrize("format", list(EXPORTERS))
+def test_a_session_goes_out_in_every_format(run: Agent, format: str) -> None:
+    run.append(said("<script>\ud800"))
+    run.step("ls", ["a"])
+    answer = run.get(f"/export?format={format}")
+    exporter = EXPORTERS[format]
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == exporter.media_type
+    assert answer.headers["Content-Disposition"].startswith('attachment; filename="a-run-')
+    assert answer.headers["Content-Disposition"].endswith(f'{exporter.suffix}"')
+    text = json.dumps(answer.body) if exporter.media_type == "application/json" else answer.body.decode()
+    assert "ls" in text
+
+
+def test_what_goes_out_comes_in_again(run: Agent, charlie: Agent) -> None:
+    run.append(said("\ud800\x00"))
+    run.step()
+    run.post("/rewinds", {"to_position": 1})
+    run.step("again")
+    exported = run.get("/export").body
+    (session,) = imported(charlie, file(exported, "run.jsonl"))["files"][0]["sessions"]
+    copy = charlie.within(f"/sessions/{session['id']}")
+    for path in ("/entries", "/episodes", "/messages"):
+        assert copy.get(path).body == run.get(path).body
+    everything = copy.get("/entries?take=all")["items"]
+    assert [(item["kind"], item["live"]) for item in everything] == [
+        ("model_input", True), ("model_output", False), ("tool_results", False), ("rewind", False),
+        ("model_output", True), ("tool_results", True),
+    ]  # fmt: skip
+    assert copy.get()["title"] == "a run"
+
+
+def test_an_export_is_as_of_a_position(run: Agent) -> None:
+    run.append(said("1"), said("2"))
+    lines = run.get("/export?as_of=1").body.decode().splitlines()
+    assert [json.loads(line).get("position") for line in lines] == [None, 1]
+    assert_problem(run.get("/export?as_of=9"), 422, "head is 2")
+
+
+def test_an_unknown_format_is_refused(run: Agent) -> None:
+    assert_problem(run.get("/export?format=pdf"), 422, "'pdf'", "markdown")
+
+
+def test_an_export_is_accounted_for(run: Agent) -> None:
+    run.get("/export?format=markdown")
+    record = AuditRecord.objects.get(action="export")
+    assert record.actor.startswith("key:ph_")
+    assert record.detail == {"format": "markdown"}
