@@ -32,7 +32,7 @@ class Branches:
 
         That is at the end of the results that answer the output at ``position``, parallel ones included.
         """
-        to = self._entry(position)
+        to = position
         while to + 1 < len(self._kinds) and self._kinds[to + 1] == RESULTS:
             to += 1
         self._spans = self._path(to)
@@ -41,10 +41,6 @@ class Branches:
         self._rewinds.append((self._tail, to))
         self._kinds.append(OTHER)
         return to
-
-    def _entry(self, position: int) -> int:
-        """The position itself; for a rewind entry, the one that it went back to."""
-        return next((self._entry(to) for at, to in self._rewinds if at == position), position)
 
     def _path(self, position: int) -> list[tuple[int, int]]:
         """The live spans of the session as it stood at a position, newest first."""

@@ -170,6 +170,15 @@ def test_sub_agents_at_work_at_the_same_time_are_kept_apart() -> None:
         assert (asked.content, said.text) == (prompt, text)
 
 
+def test_sub_agents_that_begin_below_the_main_conversation_are_kept_apart() -> None:
+    operations = read(
+        user(1, None, "go"),
+        user(2, 1, "A", isSidechain=True),
+        user(3, 1, "B", isSidechain=True),
+    )
+    assert list(starts(operations)) == [S, f"{S}/sidechain-{uuid(2)}", f"{S}/sidechain-{uuid(3)}"]
+
+
 def test_a_sub_agent_s_own_file_is_linked_to_the_session_that_started_it() -> None:
     operations = read(
         user(1, None, "find it", isSidechain=True, agentId="0c4c3cf8"),

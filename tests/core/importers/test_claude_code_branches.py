@@ -164,6 +164,20 @@ def test_a_record_that_continues_a_take_goes_back_to_it() -> None:
     ]  # fmt: skip
 
 
+def test_what_follows_on_a_take_that_was_found_back_to_is_no_rewind() -> None:
+    operations = read(
+        user(1, None, "start"),
+        assistant(2, 1, says("ready")),
+        user(3, 2, "do A"),
+        assistant(4, 3, call("t")),
+        user(5, 2, "do B"),
+        assistant(6, 5, says("did B")),
+        answer(7, 4, "t"),
+        user(8, 7, "go on with A"),
+    )
+    assert rewinds(operations) == [(5, 2), (8, 4)]
+
+
 def test_a_compaction_keeps_the_history_live() -> None:
     operations = read(
         user(1, None, "start"),

@@ -204,6 +204,13 @@ def test_usage_told_after_the_results_finds_its_response() -> None:
     assert usages(operations) == [11, 22]
 
 
+def test_a_response_without_usage_does_not_take_the_next_one_s() -> None:
+    operations = read(
+        asks("x"), tokens(1, 11), call("a"), output("a"), call("b"), output("b"), tokens(3, 33), says("y")
+    )
+    assert usages(operations) == [11, None, 33]
+
+
 def test_usage_parts_responses_without_a_result_between_them() -> None:
     operations = read(asks("x"), says("a"), tokens(1, 11), says("b"), tokens(2, 22))
     assert usages(operations) == [11, 22]
