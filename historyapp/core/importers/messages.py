@@ -80,9 +80,11 @@ class Calls:
         renamed: dict[str, str] = {}
         for number, (source_id, name, arguments) in enumerate(calls, start=1):
             given = source_id if isinstance(source_id, str) else ""
-            id = given
-            while not id or id in taken:
-                id = f"{self._session}-{self._outputs}-{number}" if id == given else f"{id}-"
+            id = given or f"{self._session}-{self._outputs}-{number}"
+            if id in taken:
+                id = f"{self._session}-{self._outputs}-{number}"
+            while id in taken:
+                id += "-"
             taken.add(id)
             if given and id != given:
                 renamed[id] = given

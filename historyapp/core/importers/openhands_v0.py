@@ -61,8 +61,8 @@ def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The session's ``title`` and ``model``, as far as its events tell them."""
     facts: dict[str, str] = {}
     for event in events:
-        if event.get("action") == "message" and event.get("source") == "user":
-            facts.setdefault("title", title_of(mapping(event.get("args")).get("content")))
+        if event.get("action") == "message" and event.get("source", "user") == "user":
+            facts.setdefault("title", title_of(_said(mapping(event.get("args")) or event)))
         if model := text(_response(event).get("model")):
             facts.setdefault("model", model)
     return facts

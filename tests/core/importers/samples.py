@@ -87,7 +87,7 @@ SWE_AGENT = {
         {"role": "tool", "content": "b", "tool_call_ids": ["a"]},
     ],
     "info": {"exit_status": "submitted", "submission": "diff", "model_stats": {"api_calls": 3}},
-    "replay_config": '{"agent": {"model": {"name": "gpt-4o"}}, "problem_statement": {"text": "It breaks\\nBadly"}}',
+    "replay_config": '{"agent": {"model": {"name": "gpt-4o"}}, "problem_statement": {"text": "It breaks"}}',
 }
 MINI_SWE_AGENT = {
     "trajectory_format": "mini-swe-agent-1.1",
@@ -170,31 +170,54 @@ OPENHANDS_V0: list[Any] = [
     {"id": 8, "observation": "error", "content": "crashed", "extras": {}},
 ]
 TOTALS = {"accumulated_cost": 0.5, "accumulated_token_usage": {"prompt_tokens": 9, "completion_tokens": 2}}
-STAMP = {"id": "e", "timestamp": "2026-06-16T05:39:18.8"}
+
+
+def event(kind: str, source: str, **fields: Any) -> dict[str, Any]:
+    """An event of OpenHands V1."""
+    return {"id": "e", "timestamp": "2026-06-16T05:39:18.8", "source": source, "kind": kind, **fields}
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+CONVERSATION = {"id": "conversation", "agent": {"llm": {"model": "m"}}}
+OBSERVATION = {"content": [{"type": "text", "text": "no"}], "is_error": False, "exit_code": 2}
 OPENHANDS_V1: list[Any] = [
-    {**STAMP, "source": "environment", "key": "full_state", "value": {"id": "conversation", "agent": {"llm": {"model": "m"}}}, "kind": "ConversationStateUpdateEvent"},
-    {**STAMP, "source": "agent", "kind": "SystemPromptEvent", "system_prompt": {"type": "text", "text": "You help."}, "tools": [{}]},
-    {**STAMP, "source": "user", "kind": "MessageEvent", "llm_message": {"role": "user", "content": [{"type": "text", "text": "hi"}]}},
-    {**STAMP, "source": "environment", "key": "stats", "value": {"usage_to_metrics": {"default": TOTALS, "condenser": TOTALS}}, "kind": "ConversationStateUpdateEvent"},
-    {
-        **STAMP,
-        "source": "agent",
-        "kind": "ActionEvent",
-        "thought": [{"type": "text", "text": "<think>hm</think>I look."}],
-        "reasoning_content": "hm",
-        "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}],
-        "action": {"kind": "TerminalAction", "command": "ls"},
-        "tool_name": "terminal",
-        "tool_call_id": "a",
-        "tool_call": {"id": "a", "name": "terminal", "arguments": '{"command": "ls"}'},
-        "llm_response_id": "r",
-    },
-    {**STAMP, "source": "environment", "kind": "ObservationEvent", "tool_name": "terminal", "tool_call_id": "a", "action_id": "e", "observation": {"content": [{"type": "text", "text": "no"}], "is_error": False, "exit_code": 2}},
-    {**STAMP, "source": "agent", "kind": "AgentErrorEvent", "tool_name": "t", "tool_call_id": "b", "error": "bad"},
-    {**STAMP, "source": "user", "kind": "UserRejectObservation", "tool_name": "t", "tool_call_id": "c", "rejection_reason": "no"},
-    {**STAMP, "source": "environment", "kind": "Condensation", "summary": "it went well", "forgotten_event_ids": ["e"]},
-    {**STAMP, "source": "agent", "kind": "MessageEvent", "llm_message": {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}},
-]  # fmt: skip
+    event("ConversationStateUpdateEvent", "environment", key="full_state", value=CONVERSATION),
+    event("SystemPromptEvent", "agent", system_prompt={"type": "text", "text": "You help."}, tools=[{}]),
+    event("MessageEvent", "user", llm_message=message("user", "hi")),
+    event(
+        "ConversationStateUpdateEvent",
+        "environment",
+        key="stats",
+        value={"usage_to_metrics": {"default": TOTALS, "condenser": TOTALS}},
+    ),
+    event(
+        "ActionEvent",
+        "agent",
+        thought=[{"type": "text", "text": "<think>hm</think>I look."}],
+        reasoning_content="hm",
+        thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "s"}],
+        action={"kind": "TerminalAction", "command": "ls"},
+        tool_name="terminal",
+        tool_call_id="a",
+        tool_call={"id": "a", "name": "terminal", "arguments": '{"command": "ls"}'},
+        llm_response_id="r",
+    ),
+    event(
+        "ObservationEvent",
+        "environment",
+        tool_name="terminal",
+        tool_call_id="a",
+        action_id="e",
+        observation=OBSERVATION,
+    ),
+    event("AgentErrorEvent", "agent", tool_name="t", tool_call_id="b", error="bad"),
+    event("UserRejectObservation", "user", tool_name="t", tool_call_id="c", rejection_reason="no"),
+    event("Condensation", "environment", summary="it went well", forgotten_event_ids=["e"]),
+    event("MessageEvent", "agent", llm_message=message("assistant", "Done.")),
+]
 OUTPUT_ROW = {
     "instance_id": "x-1",
     "instruction": "Fix it",
@@ -244,26 +267,84 @@ STATE = {
         "pending_user_feedback": ["hurry"],
     },
 }
-EXPORT: list[Any] = [
-    {"playhead": 1, "kind": "session", "id": "p", "title": "t", "agent": "a", "model": "m", "tags": ["x"], "settings": {"max_tokens": 7}, "metadata": {"k": 1}, "forked_from": None, "created_at": "2026-01-01T00:00:00+00:00", "status": "active"},
-    {"session": "p", "position": 1, "kind": "model_input", "content": "hi", "metadata": {}, "created_at": "2026-01-01T00:00:01+00:00"},
-    {"session": "p", "position": 2, "kind": "model_output", "tool_calls": [{"id": "a", "name": "n", "arguments": {}}], "metadata": {"usage": {"x": 1}}, "created_at": "2026-01-01T00:00:02+00:00"},
-    {"session": "p", "position": 3, "kind": "tool_results", "results": [{"tool_call_id": "a", "status": "success", "outputs": 1}], "metadata": {}, "created_at": "2026-01-01T00:00:03+00:00"},
-    {"session": "p", "position": 4, "kind": "rewind", "to_position": 1, "spans": [["p", 1, 3]], "reason": "why", "actor": "bob", "metadata": {}, "created_at": "2026-01-01T00:00:04+00:00"},
-    {"session": "p", "position": 5, "kind": "model_output", "text": "hello", "metadata": {}, "created_at": "2026-01-01T00:00:05+00:00"},
-    {"session": "p", "kind": "summary", "first_position": 2, "last_position": 3, "text": "tried", "strategy": "manual", "model": "", "key_points": ["k"], "level": 1},
-    {"playhead": 1, "kind": "session", "id": "q", "title": "fork", "agent": "", "model": "", "tags": [], "settings": {}, "metadata": {}, "forked_from": ["p", 1], "created_at": None, "status": ""},
-    {"session": "q", "position": 2, "kind": "review", "score": 0.5, "passed": True, "metadata": {}, "created_at": "2026-01-01T00:00:06+00:00"},
-]  # fmt: skip
 
+
+def exported(session: str, position: int, kind: str, **fields: Any) -> dict[str, Any]:
+    """An entry's line in Playhead's own export."""
+    at = f"2026-01-01T00:00:{position:02}+00:00"
+    return {
+        "session": session,
+        "position": position,
+        "kind": kind,
+        **fields,
+        "metadata": {},
+        "created_at": at,
+    }
+
+
+EXPORT: list[Any] = [
+    {
+        "playhead": 1,
+        "kind": "session",
+        "id": "p",
+        "title": "t",
+        "agent": "a",
+        "model": "m",
+        "tags": ["x"],
+        "settings": {"max_tokens": 7},
+        "metadata": {"k": 1},
+        "forked_from": None,
+        "created_at": "2026-01-01T00:00:00+00:00",
+        "status": "active",
+    },
+    exported("p", 1, "model_input", content="hi"),
+    exported("p", 2, "model_output", tool_calls=[{"id": "a", "name": "n", "arguments": {}}]),
+    exported("p", 3, "tool_results", results=[{"tool_call_id": "a", "status": "success", "outputs": 1}]),
+    exported("p", 4, "rewind", to_position=1, spans=[["p", 1, 3]], reason="why", actor="bob"),
+    exported("p", 5, "model_output", text="hello"),
+    {
+        "session": "p",
+        "kind": "summary",
+        "first_position": 2,
+        "last_position": 3,
+        "text": "tried",
+        "strategy": "manual",
+        "model": "",
+        "key_points": ["k"],
+        "level": 1,
+    },
+    {
+        "playhead": 1,
+        "kind": "session",
+        "id": "q",
+        "title": "fork",
+        "forked_from": ["p", 1],
+        "created_at": None,
+    },
+    exported("q", 2, "review", score=0.5, passed=True),
+]
+
+TOOLS = [{"name": "look", "input_schema": {}}]
 DOCUMENTS: list[tuple[str, Any]] = [
     ("openai_chat", CHAT),
-    ("openai_chat", {"messages": CHAT, "raw_messages": CHAT, "response": COMPLETION, "cost": 1, "timestamp": 1.5}),
+    ("openai_chat", {"messages": CHAT, "raw_messages": CHAT, "response": COMPLETION, "timestamp": 1.5}),
     ("openai_chat", [{"task_id": 1, "trial": 2, "reward": 1.0, "traj": CHAT}]),
-    ("openai_chat", [{"request": {"messages": CHAT[:2]}, "response": COMPLETION}, {"request": {"messages": CHAT}, "response": None}]),
+    (
+        "openai_chat",
+        [
+            {"request": {"messages": CHAT[:2]}, "response": COMPLETION},
+            {"request": {"messages": CHAT}, "response": None},
+        ],
+    ),
     ("anthropic_messages", TURNS),
-    ("anthropic_messages", {"system": [{"type": "text", "text": "s"}], "messages": TURNS, "tools": [{"input_schema": {}}]}),
-    ("anthropic_messages", [{"request": {"messages": TURNS[:1]}, "response": MESSAGE}, {"request": {"messages": TURNS}, "response": {"error": "x"}}]),
+    ("anthropic_messages", {"system": [{"type": "text", "text": "s"}], "messages": TURNS, "tools": TOOLS}),
+    (
+        "anthropic_messages",
+        [
+            {"request": {"messages": TURNS[:1]}, "response": MESSAGE},
+            {"request": {"messages": TURNS}, "response": {"error": "x"}},
+        ],
+    ),
     ("swe_agent", SWE_AGENT),
     ("mini_swe_agent", MINI_SWE_AGENT),
     ("mini_swe_agent", MINI_SWE_AGENT["messages"]),
@@ -271,7 +352,7 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("openhands", OPENHANDS_V1),
     ("openhands", OUTPUT_ROW),
     ("state_json", STATE),
-]  # fmt: skip
+]
 """Formats whose files are one JSON value."""
 
 LINES: list[tuple[str, list[Any]]] = [
@@ -283,6 +364,4 @@ LINES: list[tuple[str, list[Any]]] = [
 ]
 """Formats whose files are lines of JSON."""
 
-FILES = [(name, document) for name, document in DOCUMENTS] + [
-    (name, lines(*records)) for name, records in LINES
-]
+FILES = [*DOCUMENTS, *((name, lines(*records)) for name, records in LINES)]

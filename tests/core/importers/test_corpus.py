@@ -29,7 +29,7 @@ EVERY_FILE = pytest.mark.parametrize(("path", "name"), FILES, ids=[path.name for
 pytestmark = needs("corpus")
 
 Expected = dict[str, int]
-"""Counts of ``sessions``, ``outputs``, ``calls``, ``results`` and ``errors``, as far as the source shows them."""
+"""``sessions``, ``outputs``, ``calls``, ``results`` and ``errors``, as far as the source shows them."""
 
 
 def swe_agent(document: Any) -> Expected:
@@ -90,8 +90,8 @@ def openai_chat(document: Any) -> Expected:
     if isinstance(document, list) and "role" in document[0]:
         return of_chats([document])
     if isinstance(document, dict) and "messages" in document:
-        messages = document.get("raw_messages", document["messages"])
-        return of_chats([[*messages, document["response"]["choices"][0]["message"]]])
+        logged = document["raw_messages" if "raw_messages" in document else "messages"]
+        return of_chats([[*logged, document["response"]["choices"][0]["message"]]])
     runs = document if isinstance(document, list) else [document]
     return of_chats([run["traj"] for run in runs])
 

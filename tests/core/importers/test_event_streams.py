@@ -1,0 +1,94 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from historyapp.core.importers.event_streams import streamed_message
+from tests.core.importers.reading import damaged
+
+ANTHROPIC: list[dict[str, Any]] = [
+    {"type": "message_start", "message": {"id": "m", "content": [], "usage": {"input_tokens": 3}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "ping"},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi "}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "you"}},
+    {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "citations_delta", "citation": {"url": "u"}},
+    },
+    {
+        "type": "content_block_start",
+        "index": 1,
+        "content_block": {"type": "tool_use", "id": "t", "input": {}},
+    },
+    {
+        "type": "content_block_delta",
+        "index": 1,
+        "delta": {"type": "input_json_delta", "partial_json": '{"a": '},
+    },
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "1}"}},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}},
+]
+OPENAI: list[dict[str, Any]] = [
+    {"id": "c", "choices": [{"delta": {"role": "assistant", "content": "Hi "}}]},
+    {"choices": [{"delta": {"content": "you", "reasoning_content": "hm"}}]},
+    {
+        "choices": [
+            {"delta": {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": "{"}}]}}
+        ]
+    },
+    {
+        "choices": [
+            {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]}, "finish_reason": "stop"}
+        ]
+    },
+    {"choices": [], "usage": {"prompt_tokens": 3}},
+]
+
+
+def stream(events: list[Any], ending: str = "\n\n") -> str:
+    return "".join(f"event: x\ndata: {json.dumps(event)}{ending}" for event in events) + "data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("ending", ["\n\n", "\r\n\r\n"])
+def test_an_anthropic_stream_makes_its_message(ending: str) -> None:
+    assert streamed_message(stream(ANTHROPIC, ending)) == {
+        "id": "m",
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Hi you", "citations": [{"url": "u"}]},
+            {"type": "tool_use", "id": "t", "input": {"a": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+    }
+
+
+def test_an_openai_stream_makes_its_completion() -> None:
+    made = streamed_message(stream(OPENAI))
+    assert made
+    [choice] = made["choices"]
+    assert choice["finish_reason"] == "stop"
+    assert (choice["message"]["content"], choice["message"]["reasoning_content"]) == ("Hi you", "hm")
+    assert choice["message"]["tool_calls"] == [
+        {"type": "function", "function": {"name": "f", "arguments": "{}"}, "id": "t"}
+    ]
+    assert (made["id"], made["usage"]) == ("c", {"prompt_tokens": 3})
+
+
+def test_input_that_was_cut_off_stays_as_text() -> None:
+    made = streamed_message(stream(ANTHROPIC[:8]))
+    assert made
+    assert made["content"][1]["input"] == '{"a": '
+
+
+def test_other_text_is_no_stream() -> None:
+    assert streamed_message("<html>busy</html>") is None
+    assert streamed_message(stream([{"type": "response.created"}])) is None
+
+
+@given(damaged(ANTHROPIC) | damaged(OPENAI))
+def test_a_damaged_stream_makes_what_it_can(events: Any) -> None:
+    streamed_message(stream(events if isinstance(events, list) else [events]))

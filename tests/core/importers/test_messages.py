@@ -1,0 +1,96 @@
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.importers.messages import Calls, SourceCall, moment, session_of, title_of
+from tests.core.importers.reading import source
+
+
+def calls(*ids: str | None) -> list[SourceCall]:
+    return [SourceCall(id, "look", {}) for id in ids]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1738046713, 1738046713.0, 1738046713000, "2025-01-28T06:45:13Z", "2025-01-28T07:45:13+01:00"],
+)
+def test_a_time_is_read_in_whatever_way_it_is_written(value: Any) -> None:
+    assert moment(value) == datetime(2025, 1, 28, 6, 45, 13, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "",
+        "yesterday",
+        True,
+        0,
+        -5,
+        1e300,
+        10**400,
+        [],
+        {},
+        "2025-01-28T06:45:13",
+        "0001-01-01T00:00:00+23:00",
+    ],
+)
+def test_what_is_no_certain_time_is_unknown(value: Any) -> None:
+    assert moment(value) is None
+
+
+def test_a_time_without_a_zone_needs_to_be_told_one() -> None:
+    zone = timezone(timedelta(hours=-8))
+    assert moment("2025-01-27T22:45:13", zone) == datetime(2025, 1, 28, 6, 45, 13, tzinfo=UTC)
+
+
+def test_a_title_is_one_short_line() -> None:
+    assert title_of([{"type": "text", "text": "Fix\n  it \ud800"}]) == "Fix it \ufffd"
+    assert len(title_of("x" * 500)) == 80
+    assert title_of(None) == ""
+
+
+@pytest.mark.parametrize("name", ["a.json", "/home/me/a.json", "C:\\runs\\a.json"])
+def test_a_session_is_named_by_its_file_without_the_folder(name: str) -> None:
+    assert session_of(source({}, name)) == "a.json"
+
+
+def test_a_result_goes_to_the_newest_open_call_of_its_id() -> None:
+    ids = Calls("s")
+    ids.begin([SourceCall("a", "old", {})])
+    ids.begin([SourceCall("a", "new", {})])
+    assert [ids.answer("a") for _ in range(3)] == [("a", "new"), ("a", "old"), ("a", None)]
+
+
+def test_a_result_without_an_id_goes_to_the_first_open_call_of_its_name() -> None:
+    ids = Calls("s")
+    ids.begin([SourceCall("a", "look", {}), SourceCall("b", "find", {}), SourceCall("c", "find", {})])
+    assert [ids.answer(None, "find"), ids.answer(""), ids.answer(7), ids.answer(None)] == [
+        ("b", "find"), ("a", "look"), ("c", "find"), (None, None),
+    ]  # fmt: skip
+
+
+def test_one_answer_may_be_for_all_that_is_open() -> None:
+    ids = Calls("s")
+    ids.begin(calls("old"))
+    ids.begin(calls("a", "b"))
+    assert ids.open
+    assert ids.answer_rest() == [("a", "look"), ("b", "look")]
+    assert not ids.open
+    assert ids.answer("old") == ("old", "look")
+
+
+@given(st.lists(st.lists(st.sampled_from([None, "", "a", "b", "s-1-2", "s-2-1"]), max_size=4), max_size=4))
+def test_every_call_gets_an_id_of_its_own_and_its_result_finds_it(turns: list[list[str | None]]) -> None:
+    ids = Calls("s")
+    for turn in turns:
+        begun, renamed = ids.begin(calls(*turn))
+        assert len({call.id for call in begun}) == len(turn)
+        assert all(call.id for call in begun)
+        for call, given_id in zip(begun, turn, strict=True):
+            assert renamed.get(call.id, call.id) == given_id or not given_id
+            assert ids.answer(given_id)[0] in {call.id for call in begun}
+        assert not ids.open
