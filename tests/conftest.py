@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing on a machine that others use too.
-settings.register_profile("playhead", deadline=None)
+settings.register_profile("playhead", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("playhead")
 
 
