@@ -160,7 +160,7 @@ def test_appending_costs_the_same_number_of_queries_at_any_length(
 
 def test_the_written_out_columns_are_the_models_columns() -> None:
     def columns(model: type[Entry] | type[Episode]) -> tuple[str, ...]:
-        return tuple(field.column for field in model._meta.local_concrete_fields)
+        return tuple(str(field.column) for field in model._meta.local_concrete_fields)
 
     assert columns(Entry) == statements.ENTRY_COLUMNS
     assert columns(Episode) == statements.EPISODE_COLUMNS

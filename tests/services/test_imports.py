@@ -67,7 +67,7 @@ def live_texts() -> list[str]:
 
 
 def test_importing_twice_adds_nothing(project: Project, script: Script) -> None:
-    file = [*texts("a", "b"), Append("s", act()), Append("s", ok())]
+    file: list[Operation] = [*texts("a", "b"), Append("s", act()), Append("s", ok())]
     assert read(project, script, *file).total("added") == 4
     assert read(project, script, *file).total("added") == 0
     assert Entry.objects.count() == 4
@@ -151,7 +151,8 @@ def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script
 
 
 def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
-    file = [Append("s", act()), Append("s", ok()), Append("s", answer()), Summarised("s", 1, 2, "looked")]
+    steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
+    file: list[Operation] = [*steps, Summarised("s", 1, 2, "looked")]
     read(project, script, *file)
     read(project, script, *file)
     summary = Summary.objects.get()
