@@ -25,11 +25,11 @@ ELLIPSIS = "…"
 """A line of its own that stands for any number of lines."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SECRET = re.compile(r"(\bph_|/sign-in/)[\w-]{40,}")
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "UUID"),
     (re.compile(r"\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|\+00:00))?"), "TIME"),
     (re.compile(r"\bph_[\w-]+"), "ph_KEY"),
-    (re.compile(r"/sign-in/[\w-]+"), "/sign-in/TOKEN"),
     (re.compile(r'"next": "[^"]+"'), '"next": "CURSOR"'),
 )
 _TRANSCRIPT = (
@@ -114,7 +114,8 @@ class Reader:
             text=True,
             timeout=SECONDS,
         )
-        printed = done.stdout.replace(str(self.home), "~").replace(self.address, "http://127.0.0.1:8000")
+        printed = _SECRET.sub(r"\1…", done.stdout)
+        printed = printed.replace(str(self.home), "~").replace(self.address, "http://127.0.0.1:8000")
         return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
 
 
@@ -161,7 +162,7 @@ def readable(printed: str) -> str:
     try:
         return f"{_indented(json.loads(printed))}\n"
     except ValueError:
-        return printed if printed.endswith("\n") or not printed else f"{printed}\n"
+        return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
 def _indented(value: Any, indent: str = "") -> str:

@@ -125,7 +125,7 @@ def inspect_file(
                 case Skipped():
                     report.skip(operation)
                 case SessionStart(session=id, title=title):
-                    looks.setdefault(id, ImportedSession(_free_id(id), id, title, True, Counts()))
+                    looks.setdefault(id, ImportedSession(uuid7(), id, title, True, Counts()))
                 case Append() | RewindTo():
                     looks[operation.session].counts.see(operation)
             if seen is not None:

@@ -1,0 +1,188 @@
+"""The documentation names all that there is, its links lead somewhere, its commands print what it says."""
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from django.core.management import call_command, get_commands, load_command_class
+
+from historyapp.api import problems
+from historyapp.api.root import api
+from historyapp.core.entries import BODY, KINDS, ResultStatus
+from historyapp.core.episodes import STATUSES
+from historyapp.core.errors import PlayheadError
+from historyapp.core.exporters import EXPORTERS
+from historyapp.core.importers import IMPORTERS
+from historyapp.core.settings import SessionSettings
+from tests.console import agrees, examples, readable, reader
+from tests.shared import SHARED, needs
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+WITH_COMMANDS = [page for page in PAGES if examples(page.read_text())]
+SAID_ONCE = {"as_of", "limit", "cursor"}
+"""Query parameters that are explained for all calls together."""
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text()
+
+
+def sections(page: str, level: int) -> dict[str, str]:
+    """A page's text below each heading of a level."""
+    parts = re.split(rf"^#{{{level}}} (.+)$", text_of(page), flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def rows(page: str) -> set[str]:
+    """The first cells of a page's tables, where they are code."""
+    return set(re.findall(r"^\| `([^`]+)`", text_of(page), flags=re.MULTILINE))
+
+
+def calls() -> dict[str, dict[str, Any]]:
+    """The calls of the OpenAPI document, named as in the documentation."""
+    paths = api.get_openapi_schema()["paths"].items()
+    return {
+        f"{method.upper()} {path.removeprefix('/api/v1').replace('session_id', 'id')}": call
+        for path, methods in paths
+        for method, call in methods.items()
+    }
+
+
+def test_every_call_of_the_api_has_a_section_and_every_section_a_call() -> None:
+    headings = [title.strip("`") for title in sections("api.md", 3)]
+    assert sorted(headings) == sorted(calls())
+
+
+@pytest.mark.parametrize("name", calls())
+def test_a_call_is_shown_with_its_parameters_and_a_command(name: str) -> None:
+    section = sections("api.md", 3)[f"`{name}`"].partition("\n## ")[0]
+    parameters = {p["name"] for p in calls()[name]["parameters"] if p["in"] == "query"}
+    assert {parameter for parameter in parameters - SAID_ONCE if parameter not in section} == set()
+    assert examples(section)
+
+
+def test_every_kind_of_entry_and_each_of_its_fields_is_explained() -> None:
+    found = re.findall(r"^\| `(\w+)` \| (.*) \|$", text_of("concepts.md"), flags=re.MULTILINE)
+    explained = dict(found)
+    assert list(explained)[: len(KINDS)] == list(KINDS)
+    for definition in BODY.json_schema()["$defs"].values():
+        kind = definition["properties"].get("kind", {}).get("const")
+        fields = set(definition["properties"]) - {"kind"} if kind else set()
+        assert {field for field in fields if f"`{field}`" not in explained[kind]} == set(), kind
+
+
+def test_every_status_is_explained() -> None:
+    text = text_of("concepts.md")
+    for status in (*STATUSES, *get_args(ResultStatus)):
+        assert f"`{status}`" in text
+
+
+def test_every_setting_of_a_session_is_there_with_its_default() -> None:
+    found = re.findall(r"^\| `(\w+)` \| `?([\w.-]+)`? \|", text_of("api.md"), flags=re.MULTILINE)
+    defaults = {name: str(value) for name, value in SessionSettings().model_dump().items()}
+    assert {name: value.replace("true", "True") for name, value in found} == defaults
+
+
+def kinds_of_error(kind: type[PlayheadError] = PlayheadError) -> set[str]:
+    below = (kinds_of_error(other) for other in kind.__subclasses__())
+    return {kind.slug}.union(*below)
+
+
+def test_every_kind_of_error_has_a_section_and_every_section_an_error() -> None:
+    assert problems.problem(PlayheadError(""))["type"] == "/docs/errors#error"
+    assert set(sections("errors.md", 2)) == kinds_of_error()
+
+
+def test_every_format_is_listed() -> None:
+    assert set(IMPORTERS) <= rows("importers.md")
+    assert set(EXPORTERS) <= rows("api.md")
+
+
+def commands() -> list[str]:
+    return sorted(name for name, app in get_commands().items() if app == "historyapp")
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """Options that are a command's own and not Django's, those of its actions included."""
+    own: set[str] = set()
+    for action in parser._actions:
+        own |= {option for option in action.option_strings if option.startswith("--")}
+        if isinstance(action, argparse._SubParsersAction):
+            own = own.union(*(options(below) for below in action.choices.values()))
+    return own
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_has_a_section_with_its_options(name: str) -> None:
+    found = sections("commands.md", 2)
+    section = found.get(name, found.get(name.replace("_", "-"), ""))
+    assert section
+    if name == "up":
+        section += text_of("operations.md")
+    parser = load_command_class("historyapp", name).create_parser("playhead", name)
+    django = options(load_command_class("django.core", "check").create_parser("playhead", "check"))
+    unsaid = {option for option in options(parser) - django if option not in section}
+    assert unsaid <= {"--home"}
+
+
+def test_the_keys_of_the_dashboard_are_those_that_it_shows_itself() -> None:
+    shown = re.findall(r"<kbd>(.+?)</kbd>", (ROOT / "templates" / "_help.html").read_text())
+    table = sections("dashboard.md", 3)["Keys"]
+    told = [
+        key for cell in re.findall(r"^\| (\S+(?: \S)?) \|", table, flags=re.MULTILINE) for key in cell.split()
+    ]
+    assert told[1:] == shown
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_tells_where_it_was_written(page: Path) -> None:
+    assert not re.search(r"/(work|root|tmp|home)/\w|ph_[\w-]{20}", page.read_text())
+
+
+@needs("corpus")
+def test_the_table_of_counts_is_what_the_import_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("import", str(SHARED / "corpus"), "--dry-run", "--markdown")
+    printed = [row for row in capsys.readouterr().out.splitlines() if "(not read)" not in row]
+    assert "\n".join(printed) in text_of("importers.md")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("bash")), reason="needs curl and bash")
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
+def test_every_command_prints_what_the_page_says(page: Path) -> None:
+    found = examples(page.read_text())
+    with reader() as somebody:
+        printed = somebody.run([example.command for example in found])
+    for example, text in zip(found, printed, strict=True):
+        assert agrees(example.printed, text), f"{example.command} printed\n{text}"
+
+
+def test_a_command_that_prints_something_else_is_noticed() -> None:
+    markdown = '```console\n$ echo \'{\n  "a": 1}\'\n{"a": 1}\n$ ls\na\n…\nz\n```\n'
+    first, second = examples(markdown)
+    assert first.command == "echo '{\n  \"a\": 1}'"
+    assert agrees(first.printed, readable('{\n  "a": 1}\n'))
+    assert not agrees(first.printed, readable('{"a": 2}'))
+    assert agrees(second.printed, "a\nb\nc\nz\n")
+    assert not agrees(second.printed, "a\nb\n")
+    assert agrees("at 2026-01-01T10:00:00Z\n", "at 2027-03-04T11:22:33.456Z\n")
