@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from django import template
 from django.templatetags.static import static
@@ -13,7 +14,6 @@ from django.utils.safestring import SafeString
 from dashboard.place import Place
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
-from dashboard.strip import Strip, percent
 
 register = template.Library()
 
@@ -31,6 +31,7 @@ OUTCOMES = {
 
 
 @register.simple_tag
+@lru_cache(maxsize=256)
 def icon(name: str, label: str = "") -> SafeString:
     """A picture from the sprite. With a label it speaks for itself, else it only decorates."""
     use = format_html('<use href="{}#{}"/>', static("icons.svg"), name)
@@ -40,6 +41,7 @@ def icon(name: str, label: str = "") -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=256)
 def outcome(status: str, words: bool = True) -> SafeString:
     """A status as icon and word; without ``words`` the word is the icon's label."""
     name, word = OUTCOMES.get(status, ("missing", status))
@@ -58,12 +60,6 @@ def block_url(place: Place, block: Block) -> str:
     """The address of what a block does not show yet."""
     address = reverse("block", args=[place.session.pk, place.step, block.key])
     return f"{address}?start={block.end}{place.and_as_of}"
-
-
-@register.simple_tag
-def strip_x(strip: Strip, step: int) -> str:
-    """Where a step's middle lies in the strip."""
-    return percent(step - 0.5, strip.slots)
 
 
 @register.filter

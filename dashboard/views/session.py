@@ -75,7 +75,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     history, found = place.history, takes(place.history)
     context = {
         **page_context(request, place),
-        "strip": draw_strip(history, found),
+        "strip": draw_strip(place, found),
         "rows": window(place, place.step - AROUND, place.step + AROUND, found),
         "step": load_step(history, place.step) if place.step else None,
         "inputs": [] if place.step else load_inputs(history),

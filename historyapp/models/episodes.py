@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from django.db import models
@@ -14,6 +14,33 @@ from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
 
+class Sample(NamedTuple):
+    """What a picture of a long session needs of a step; reading hundreds of whole rows would cost more."""
+
+    session_id: UUID
+    anchor: int
+    number: int
+    status: str
+    tool_names: list[str]
+    tokens: int
+    total_tokens: int
+    total_errors: int
+
+
+class _Row(Protocol):
+    """A step's row, or enough of it to tell whether it is live."""
+
+    @property
+    def session_id(self) -> UUID: ...
+    @property
+    def anchor(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=_Row)
+
+
 class EpisodeQuerySet(models.QuerySet["Episode"]):
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. Costs what the range costs.
@@ -21,11 +48,13 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         Takes use the same numbers again, so rows that are not live are dropped here. Where a rewind or a fork
         cut the history, the row that was made for the cut step (the later anchor) stands for it.
         """
-        return self.filter(number__range=(first, last))._standing(lineage)
+        rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
+        return _standing(rows, lineage)
 
-    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
+    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[Sample]:
         """The live steps with these numbers, oldest first. Running totals tell what lies between them."""
-        return self.filter(number__in=list(numbers))._standing(lineage)
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
+        return _standing((Sample(*row) for row in rows.values_list(*Sample._fields)), lineage)
 
     def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
         """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""
@@ -36,15 +65,16 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             if _is_live(row, lineage):
                 yield row.number
 
-    def _standing(self, lineage: Lineage) -> list["Episode"]:
-        """For each number the row that stands for it in the lineage."""
-        order = {session: index for index, session in enumerate(lineage.sessions)}
-        rows = [row for row in self.filter(session_id__in=session_ids(lineage)) if _is_live(row, lineage)]
-        rows.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
-        return list({row.number: row for row in rows}.values())
+
+def _standing(found: Iterable[Row], lineage: Lineage) -> list[Row]:
+    """For each number the row that stands for it in the lineage."""
+    order = {session: index for index, session in enumerate(lineage.sessions)}
+    rows = [row for row in found if _is_live(row, lineage)]
+    rows.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
+    return list({row.number: row for row in rows}.values())
 
 
-def _is_live(row: "Episode", lineage: Lineage) -> bool:
+def _is_live(row: _Row, lineage: Lineage) -> bool:
     """A row holds where its anchor is live, or where the lineage goes on from the cut that made it."""
     session = str(row.session_id)
     return lineage.contains(session, row.anchor) or (session, row.anchor + 1) in lineage.starts

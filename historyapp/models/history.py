@@ -3,7 +3,7 @@
 Every read here costs what it returns, not what the session holds.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode
+from historyapp.models.episodes import Episode, Sample
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, best_by_step
 
@@ -49,19 +49,24 @@ class History:
         first, last = max(1, first), min(last, self.steps)
         if first > last:
             return []
-        return self._with_newest(Episode.objects.numbered(self.lineage, first, last), range(first, last + 1))
+        rows = Episode.objects.numbered(self.lineage, first, last)
+        if self.newest and last == self.steps:
+            return [*(row for row in rows if row.number < last), self.newest]
+        return rows
 
-    def sample(self, numbers: Sequence[int]) -> list[Episode]:
-        """The rows of some steps, oldest first: what a picture of a long session is drawn from."""
-        return self._with_newest(Episode.objects.sampled(self.lineage, numbers), numbers)
+    def sample(self, numbers: Sequence[int]) -> list[Sample]:
+        """Some steps, given in ascending order: what a picture of a long session is drawn from."""
+        rows = Episode.objects.sampled(self.lineage, numbers)
+        if self.newest and self.steps in numbers:
+            newest = Sample(*(getattr(self.newest, name) for name in Sample._fields))
+            return [*(row for row in rows if row.number < self.steps), newest]
+        return rows
 
-    def _with_newest(self, found: list[Episode], wanted: Container[int]) -> list[Episode]:
+    @property
+    def newest(self) -> Episode | None:
         """The newest step as the position saw it; its row may have gone on since."""
-        rows = {row.number: row for row in found}
-        newest = self.tail.step
-        if newest is not None and newest.number in wanted:
-            rows[newest.number] = Episode.of(self.session.id, newest)
-        return [rows[number] for number in sorted(rows)]
+        step = self.tail.step
+        return Episode.of(self.session.id, step) if step else None
 
     def next_error(self, after: int) -> int | None:
         """The number of the first step after ``after`` that ended in an error; None when there is none."""

@@ -80,11 +80,10 @@ def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> No
     assert html(response).count('data-step="') <= 51
 
 
-def test_the_strip_of_a_long_session_has_400_bars(alice: Client, long: Session) -> None:
+def test_a_bar_of_a_long_session_stands_for_an_equal_share(alice: Client, long: Session) -> None:
     page = html(alice.get(reverse("session", args=[long.pk])))
-    assert page.count('<rect class="bar-error"') == LONG // 50
-    assert "steps 1–50 · 1 error" in page
-    assert "25,000 tokens" in page
+    assert page.count('<rect class="bar-error"') == 250
+    assert "steps 81–160 · 2 errors · 40,000 tokens" in page
 
 
 def noise(length: int) -> str:
