@@ -134,7 +134,7 @@ def test_what_a_person_stopped_is_interrupted_by_human(said: str) -> None:
     assert (result.status, result.feedback) == ("interrupted_by_human", said)
 
 
-@pytest.mark.parametrize("said", ["x" * 400 + "aborted by user", "aborted by user" + "x" * 400])
+@pytest.mark.parametrize("said", ["x" * 400 + "aborted by user", "aborted by user\n" + "x" * 400])
 def test_a_file_that_speaks_of_an_abortion_is_no_interruption(said: str) -> None:
     (result,) = results(read(call("c"), output("c", said)))
     assert result.status == "success"
