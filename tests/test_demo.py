@@ -13,11 +13,13 @@ from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.episodes import Episode
-from historyapp.demo import DemoFailed, run, run_with
+from historyapp.demo import SESSIONS, DemoFailed, run, run_with
 from historyapp.demo.tools import FailedTests, Toolbox
+from historyapp.management.commands.up import demo_is_missing
 from historyapp.models import Entry, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.keys import create_key
+from historyapp.services.sessions import create_session
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +89,8 @@ def steps(history: History) -> list[Episode]:
 
 
 def test_four_sessions_are_recorded_the_long_one_first(demo: dict[str, History]) -> None:
+    assert len(demo) == SESSIONS
+    assert all("demo" in history.session.tags for history in demo.values())
     assert {title: history.steps for title, history in demo.items()} == {
         AUDIT: 79,
         REPAIR: 16,
@@ -238,6 +242,17 @@ def test_after_a_crash_it_goes_on_and_nothing_is_there_twice(
     uninterrupted = Session.objects.get(pk=UUID(recorded.ids[0])).project
     assert logs(project) == logs(uninterrupted)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_server_loads_it_until_it_is_whole_but_not_beside_sessions_of_ones_own(project: Project) -> None:
+    assert demo_is_missing()
+    for number in range(SESSIONS):
+        assert demo_is_missing()
+        create_session(project, names={"title": f"demo {number}"}, tags=["demo"])
+    assert not demo_is_missing()
+    Session.objects.all().delete()
+    create_session(project, tags=["mine"])
+    assert not demo_is_missing()
 
 
 def test_a_key_that_does_not_work_ends_it_with_one_sentence(project: Project) -> None:

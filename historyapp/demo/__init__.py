@@ -12,7 +12,10 @@ import httpx
 from historyapp.demo import audit, release, repair
 from historyapp.demo.recorder import DemoFailed
 
-__all__ = ["DemoFailed", "run", "run_with"]
+SESSIONS = 4
+"""How many sessions there are when all has been recorded; each carries the tag ``demo``."""
+
+__all__ = ["SESSIONS", "DemoFailed", "run", "run_with"]
 
 
 def run(base_url: str, api_key: str) -> list[str]:
