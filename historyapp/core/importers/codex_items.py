@@ -24,7 +24,9 @@ _CHANNELS = {
 }
 _REQUEST = re.compile(r"^## My request for Codex:\s*(.+)", re.DOTALL | re.MULTILINE)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
-_EXIT_CODE = re.compile(r"^(?:Exit code:|Process exited with code|exit_code:) *(-?\d{1,9})\b", re.MULTILINE)
+_EXIT_CODE = re.compile(
+    r"(?:(?:Chunk ID|Wall time):[^\n]*\n)*(?:Exit code:|Process exited with code) *(-?\d{1,9})\b"
+)
 _BY_HUMAN = re.compile(r"\b(?:aborted|rejected) by (?:the )?user\b", re.IGNORECASE)
 _FAILURES = (
     "failed in sandbox", "failed to parse function arguments", "execution error", "exec_command failed",
@@ -172,7 +174,7 @@ def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return raw["output"], mapping(raw.get("metadata"))
     if isinstance(raw, dict) and "content" in raw:
         return raw["content"], {key: raw[key] for key in raw if key == "success"}
-    if isinstance(raw, str) and (code := _EXIT_CODE.search(raw[:_HEAD])):
+    if isinstance(raw, str) and (code := _EXIT_CODE.match(raw[:_HEAD])):
         return raw, {"exit_code": int(code[1])}
     return raw, {}
 

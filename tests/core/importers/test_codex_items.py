@@ -96,6 +96,7 @@ def test_tools_that_were_searched_for_are_the_result() -> None:
         ([{"type": "input_text", "text": "a"}], [{"type": "input_text", "text": "a"}]),
         ({"type": "input_text", "text": "a"}, {"type": "input_text", "text": "a"}),
         ({"content": "a", "success": True}, "a"),
+        ("a log:\nExit code: 1", "a log:\nExit code: 1"),
         (None, None),
     ],
 )
