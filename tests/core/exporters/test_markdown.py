@@ -1,0 +1,109 @@
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from markdown_it import MarkdownIt
+
+from historyapp.core.entries import (
+    DebugLog,
+    Entry,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    Review,
+    SystemInstruction,
+    Thoughts,
+    ToolCall,
+    UseTool,
+)
+from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.exporters.markdown import MARKDOWN
+from tests.core.entries import LIVE, START, TEXT, calls, result, session
+
+
+def written(entries: list[Entry], **fields: Any) -> str:
+    return "".join(MARKDOWN.write(ExportSession("0b1c", entries, **fields)))
+
+
+def blocks(text: str, kind: str) -> list[str]:
+    """What a reader sees of one kind of Markdown token."""
+    return [token.content for token in MarkdownIt().parse(text) if token.type == kind]
+
+
+def headings(text: str) -> list[str]:
+    tokens = MarkdownIt().parse(text)
+    return [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
+
+
+def test_a_session_reads_from_top_to_bottom() -> None:
+    entries = session(
+        SystemInstruction(text="Be brief."),
+        MemoryNotebook(content="It is red."),
+        ModelInput(content="hi"),
+        ModelOutput(
+            thoughts=Thoughts(summary="hm"), tool_calls=(ToolCall(id="a", name="look", arguments={"at": 1}),)
+        ),
+        result("a", "here", tool_name="look"),
+        ModelOutput(thoughts="so", use_tool=UseTool(name="ls")),
+        result(None, None, status="interrupted_by_human", feedback="wait", tool_name="ls"),
+        Review(analysis="good"),
+        ModelOutput(text="Done."),
+    )
+    text = written(entries)
+    assert headings(text) == [
+        "Session", "Instruction", "Notebook", "Input from user", "Step 1", "Step 2", "Step 3",
+    ]  # fmt: skip
+    assert [block.rstrip("\n") for block in blocks(text, "fence")] == [
+        "Be brief.", "It is red.", "hi", "hm", '{"at":1}', "here", "so", "{}",
+        'The user interrupted the action with the following feedback: "wait"', "good", "Done.",
+    ]  # fmt: skip
+    assert "**Result** of `ls`: interrupted by a person" in text
+
+
+def test_the_header_tells_of_the_session() -> None:
+    text = written([], title="Fix it", agent="coder", model="gpt-4o", tags=("a", "b"), created_at=START)
+    assert headings(text) == ["Fix it"]
+    for fact in ("coder", r"gpt\-4o", r"a\, b", "2026", "0b1c"):
+        assert fact in text
+
+
+def test_summaries_follow_and_logs_are_counted() -> None:
+    entries = session(DebugLog(category="x", message="secret"))
+    text = written(entries, summaries=[ExportSummary(1, 4, "it went well")])
+    assert headings(text) == ["Session", "Summaries"]
+    assert "it went well" in text
+    assert "secret" not in text
+    assert "*1 log entry is not shown.*" in text
+
+
+@given(LIVE, TEXT)
+def test_nothing_that_an_agent_wrote_is_read_as_markdown(entries: list[Entry], title: str) -> None:
+    text = written(entries, title=title, agent="# x <b>", model="`", tags=("[a](javascript:b)",))
+    text.encode()
+    steps = sum(isinstance(entry.body, ModelOutput) for entry in entries)
+    assert [heading for heading in headings(text) if heading.startswith("Step")] == [
+        f"Step {number}" for number in range(1, steps + 1)
+    ]
+    kinds = {token.type for token in MarkdownIt("commonmark").parse(text)}
+    assert kinds <= {
+        "heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "fence",
+        "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
+    }  # fmt: skip
+    inline = [child.type for token in MarkdownIt("commonmark").parse(text) for child in token.children or ()]
+    assert set(inline) <= {
+        "text",
+        "text_special",
+        "strong_open",
+        "strong_close",
+        "em_open",
+        "em_close",
+        "code_inline",
+    }
+
+
+@given(TEXT, TEXT)
+def test_the_text_of_a_block_is_what_the_agent_wrote(said: str, name: str) -> None:
+    hostile = f"{said}\n```\n# {said}\n<script>\n````"
+    [shown] = blocks(written(session(ModelInput(content=hostile), calls(name=name))), "fence")
+    assert "<script>\n````" in shown
+    assert shown.count("\n") >= 5

@@ -1,0 +1,88 @@
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+
+from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, ModelOutput, SystemInstruction
+from historyapp.core.formats.anthropic_messages import NO_BEGINNING, AnthropicRendering
+from historyapp.core.importers import IMPORTERS
+from tests.core.entries import LIVE, calls, result, session, told
+from tests.core.formats.rules import check_anthropic
+from tests.core.importers.reading import read_path
+from tests.core.importers.test_corpus import EVERY_FILE
+from tests.shared import needs
+
+ASKS = ModelInput(content="hi")
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "S"}
+
+
+def render(entries: list[Entry]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    rendering = AnthropicRendering()
+    messages = list(rendering.messages(entries))
+    check_anthropic(messages, rendering.system)
+    return messages, rendering.system
+
+
+def rendered(*bodies: Any) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [(message["role"], message["content"]) for message in render(session(*bodies))[0]]
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+@given(LIVE)
+def test_every_session_gives_a_valid_request(entries: list[Entry]) -> None:
+    render(entries)
+
+
+@needs("corpus")
+@EVERY_FILE
+def test_every_real_session_gives_a_valid_request(path: Path, name: str) -> None:
+    render(told(read_path(IMPORTERS[name], path)))
+
+
+def test_parallel_results_are_one_message_and_what_follows_joins_them() -> None:
+    bodies = [ASKS, calls("a", "b"), result("b", "2"), result("a", "1"), ModelInput(content="more")]
+    _, (_, asked), (role, blocks) = rendered(*bodies)
+    assert [block["id"] for block in asked] == ["a", "b"]
+    assert role == "user"
+    assert [block.get("tool_use_id", block.get("text")) for block in blocks] == ["a", "b", "more"]
+
+
+def test_an_error_is_marked() -> None:
+    *_, (_, [block]) = rendered(ASKS, calls("a"), result("a", None, status="error", reason="no"))
+    assert (block["is_error"], block["content"]) == (True, [text("no")])
+
+
+def test_a_session_that_begins_with_the_model_says_so() -> None:
+    assert rendered(ModelOutput(text="x"))[0] == ("user", [text(NO_BEGINNING)])
+
+
+def test_the_current_instruction_and_notebook_go_beside_the_messages() -> None:
+    old, new = SystemInstruction(text="old"), SystemInstruction(text="new")
+    messages, system = render(session(old, ASKS, new, MemoryNotebook(content="red")))
+    assert system == [text("new"), text("red")]
+    assert messages == [{"role": "user", "content": [text("hi")]}]
+
+
+def test_thinking_goes_first_byte_for_byte_and_only_with_what_was_said() -> None:
+    unsigned = {"type": "thinking", "thinking": "mine"}
+    said = rendered(ASKS, calls("a", reasoning=[THINKING, unsigned], thoughts="hm"), result("a"))[1][1]
+    assert said[0] == THINKING
+    assert [block["type"] for block in said] == ["thinking", "tool_use"]
+    assert rendered(ASKS, ModelOutput(reasoning=[THINKING])) == [("user", [text("hi")])]
+
+
+def test_answers_in_a_row_are_one_message() -> None:
+    assert rendered(ASKS, ModelOutput(text="a"), ModelOutput(text="b "))[1] == (
+        "assistant",
+        [text("a"), text("b")],
+    )
+
+
+def test_an_image_that_came_back_is_shown() -> None:
+    image = {"type": "image", "media_type": "image/png", "data": "AA"}
+    *_, (_, [block]) = rendered(ASKS, calls("a"), result("a", [image]))
+    source = {"type": "base64", "media_type": "image/png", "data": "AA"}
+    assert block["content"] == [{"type": "image", "source": source}]

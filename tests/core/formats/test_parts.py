@@ -1,0 +1,78 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from historyapp.core.formats.parts import anthropic_content, neutral_content, openai_content, plain_text
+from tests.core.entries import JSON, PARTS
+
+OPENAI_IMAGE = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
+ANTHROPIC_IMAGE = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}
+NEUTRAL_IMAGE = {"type": "image", "url": "https://x.test/a.png"}
+PDF = {"type": "document", "source": {"type": "text", "data": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "neutral"),
+    [
+        (None, ""),
+        ("x", "x"),
+        ([], ""),
+        ([{"type": "text", "text": "x", "cache_control": {}}], "x"),
+        (["x"], "x"),
+        (
+            [{"type": "output_text", "text": "a"}, "b"],
+            [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+        ),
+        ([OPENAI_IMAGE], [NEUTRAL_IMAGE]),
+        ([ANTHROPIC_IMAGE], [NEUTRAL_IMAGE]),
+        ([PDF], [PDF]),
+        ([{"type": "text", "text": 7}], [{"type": "text", "text": 7}]),
+        ({"odd": 1}, {"odd": 1}),
+    ],
+)
+def test_content_of_any_provider_becomes_neutral(content: Any, neutral: Any) -> None:
+    assert neutral_content(content) == neutral
+
+
+@given(PARTS)
+def test_neutral_content_stays_as_it_is(parts: list[Any]) -> None:
+    once = neutral_content(parts)
+    assert neutral_content(once) == once
+
+
+def test_an_image_goes_to_each_provider_in_its_own_form() -> None:
+    assert openai_content([NEUTRAL_IMAGE]) == [OPENAI_IMAGE]
+    assert anthropic_content([NEUTRAL_IMAGE]) == [ANTHROPIC_IMAGE]
+
+
+def test_blocks_of_another_provider_are_named() -> None:
+    assert openai_content([PDF]) == [{"type": "text", "text": "[document]"}]
+    assert anthropic_content([PDF]) == [PDF]
+
+
+def test_white_space_is_no_part() -> None:
+    assert openai_content([{"type": "text", "text": " "}]) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("x", "x"),
+        (None, ""),
+        ([{"type": "text", "text": "a"}, NEUTRAL_IMAGE], "a\n\n[image]"),
+        ([{"type": "web_search_result", "url": "u"}], '{"type":"web_search_result","url":"u"}'),
+        ([1, 2], "[1,2]"),
+        ({"a": None}, '{"a":null}'),
+    ],
+)
+def test_any_content_can_be_told_in_text(content: Any, text: str) -> None:
+    assert plain_text(content) == text
+
+
+@given(JSON | PARTS)
+def test_telling_content_never_fails(content: Any) -> None:
+    plain_text(content)
+    openai_content(content)
+    anthropic_content(content)
+    neutral_content(content)

@@ -1,0 +1,169 @@
+import pytest
+from hypothesis import given
+
+from historyapp.core.entries import (
+    Body,
+    DebugLog,
+    Entry,
+    ErrorDetails,
+    ModelInput,
+    ModelOutput,
+    Thoughts,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.formats.turns import (
+    NO_OUTPUT,
+    NO_RESULT,
+    Aside,
+    CallIds,
+    Turn,
+    fenced,
+    legal_name,
+    reported,
+    returned,
+    spoken,
+    turns,
+)
+from tests.core.entries import LIVE, TEXT, calls, result, session
+
+ASKS = ModelInput(content="hi")
+ACTS = ModelOutput(use_tool=UseTool(name="ls", arguments={"at": "."}))
+
+
+def shape(*bodies: Body) -> list[str]:
+    """Turns with what answered their calls, and asides, in a word each."""
+    words = []
+    for item in turns(session(*bodies)):
+        if isinstance(item, Turn):
+            words.append(" ".join(["turn", *(str(r.outputs or r.reason) for r in item.results)]))
+        else:
+            words.append("result" if isinstance(item.body, ToolResult) else item.body.kind)
+    return words
+
+
+def test_results_in_any_order_and_number_go_to_their_calls() -> None:
+    assert shape(ASKS, calls("a", "b"), result("b", "2"), result("a", "1")) == ["model_input", "turn 1 2"]
+
+
+def test_what_is_said_between_a_call_and_its_result_comes_after_them() -> None:
+    assert shape(calls("a"), ASKS, result("a", "1"), ASKS) == ["turn 1", "model_input", "model_input"]
+
+
+@pytest.mark.parametrize("next_body", [[], [ModelOutput(text="x")]])
+def test_a_call_that_nothing_answered_gets_a_truthful_result(next_body: list[Body]) -> None:
+    assert shape(calls("a", "b"), result("a", "1"), *next_body)[0] == f"turn 1 {NO_RESULT}"
+    assert shape(ACTS, *next_body)[0] == f"turn {NO_RESULT}"
+
+
+def test_a_result_without_an_id_answers_all_that_is_open() -> None:
+    assert shape(calls("a", "b", "c"), result("b", "2"), result(None, "all")) == ["turn all 2 all"]
+    assert shape(ACTS, result(None, "1")) == ["turn 1"]
+
+
+def test_a_result_that_answers_nothing_is_told_apart() -> None:
+    assert shape(result("a"), calls("a"), result("x"), result("a", "1"), result("a", "2")) == [
+        "result", "turn 1", "result", "result",
+    ]  # fmt: skip
+
+
+def test_an_answer_waits_for_nothing() -> None:
+    assert shape(ModelOutput(text="x"), result(None), ASKS) == ["turn", "result", "model_input"]
+
+
+def test_logs_are_left_out() -> None:
+    assert shape(calls("a"), DebugLog(category="x", message="y"), result("a", "1")) == ["turn 1"]
+
+
+@given(LIVE)
+def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
+    told = list(turns(entries))
+    outputs = [entry.body for entry in entries if isinstance(entry.body, ModelOutput)]
+    found = [item for item in told if isinstance(item, Turn)]
+    assert [turn.output for turn in found] == outputs
+    for turn in found:
+        assert len(turn.results) == (len(turn.output.tool_calls) or bool(turn.output.use_tool))
+    inputs = [entry.body for entry in entries if isinstance(entry.body, ModelInput)]
+    assert [
+        item.body for item in told if isinstance(item, Aside) and isinstance(item.body, ModelInput)
+    ] == inputs
+    given_results = [r for e in entries if isinstance(e.body, ToolResults) for r in e.body.results]
+    strays = [item.body for item in told if isinstance(item, Aside) and isinstance(item.body, ToolResult)]
+    used = [r for turn in found for r in turn.results if r.reason != NO_RESULT]
+    assert all(any(r is other for other in [*strays, *used]) for r in given_results)
+
+
+def test_ids_that_will_not_do_become_ones_that_depend_on_the_position_only() -> None:
+    ids = CallIds(10)
+    given_ids = ["a", "a", "ä", "", "x" * 11, "call_7_1"]
+    assert [ids.of(7, ToolCall(id=id, name="n")) for id in given_ids] == [
+        "a", "call_7_1", "call_7_2", "call_7_3", "call_7_4", "call_7_5",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "legal"), [("ls", "ls"), ("a.b c", "a_b_c"), ("", "tool"), ("x" * 99, "x" * 64)]
+)
+def test_a_tool_name_is_made_legal(name: str, legal: str) -> None:
+    assert legal_name(name) == legal
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (ModelOutput(text="x", thoughts="hm"), "x"),
+        (ModelOutput(thoughts="hm"), "hm"),
+        (ModelOutput(thoughts=Thoughts(summary="hm")), "hm"),
+        (ModelOutput(thoughts="hm", reasoning=[{"type": "thinking"}]), ""),
+        (calls("a", thoughts="hm"), ""),
+        (ACTS.model_copy(update={"thoughts": "hm"}), "hm\n\nls(at='.')"),
+        (ACTS.model_copy(update={"raw_message": {"content": "```ls```"}}), "```ls```"),
+        (ACTS.model_copy(update={"raw_message": {"content": None}}), "ls(at='.')"),
+    ],
+)
+def test_an_output_says_what_the_model_said(output: ModelOutput, said: str) -> None:
+    assert spoken(output) == said
+
+
+ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
+
+
+@pytest.mark.parametrize(
+    ("given_result", "said"),
+    [
+        (ToolResult(status="success", outputs="x"), "x"),
+        (ToolResult(status="success", outputs={"a": 1}), '{"a":1}'),
+        (ToolResult(status="success", outputs=[1, "x"]), '[1,"x"]'),
+        (ToolResult(status="success"), NO_OUTPUT),
+        (ToolResult(status="success", outputs=" \n"), NO_OUTPUT),
+        (ToolResult(status="error", reason="no"), "no"),
+        (ToolResult(status="error"), NO_OUTPUT),
+        (ToolResult(status="interrupted_by_human", feedback="wait"), "wait"),
+        (ToolResult(status="skipped", reason="late"), "late"),
+    ],
+)
+def test_a_result_says_what_came_back(given_result: ToolResult, said: str) -> None:
+    assert said in returned(given_result)
+
+
+def test_an_error_says_its_details() -> None:
+    assert "E('m')" in returned(ToolResult(status="error", reason="no", error=ERROR))
+
+
+def test_a_result_of_an_action_written_as_text_is_named_unless_the_agent_words_its_own() -> None:
+    [plain, lines] = [ToolResult(status="success", outputs=outputs) for outputs in ("x", "a\nb")]
+    assert reported(plain, ACTS) == "ls returned: `x`"
+    assert reported(lines, ACTS) == "ls returned: ```\na\nb\n```"
+    assert reported(ToolResult(status="error", reason="no"), ACTS) == "ls raised an error: ```\nno\n```"
+    assert reported(plain, ACTS.model_copy(update={"raw_message": {"content": "ls"}})) == "x"
+    assert reported(ToolResult(tool_name="cat", status="success", outputs="x")) == "cat returned: `x`"
+
+
+@given(TEXT)
+def test_nothing_in_a_text_can_end_its_fence(text: str) -> None:
+    shown = text + "\n````\n" + text
+    fence, *_, last = fenced(shown).split("\n")
+    assert fence == last
+    assert fence not in shown
