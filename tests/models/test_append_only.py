@@ -31,7 +31,7 @@ def test_the_model_refuses_with_a_clear_error(entry: Entry) -> None:
 def test_the_database_refuses_what_gets_past_the_model(entry: Entry) -> None:
     attempts: list[Callable[[], object]] = [
         lambda: Entry._base_manager.update(kind="review"),
-        lambda: Entry._base_manager.filter(position=1)._raw_delete("default"),  # type: ignore[no-untyped-call]
+        lambda: Entry._base_manager.filter(position=1)._raw_delete("default"),
         lambda: Model.save(entry, force_update=True),
         lambda: Entry.objects.bulk_create(
             [entry], update_conflicts=True, update_fields=["kind"], unique_fields=["session", "position"]
