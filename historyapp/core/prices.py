@@ -1,0 +1,79 @@
+"""What models cost. The prices are a dated data file beside this module; an operator's own file goes over it.
+
+A model is looked up by its name or the longest beginning of it that is listed, so that a dated release
+(``claude-sonnet-4-5-20250929``) has the price of its family. A model that is not listed has no price: its
+cost is unknown, which is not nothing.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from historyapp.core.usage import Usage
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    """Of input that no cache had to do with."""
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    """Null: cached input costs what other input costs."""
+    cache_write: float | None = Field(default=None, ge=0)
+
+    def cost(self, usage: Usage) -> int:
+        """Of one call, in millionths of a dollar, rounded."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        input = usage.uncached * self.input + usage.cache_read * read + usage.cache_write * write
+        return round(input + usage.output * self.output)
+
+
+_PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
+_ENDS = re.compile(r"[^a-z]|$")
+
+
+class Prices:
+    """A price list and the day it was true."""
+
+    def __init__(self, as_of: str, models: Mapping[str, Price]) -> None:
+        self.as_of = as_of
+        self._models = sorted(models.items(), key=lambda item: -len(item[0]))
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model, with or without its provider before it; None when it is not known."""
+        name = re.split(r"[:/]", model.lower())[-1]
+        for listed, price in self._models:
+            if name.startswith(listed) and _ENDS.match(name, len(listed)):
+                return price
+        return None
+
+
+@cache
+def load_prices(overrides: Path | None = None) -> Prices:
+    """The price list, with an operator's file of the same shape over it.
+
+    Raises:
+        ValueError: when a file is not of that shape; it says which.
+    """
+    data = _read(json.loads(files("historyapp.core").joinpath("prices.json").read_text()), "prices.json")
+    if overrides is None:
+        return Prices(*data)
+    as_of, own = _read(json.loads(overrides.read_text()), str(overrides))
+    return Prices(as_of, {**data[1], **own})
+
+
+def _read(data: Any, name: str) -> tuple[str, dict[str, Price]]:
+    try:
+        return str(data["as_of"]), _PRICES.validate_python(data["per_million_tokens"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is no price list: {error}") from error

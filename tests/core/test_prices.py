@@ -1,0 +1,58 @@
+"""Prices: by family, dated, overridable, and unknown where they are not known."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from historyapp.core.prices import Price, load_prices
+from historyapp.core.usage import Usage
+
+
+@pytest.mark.parametrize(
+    ("model", "input"),
+    [
+        ("gpt-5", 1.25),
+        ("gpt-5-2025-08-07", 1.25),
+        ("gpt-5-mini-2025-08-07", 0.25),
+        ("openai:gpt-4o-mini", 0.15),
+        ("anthropic/claude-sonnet-4-5-20250929", 3.0),
+        ("Claude-Opus-4-5", 5.0),
+        ("claude-opus-4-1-20250805", 15.0),
+    ],
+)
+def test_a_model_has_the_price_of_its_family(model: str, input: float) -> None:
+    price = load_prices().of(model)
+    assert price is not None
+    assert price.input == input
+
+
+@pytest.mark.parametrize("model", ["", "llama-3", "gpt-5omni", "gpt", "claude"])
+def test_an_unknown_model_has_no_price_rather_than_none_at_all(model: str) -> None:
+    assert load_prices().of(model) is None
+
+
+def test_cost_splits_input_by_what_the_cache_did() -> None:
+    price = Price(input=10, output=100, cache_read=1, cache_write=12.5)
+    usage = Usage(input=1000, output=10, cache_read=600, cache_write=300)
+    assert price.cost(usage) == 100 * 10 + 600 * 1 + round(300 * 12.5) + 10 * 100
+    assert Price(input=10, output=0).cost(usage) == 10_000
+
+
+def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
+    own = tmp_path / "prices.json"
+    models = {"gpt-5": {"input": 1, "output": 2}, "local-llama": {"input": 0, "output": 0}}
+    own.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
+    prices = load_prices(own)
+    assert prices.as_of == "2027-01-01"
+    assert prices.of("gpt-5") == Price(input=1, output=2)
+    assert prices.of("local-llama") == Price(input=0, output=0)
+    assert prices.of("gpt-4o") == load_prices().of("gpt-4o")
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"as_of": "x", "per_million_tokens": {"a": {"input": -1}}}'])
+def test_a_file_that_is_no_price_list_is_named(tmp_path: Path, text: str) -> None:
+    own = tmp_path / "mine.json"
+    own.write_text(text)
+    with pytest.raises(ValueError, match=r"mine\.json is no price list"):
+        load_prices(own)
