@@ -113,13 +113,13 @@ def parts_of(item: dict[str, Any]) -> list[dict[str, Any]]:
 def _part(block: Any) -> dict[str, Any]:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    block = mapping(block)
-    if isinstance(block.get("text"), str):
-        return {"type": "text", "text": block["text"]}
-    url = block.get("image_url")
+    part = mapping(block)
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    url = part.get("image_url")
     url = mapping(url).get("url", url)
     if not isinstance(url, str):
-        return block
+        return part
     if data := _DATA_URL.fullmatch(url):
         return {"type": "image", "source": {"type": "base64", "media_type": data[1], "data": data[2]}}
     return {"type": "image", "source": {"type": "url", "url": url}}

@@ -139,7 +139,7 @@ class CodexSession:
         meta = line.payload
         if self._has_meta:
             yield Skipped(line.number, "session_meta of a copied history", damaged=False)
-        elif self._recording.position == 0:
+        elif self._recording.is_untold:
             self._recording = _described(meta, self._recording)
         self._has_meta = True
         self._provider = text(meta.get("model_provider")) or self._provider

@@ -34,6 +34,11 @@ class Recording:
     def __post_init__(self) -> None:
         self.calls = Calls(self.session)
 
+    @property
+    def is_untold(self) -> bool:
+        """Whether nothing was told of the session yet, not even that it exists."""
+        return self.position == 0 and self._held is not None
+
     def append(
         self, body: Body, created_at: datetime | None, metadata: Mapping[str, Any]
     ) -> Iterable[Operation]:

@@ -65,6 +65,12 @@ def test_a_copied_history_s_session_meta_begins_no_other_session() -> None:
     assert Skipped(2, "session_meta of a copied history", damaged=False) in operations
 
 
+def test_a_session_meta_that_comes_late_does_not_announce_the_session_again() -> None:
+    operations = read(says("Hi"), meta(id="other"), asks("go"))
+    assert list(starts(operations)) == [S]
+    assert len(bodies(operations)) == 2
+
+
 def test_a_file_whose_first_line_is_lost_is_named_by_its_name() -> None:
     assert list(starts(read('{"timestamp": "2026', asks("go")))) == [S]
     assert list(starts(read(asks("go"), name="some.jsonl"))) == ["some"]
