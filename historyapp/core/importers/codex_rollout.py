@@ -5,7 +5,8 @@ from typing import Any
 
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.codex_exec import ExecStream, is_exec
-from historyapp.core.importers.codex_session import FORMAT, CodexSession
+from historyapp.core.importers.codex_lines import FORMAT
+from historyapp.core.importers.codex_session import CodexSession
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.jsonl import read_lines
 

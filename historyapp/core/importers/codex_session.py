@@ -9,9 +9,8 @@ nothing else.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from historyapp.core.entries import Body, DebugLog, ModelInput, SystemInstruction, ToolResults, text_of
 from historyapp.core.importers.base import Operation, Skipped
@@ -26,12 +25,12 @@ from historyapp.core.importers.codex_items import (
     request_in,
     result_of,
 )
+from historyapp.core.importers.codex_lines import RolloutLine, as_item, described, unwrap
 from historyapp.core.importers.growing import OutputParts, Recording
 from historyapp.core.importers.json_document import known, listing, mapping, text
-from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.importers.messages import title_of
 from historyapp.core.text import dump_json, preview
 
-FORMAT = "codex_rollout"
 _MOST_WAITING = 500
 _MOST_MIRRORED = 1000
 _MOST_FAILURES = 1000
@@ -52,25 +51,13 @@ _NOTED = {
 """Events that a reader of the history wants to know of, and the category they get."""
 
 
-class _Line(NamedTuple):
-    number: int
-    kind: str
-    payload: dict[str, Any]
-    time: datetime | None
-
-    def source(self) -> dict[str, Any]:
-        """Where an entry comes from, for its metadata."""
-        id = self.payload.get("id")
-        return {"format": FORMAT, "line": self.number} | ({"id": id} if isinstance(id, str) else {})
-
-
 @dataclass(slots=True)
 class _Output:
     """What the model made in one response, item by item."""
 
-    first: _Line
+    first: RolloutLine
     model: str
-    items: list[_Line] = field(default_factory=list)
+    items: list[RolloutLine] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     complete: bool = False
     """Whether the response was accounted for: a further item belongs to the next one."""
@@ -92,7 +79,7 @@ class CodexSession:
         self._model = ""
         self._provider = "openai"
         self._output: _Output | None = None
-        self._waiting: list[_Line] = []
+        self._waiting: list[RolloutLine] = []
         self._usage: tuple[int, dict[str, Any]] | None = None
         """Of a response that has not begun, with its line."""
         self._total: Any = None
@@ -102,12 +89,12 @@ class CodexSession:
         """The newest live position."""
         self._prompts: list[int] = []
         """Live positions before the prompts that are live, for rollbacks."""
-        self._mirrored: list[_Line] | None = []
+        self._mirrored: list[RolloutLine] | None = []
         """Events that would be all there is, if no item came."""
 
     def add(self, number: int, record: dict[str, Any]) -> Iterator[Operation]:
         """What one more line amounts to."""
-        line = _unwrap(number, record)
+        line = unwrap(number, record)
         if isinstance(line, Skipped):
             yield line
         elif line.kind == "response_item":
@@ -135,12 +122,12 @@ class CodexSession:
         yield from self._drop_usage()
         yield from self._recording.announce()
 
-    def _add_meta(self, line: _Line) -> Iterator[Operation]:
+    def _add_meta(self, line: RolloutLine) -> Iterator[Operation]:
         meta = line.payload
         if self._has_meta:
             yield Skipped(line.number, "session_meta of a copied history", damaged=False)
         elif self._recording.is_untold:
-            self._recording = _described(meta, self._recording)
+            self._recording = described(meta, self._recording)
         self._has_meta = True
         self._provider = text(meta.get("model_provider")) or self._provider
         instruction = mapping(meta.get("base_instructions")).get("text", meta.get("base_instructions"))
@@ -149,7 +136,7 @@ class CodexSession:
             yield from self._complete()
             yield from self._append(SystemInstruction(text=instruction), line)
 
-    def _add_item(self, line: _Line) -> Iterator[Operation]:
+    def _add_item(self, line: RolloutLine) -> Iterator[Operation]:
         kind = text(line.payload.get("type"))
         if is_output(line.payload):
             output = self._output
@@ -166,14 +153,14 @@ class CodexSession:
         else:
             yield Skipped(line.number, f"item of type {preview(kind, 40)}", damaged=False)
 
-    def _add_to_output(self, line: _Line) -> Iterator[Operation]:
+    def _add_to_output(self, line: RolloutLine) -> Iterator[Operation]:
         if self._output is None:
             usage = self._usage[1] if self._usage else {}
             self._output, self._usage = _Output(line, self._model, usage=usage), None
             yield from self._recording.announce()
         self._output.items.append(line)
 
-    def _later(self, line: _Line) -> Iterator[Operation]:
+    def _later(self, line: RolloutLine) -> Iterator[Operation]:
         """Tells a line behind the output that is open."""
         if self._output and len(self._waiting) < _MOST_WAITING:
             self._waiting.append(line)
@@ -206,7 +193,7 @@ class CodexSession:
             if result := own_result(item.payload, item.number, calls):
                 yield from self._append(ToolResults(results=(result,)), item)
 
-    def _tell(self, line: _Line) -> Iterator[Operation]:
+    def _tell(self, line: RolloutLine) -> Iterator[Operation]:
         """A result or an event that stands for itself."""
         if line.kind == "response_item":
             failure = self._failures.pop(text(line.payload.get("call_id")), None)
@@ -216,7 +203,7 @@ class CodexSession:
             category = _NOTED[line.payload["type"]]
             yield from self._append(DebugLog(category=category, message=_words(line.payload)), line)
 
-    def _tell_message(self, line: _Line) -> Iterator[Operation]:
+    def _tell_message(self, line: RolloutLine) -> Iterator[Operation]:
         parts, role = parts_of(line.payload), line.payload.get("role")
         said = text_of(parts)
         if not said.strip() and all("text" in part for part in parts):
@@ -232,7 +219,7 @@ class CodexSession:
         plain = len(parts) == 1 and "text" in parts[0]
         yield from self._append(ModelInput(channel=channel, content=said if plain else parts), line)
 
-    def _tell_compaction(self, line: _Line) -> Iterator[Operation]:
+    def _tell_compaction(self, line: RolloutLine) -> Iterator[Operation]:
         said = text(line.payload.get("message"))
         history = listing(line.payload.get("replacement_history"))
         log = DebugLog(
@@ -243,7 +230,7 @@ class CodexSession:
         if said.strip():
             yield from self._append(ModelInput(channel="compaction", content=said), line)
 
-    def _add_event(self, line: _Line) -> Iterator[Operation]:
+    def _add_event(self, line: RolloutLine) -> Iterator[Operation]:
         event = line.payload
         kind = text(event.get("type"))
         if kind in _MIRRORS and self._mirrored is not None:
@@ -287,7 +274,7 @@ class CodexSession:
             yield Skipped(self._usage[0], "usage of a response that is not in the file", damaged=False)
         self._usage = None
 
-    def _tell_turn_end(self, line: _Line) -> Iterator[Operation]:
+    def _tell_turn_end(self, line: RolloutLine) -> Iterator[Operation]:
         took = line.payload.get("duration_ms")
         if error := line.payload.get("error"):
             yield from self._append(DebugLog(category="error", message=_words(mapping(error))), line)
@@ -321,70 +308,13 @@ class CodexSession:
         """There are no items, so the events are all that is known of the conversation."""
         mirrored, self._mirrored = self._mirrored or [], []
         for line in mirrored:
-            yield from self._add_item(_as_item(line))
+            yield from self._add_item(as_item(line))
 
-    def _append(self, body: Body, line: _Line, metadata: dict[str, Any] | None = None) -> Iterator[Operation]:
+    def _append(
+        self, body: Body, line: RolloutLine, metadata: dict[str, Any] | None = None
+    ) -> Iterator[Operation]:
         yield from self._recording.append(body, line.time, metadata or {"source": line.source()})
         self._live = self._recording.position
-
-
-def _unwrap(number: int, record: dict[str, Any]) -> _Line | Skipped:
-    """The line in today's shape. Files of 2025 hold items and the first line without a payload."""
-    kind, payload = record.get("type"), record.get("payload")
-    time = moment(record.get("timestamp") or record.get("created_at"))
-    if "payload" in record:
-        if isinstance(kind, str) and isinstance(payload, dict):
-            return _Line(number, kind, payload, time)
-        return Skipped(number, "record without a type or a payload")
-    if "record_type" in record:
-        return Skipped(number, "state record", damaged=False)
-    if isinstance(kind, str):
-        return _Line(number, "response_item", record, time)
-    if "role" in record:
-        return _Line(number, "response_item", {**record, "type": "message"}, time)
-    if "id" in record and "instructions" in record:
-        meta = {**record, "base_instructions": record["instructions"]}
-        return _Line(number, "session_meta", meta, time)
-    return Skipped(number, "record without a type")
-
-
-def _described(meta: dict[str, Any], recording: Recording) -> Recording:
-    """The session as its first line describes it."""
-    git, origin = mapping(meta.get("git")), mapping(mapping(meta.get("source")).get("subagent"))
-    spawn = mapping(origin.get("thread_spawn"))
-    parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
-    branch = text(git.get("branch"))
-    source = meta.get("source")
-    return Recording(
-        text(meta.get("id")) or recording.session,
-        agent="codex",
-        title=recording.title,
-        model=recording.model,
-        tags=(branch,) if branch else (),
-        spawned_by=parent or None,
-        metadata=known(
-            cwd=meta.get("cwd"),
-            version=meta.get("cli_version"),
-            originator=meta.get("originator"),
-            source=source,
-            forked_from=meta.get("forked_from_id"),
-            commit=git.get("commit_hash"),
-        ),
-    )
-
-
-def _as_item(event: _Line) -> _Line:
-    """The item that an event repeats."""
-    kind, words = event.payload["type"], event.payload.get("message", event.payload.get("text"))
-    if kind == "agent_reasoning":
-        item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": words}]}
-    else:
-        item = {
-            "type": "message",
-            "role": "user" if kind == "user_message" else "assistant",
-            "content": words,
-        }
-    return event._replace(kind="response_item", payload=item)
 
 
 def _words(event: dict[str, Any]) -> str:

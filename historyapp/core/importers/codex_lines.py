@@ -1,0 +1,84 @@
+"""The lines of a Codex file, of whatever age, in today's shape."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from historyapp.core.importers.base import Skipped
+from historyapp.core.importers.growing import Recording
+from historyapp.core.importers.json_document import known, mapping, text
+from historyapp.core.importers.messages import moment
+
+FORMAT = "codex_rollout"
+
+
+class RolloutLine(NamedTuple):
+    """One line of the file."""
+
+    number: int
+    kind: str
+    payload: dict[str, Any]
+    time: datetime | None
+
+    def source(self) -> dict[str, Any]:
+        """Where an entry comes from, for its metadata."""
+        id = self.payload.get("id")
+        return {"format": FORMAT, "line": self.number} | ({"id": id} if isinstance(id, str) else {})
+
+
+def unwrap(number: int, record: dict[str, Any]) -> RolloutLine | Skipped:
+    """The line in today's shape. Files of 2025 hold items and the first line without a payload."""
+    kind, payload = record.get("type"), record.get("payload")
+    time = moment(record.get("timestamp") or record.get("created_at"))
+    if "payload" in record:
+        if isinstance(kind, str) and isinstance(payload, dict):
+            return RolloutLine(number, kind, payload, time)
+        return Skipped(number, "record without a type or a payload")
+    if "record_type" in record:
+        return Skipped(number, "state record", damaged=False)
+    if isinstance(kind, str):
+        return RolloutLine(number, "response_item", record, time)
+    if "role" in record:
+        return RolloutLine(number, "response_item", {**record, "type": "message"}, time)
+    if "id" in record and "instructions" in record:
+        meta = {**record, "base_instructions": record["instructions"]}
+        return RolloutLine(number, "session_meta", meta, time)
+    return Skipped(number, "record without a type")
+
+
+def as_item(event: RolloutLine) -> RolloutLine:
+    """The item that an event repeats."""
+    kind, words = event.payload["type"], event.payload.get("message", event.payload.get("text"))
+    if kind == "agent_reasoning":
+        item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": words}]}
+    else:
+        item = {
+            "type": "message",
+            "role": "user" if kind == "user_message" else "assistant",
+            "content": words,
+        }
+    return event._replace(kind="response_item", payload=item)
+
+
+def described(meta: dict[str, Any], recording: Recording) -> Recording:
+    """The session as its first line describes it."""
+    git, origin = mapping(meta.get("git")), mapping(mapping(meta.get("source")).get("subagent"))
+    spawn = mapping(origin.get("thread_spawn"))
+    parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
+    branch = text(git.get("branch"))
+    source = meta.get("source")
+    return Recording(
+        text(meta.get("id")) or recording.session,
+        agent="codex",
+        title=recording.title,
+        model=recording.model,
+        tags=(branch,) if branch else (),
+        spawned_by=parent or None,
+        metadata=known(
+            cwd=meta.get("cwd"),
+            version=meta.get("cli_version"),
+            originator=meta.get("originator"),
+            source=source,
+            forked_from=meta.get("forked_from_id"),
+            commit=git.get("commit_hash"),
+        ),
+    )
