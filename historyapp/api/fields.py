@@ -33,6 +33,11 @@ def whole(value: object) -> object:
     raise PydanticCustomError("int_type", "must be a whole number")
 
 
+def integral(value: object) -> object:
+    """JSON has one sort of number: ``5.0`` is the whole number 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _moment(value: object) -> datetime:
     if isinstance(value, str) and _RFC3339.fullmatch(value):
         try:
@@ -66,11 +71,13 @@ Moment = Annotated[
 ]
 """RFC 3339; one without a zone is taken as UTC."""
 
-Position = Annotated[int, Field(ge=0, le=MOST_POSITIONS)]
-StepNumber = Annotated[int, Field(ge=-MOST_POSITIONS, le=MOST_POSITIONS)]
+_POSITION = Field(ge=0, le=MOST_POSITIONS)
+_STEP = Field(ge=-MOST_POSITIONS, le=MOST_POSITIONS)
+Position = Annotated[int, _POSITION, BeforeValidator(integral)]
+StepNumber = Annotated[int, _STEP, BeforeValidator(integral)]
 """Negative numbers count from the end: -1 is the newest step."""
-QueryPosition = Annotated[Position, BeforeValidator(whole)]
-QueryStep = Annotated[StepNumber, BeforeValidator(whole)]
+QueryPosition = Annotated[int, _POSITION, BeforeValidator(whole)]
+QueryStep = Annotated[int, _STEP, BeforeValidator(whole)]
 PathPosition = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole)]
 
 Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]

@@ -93,7 +93,15 @@ def _complete_call(path: str, method: str, call: dict[str, Any]) -> None:
         call["responses"][304] = {"description": "As the reader has it."}
     multipart = call.get("requestBody", {}).get("content", {}).get("multipart/form-data")
     if multipart:
-        multipart["schema"]["additionalProperties"] = False
+        _tighten(multipart["schema"])
+
+
+def _tighten(form: dict[str, Any]) -> None:
+    """A form takes its fields only, and as in a query what is left out is not null."""
+    fields = form["properties"]
+    form["additionalProperties"] = False
+    form["properties"] = {name: _without_null(field) for name, field in fields.items()}
+    form["properties"]["files"]["minItems"] = 1
 
 
 def _errors_of(path: str, method: str) -> list[int]:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
@@ -22,6 +22,7 @@ from historyapp.api.fields import (
     SessionId,
     Tag,
     Title,
+    integral,
     iso,
 )
 from historyapp.api.problems import NotValid
@@ -43,6 +44,13 @@ class SettingsIn(SessionSettings):
     """Session settings. Those that are left out keep their value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: integral(value) for name, value in values.items()}
 
 
 class SessionIn(RequestBody):

@@ -66,7 +66,7 @@ def test_a_taken_id_is_a_conflict(alice: Agent, charlie: Agent) -> None:
         {"id": "{0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d}"},
         {"settings": {"max_tokens": -1}},
         {"settings": {"max_tokens": "5"}},
-        {"settings": {"max_tokens": 5.0}},
+        {"settings": {"max_tokens": 5.5}},
         {"settings": {"compress_automatically": "yes"}},
         {"settings": {"policy": "none"}},
         {"settings": {"unknown": 1}},
