@@ -12,10 +12,20 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one model call. ``input`` is everything that was sent, cached or not."""
+    """Tokens of one model call, in one convention whoever reported them."""
 
     input: int = 0
+    """Everything that was sent: uncached, read from a cache and written to one."""
     output: int = 0
+    """Everything that was written, reasoning included."""
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+    @property
+    def uncached(self) -> int:
+        """The part of the input that no cache had to do with."""
+        return max(0, self.input - self.cache_read - self.cache_write)
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
@@ -24,9 +34,15 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     if not isinstance(usage, Mapping):
         return Usage()
     sent = _first(usage, "input_tokens", "prompt_tokens")
+    received = _details(usage, "output_tokens_details", "completion_tokens_details")
+    output = _first(usage, "output_tokens", "completion_tokens")
+    reasoning = _first(received, "reasoning_tokens", "thinking_tokens")
     if metadata.get("usage_convention") == "anthropic" or "cache_read_input_tokens" in usage:
-        sent += _first(usage, "cache_read_input_tokens") + _first(usage, "cache_creation_input_tokens")
-    return Usage(sent, _first(usage, "output_tokens", "completion_tokens"))
+        read, write = _first(usage, "cache_read_input_tokens"), _first(usage, "cache_creation_input_tokens")
+        return Usage(sent + read + write, output, read, write, reasoning)
+    cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
+    read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens")
+    return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:
@@ -35,6 +51,10 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
     if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < 1e9:
         return 0
     return round(cost * MICRO)
+
+
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    return next((usage[name] for name in names if isinstance(usage.get(name), Mapping)), {})
 
 
 def _first(usage: Mapping[str, Any], *names: str) -> int:

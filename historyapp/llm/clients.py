@@ -1,0 +1,77 @@
+"""The official SDKs' clients: imported at the first call, one each for as long as key and address stay.
+
+Keys come from the environment and go nowhere else. The SDKs' own retries are off: see ``retrying``.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from historyapp.core.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sdk:
+    """A provider's SDK, ready to send."""
+
+    module: ModuleType
+    """Both SDKs name their errors and their ``Stream`` alike."""
+    client: Any
+    key: str
+
+
+def openai_sdk() -> Sdk:
+    """OpenAI, or whatever compatible server ``OPENAI_BASE_URL`` names (with its ``/v1``).
+
+    Raises:
+        Invalid: without a usable key or address; it names the variable.
+    """
+    key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
+    return _openai(
+        key, _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
+    )
+
+
+def anthropic_sdk() -> Sdk:
+    """Anthropic, or whatever compatible server ``ANTHROPIC_BASE_URL`` names (without ``/v1``).
+
+    Raises:
+        Invalid: without a usable key or address; it names the variable.
+    """
+    key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
+    url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")
+    return _anthropic(key, url)
+
+
+@lru_cache(maxsize=4)
+def _openai(key: str, url: str) -> Sdk:
+    import openai
+
+    return Sdk(openai, openai.OpenAI(api_key=key, base_url=url, max_retries=0), key)
+
+
+@lru_cache(maxsize=4)
+def _anthropic(key: str, url: str) -> Sdk:
+    import anthropic
+
+    client = anthropic.Anthropic(api_key=key, base_url=url, max_retries=0, open_telemetry=False)
+    return Sdk(anthropic, client, key)
+
+
+def _key(variable: str, value: str | None) -> str:
+    key = (value or "").strip()
+    if not key:
+        raise Invalid(f"There is no key for this model's provider: set {variable}.")
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        raise Invalid(f"{variable} is not a key: it must be ASCII characters without spaces.")
+    return key
+
+
+def _url(variable: str, value: str | None, default: str) -> str:
+    url = (value or "").strip() or default
+    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url):
+        raise Invalid(f"{variable} must look like {default}.")
+    return url

@@ -1,0 +1,160 @@
+"""What can go wrong with a model call, whichever SDK it came from. No error ever holds a key.
+
+Failures that lie in the request or the configuration (an unknown model, no key) are ``core.errors.Invalid``.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from historyapp.core.errors import PlayheadError
+from historyapp.core.text import preview
+
+LONGEST_WORDS = 500
+"""Characters of what a provider said that an error repeats."""
+
+_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+class ModelCallFailed(PlayheadError):
+    """Base of all. ``retryable`` says whether the same request may succeed later."""
+
+    slug, title = "model-call-failed", "Model call failed"
+    reason: ClassVar[str] = "failed"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        provider: str,
+        status: int | None = None,
+        words: str = "",
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        told = f"{detail} It said: {words}" if words else detail
+        facts = {"provider_status": status, "words": words or None, "retry_after": retry_after}
+        known = {name: value for name, value in facts.items() if value is not None}
+        super().__init__(told, reason=self.reason, provider=provider, retryable=retryable, **known)
+        self.provider = provider
+        self.status = status
+        self.words = words
+        self.retryable = retryable
+        self.retry_after = retry_after
+        """Seconds that the provider asked to wait; null when it did not say."""
+
+
+class RequestRefused(ModelCallFailed):
+    """The provider refuses this request and will refuse it again."""
+
+    reason = "request-refused"
+
+
+class KeyRefused(ModelCallFailed):
+    """The key is wrong, or may not do this."""
+
+    reason = "key-refused"
+
+
+class LimitReached(ModelCallFailed):
+    """A rate limit, which passes, or a spending limit, which does not."""
+
+    reason = "limit-reached"
+
+
+class ProviderFailed(ModelCallFailed):
+    """The provider is overloaded or broken."""
+
+    reason = "provider-failed"
+
+
+class ProviderUnreachable(ModelCallFailed):
+    """No connection, or it broke before there was an answer."""
+
+    reason = "provider-unreachable"
+
+
+class TimedOut(ModelCallFailed):
+    """Nothing came for too long, or the call as a whole took too long."""
+
+    reason = "timed-out"
+
+
+class AnswerBroken(ModelCallFailed):
+    """The answer ended early, or is not what the provider's API promises."""
+
+    reason = "answer-broken"
+
+
+def words_of(text: str, *secrets: str) -> str:
+    """A provider's own words: one bounded line without anything that is or looks like a key."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "[key]")
+    return _KEYLIKE.sub("[key]", preview(text[: 8 * LONGEST_WORDS], LONGEST_WORDS))
+
+
+# Inside a stream the status is 200 whatever happens: there the error's type or code tells what it is.
+_STATUS_OF_TYPE = {
+    "authentication_error": 401,
+    "bio_policy": 400,
+    "billing_error": 402,
+    "conflict_error": 409,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "timeout_error": 504,
+}
+# 429 as well, but waiting does not help.
+_SPENT = {
+    "billing_hard_limit_reached",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "insufficient_quota",
+}
+
+
+def error_said(
+    body: Any, *, provider: str, status: int | None = None, wait: float | None = None, secret: str = ""
+) -> ModelCallFailed:
+    """The error that a provider's error object stands for.
+
+    ``status`` is the HTTP status, null inside a stream; ``wait`` the seconds that ``Retry-After`` asked for.
+    """
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    facts = error if isinstance(error, Mapping) else {}
+    details = facts.get("details")
+    more = details.get("error_code") if isinstance(details, Mapping) else None
+    names = {name for name in (facts.get("type"), facts.get("code"), more) if isinstance(name, str)}
+    if status is None:
+        status = next((_STATUS_OF_TYPE[name] for name in sorted(names) if name in _STATUS_OF_TYPE), 500)
+    message = facts.get("message")
+    said = message if isinstance(message, str) else error if isinstance(error, str) else ""
+    kind, detail, retryable = _meaning(status, spent=bool(names & _SPENT))
+    return kind(
+        f"{detail.format(provider=provider)} ({status}).",
+        provider=provider,
+        status=status,
+        words=words_of(said, secret),
+        retryable=retryable,
+        retry_after=wait,
+    )
+
+
+def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallFailed], str, bool]:
+    """Class, sentence and whether to retry. The SDKs too retry 408, 409, 429 and everything from 500 up."""
+    if status in (401, 403):
+        return KeyRefused, "{provider} does not accept the key for this", False
+    if status == 402 or spent:
+        return LimitReached, "The account's spending limit at {provider} is reached", False
+    if status == 429:
+        return LimitReached, "{provider} limits how much may be asked of it", True
+    if status in (408, 504):
+        return TimedOut, "{provider} took too long", True
+    if status == 409 or status >= 500:
+        return ProviderFailed, "{provider} could not answer", True
+    return RequestRefused, "{provider} refuses the request", False

@@ -1,0 +1,68 @@
+"""What is asked of a model, and how long one is prepared to wait for it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from historyapp.core.errors import Invalid
+from historyapp.core.text import clean_value
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call. ``model`` may name its provider (``anthropic:claude-…``); see ``router``."""
+
+    model: str
+    context: Mapping[str, Any]
+    """What its format renders: ``{messages}``, ``{instructions, input}`` or ``{system, messages}``."""
+    max_output_tokens: int | None = None
+    """Null: as much as the provider allows, where it lets one leave it out."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    """Function tools in any provider's shape; other kinds of tools in their own provider's."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the provider's request, passed on as they are: ``temperature``, ``thinking`` …"""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """Seconds."""
+
+    connect: float = 10
+    read: float = 180
+    """Between two pieces of an answer, and before the first."""
+    total: float = 900
+    """The whole call, with all its attempts and the waits between them."""
+
+
+def request_body(
+    request: ModelRequest, model: str, *, context: Collection[str], limit: str, reserved: Collection[str]
+) -> dict[str, Any]:
+    """The fields that all providers' requests share.
+
+    ``context`` names the fields that the context may have, ``limit`` the one for ``max_output_tokens`` and
+    ``reserved`` those that options must not touch.
+
+    Raises:
+        Invalid: when the context is another format's, or an option is none.
+    """
+    if strange := sorted(set(request.context) - set(context)):
+        raise Invalid(f"{model} takes {_listed(context)}; {_listed(strange)} belong to another format.")
+    taken = {"model", "stream", "tools", limit, *context, *reserved}
+    if strange := sorted(taken & set(request.options)):
+        raise Invalid(f"{_listed(strange)} cannot be set through options.")
+    if request.max_output_tokens is not None and request.max_output_tokens < 1:
+        raise Invalid(f"The most tokens to answer with must be at least 1, not {request.max_output_tokens}.")
+    body = {"model": model, "stream": True, **request.options, **request.context}
+    if request.max_output_tokens is not None:
+        body[limit] = request.max_output_tokens
+    return clean_body(body)
+
+
+def clean_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body without what no wire carries: NUL and lone surrogates become U+FFFD."""
+    cleaned: dict[str, Any] = clean_value(dict(body))
+    return cleaned
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

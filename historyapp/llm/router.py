@@ -1,0 +1,64 @@
+"""Which provider a model belongs to."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from historyapp.core.errors import Invalid
+from historyapp.llm import anthropic_messages, openai_chat, openai_responses
+from historyapp.llm.provider import Provider
+
+PROVIDERS: Mapping[str, Provider] = MappingProxyType(
+    {
+        provider.name: provider
+        for provider in (openai_chat.PROVIDER, openai_responses.PROVIDER, anthropic_messages.PROVIDER)
+    }
+)
+LOCAL = "local"
+"""The extractive summariser, which no provider serves."""
+
+_NAMES = (
+    (re.compile(r"(ft:)?(gpt|chatgpt|codex)-.+|(ft:)?o\d.*", re.IGNORECASE), "openai"),
+    (re.compile(r"claude-.+", re.IGNORECASE), "anthropic"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A provider, and the model as that provider names it."""
+
+    provider: Provider
+    model: str
+
+
+class ProviderRouter:
+    """Picks a provider by ``provider:model``, or by what the model's name begins with."""
+
+    def __init__(self, providers: Mapping[str, Provider] = PROVIDERS) -> None:
+        self._providers = providers
+
+    def route(self, model: str) -> Route:
+        """Where to call the model.
+
+        Raises:
+            Invalid: when nothing serves it; it names what there is.
+        """
+        prefix, colon, name = model.partition(":")
+        if prefix == LOCAL:
+            raise Invalid("`local` makes summaries without a model; it cannot be called. " + self._known())
+        if colon and prefix in self._providers:
+            if not name.strip():
+                raise Invalid(f"`{prefix}:` must be followed by the name of a model.")
+            return Route(self._providers[prefix], name)
+        for pattern, provider in _NAMES:
+            if provider in self._providers and pattern.fullmatch(model):
+                return Route(self._providers[provider], model)
+        raise Invalid(f"No provider is known for the model {model[:100]!r}. {self._known()}")
+
+    def _known(self) -> str:
+        explicit = ", ".join(f"`{name}:`" for name in self._providers)
+        return (
+            f"Write the provider before the model: {explicit}. "
+            "Without it, gpt-…, chatgpt-…, codex-… and o1, o3 … go to openai, claude-… to anthropic."
+        )

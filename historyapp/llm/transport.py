@@ -1,0 +1,194 @@
+"""One HTTP request to a provider through its SDK, and the JSON events that it answers with."""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from historyapp.core.text import MAX_DEPTH, depth_exceeds
+from historyapp.llm.clients import Sdk
+from historyapp.llm.errors import (
+    AnswerBroken,
+    ModelCallFailed,
+    ProviderUnreachable,
+    TimedOut,
+    error_said,
+    words_of,
+)
+from historyapp.llm.request import TimeLimits
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_ANSWER = 64 * 1024 * 1024
+"""Bytes of one streamed answer."""
+
+Event = dict[str, Any]
+
+
+class Deadline:
+    """The moment at which a call must be over."""
+
+    def __init__(self, limits: TimeLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._end = clock() + limits.total
+
+    def left(self) -> float:
+        """Seconds; 0 or less when it has passed."""
+        return self._end - self._clock()
+
+
+class Connection:
+    """A provider's SDK for one attempt. ``provider`` is its name for people."""
+
+    def __init__(self, sdk: Sdk, provider: str, deadline: Deadline) -> None:
+        self._sdk = sdk
+        self._provider = provider
+        self._deadline = deadline
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Event:
+        """The JSON object that the provider answers with.
+
+        Raises:
+            ModelCallFailed: for everything else.
+        """
+        with self._failures():
+            answer = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
+        return self._event(answer)
+
+    def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event]:
+        """The events of a streamed answer, as the provider wrote them. Closing it closes the connection.
+
+        Raises:
+            ModelCallFailed: when there is no answer, or the stream breaks. Whether the answer is complete is
+                for the caller to see: a stream can end early without a trace.
+        """
+        kind = self._sdk.module.Stream[object]
+        with self._failures():
+            stream = self._sdk.client.post(
+                path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=kind
+            )
+        with closing(stream), self._failures():
+            self._expect_events(stream.response)
+            stream.response.stream = self._bounded(stream.response.stream)
+            for event in stream:
+                yield self._event(event)
+
+    def _options(self) -> dict[str, Any]:
+        from httpx2 import Timeout
+
+        limits, left = self._deadline.limits, max(0.001, self._deadline.left())
+        read = min(limits.read, left)
+        return {"timeout": Timeout(read, connect=min(limits.connect, left)), "max_retries": 0}
+
+    def _event(self, event: Any) -> Event:
+        if not isinstance(event, dict):
+            raise self._broken("sent something that is not a JSON object", retryable=True)
+        if depth_exceeds(event, MAX_DEPTH - 20):
+            raise self._broken("sent JSON that is nested too deep", retryable=False)
+        return event
+
+    def _expect_events(self, response: "httpx2.Response") -> None:
+        kind = response.headers.get("content-type", "")
+        if "text/event-stream" in kind.lower():
+            return
+        head = b"".join(part for part, _ in zip(response.iter_bytes(2048), range(1), strict=False))
+        words = words_of(head.decode("utf-8", "replace"), self._sdk.key)
+        raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", words)
+
+    def _bounded(self, stream: Any) -> Any:
+        """The bytes of an answer, up to the limits. Pings, too, count as time."""
+        from httpx2 import SyncByteStream
+
+        deadline, too_late, broken = self._deadline, self._too_late, self._broken
+
+        class Bounded(SyncByteStream):
+            def __iter__(self) -> Iterator[bytes]:
+                total = 0
+                for part in stream:
+                    total += len(part)
+                    if deadline.left() <= 0:
+                        raise too_late()
+                    if total > MAX_ANSWER:
+                        raise broken(f"sent more than {MAX_ANSWER} bytes", retryable=False)
+                    yield part
+
+            def close(self) -> None:
+                stream.close()
+
+        return Bounded()
+
+    def _broken(self, what: str, words: str = "", *, retryable: bool = False) -> AnswerBroken:
+        return AnswerBroken(
+            f"{self._provider} {what}.", provider=self._provider, words=words, retryable=retryable
+        )
+
+    def _too_late(self) -> TimedOut:
+        total = self._deadline.limits.total
+        return TimedOut(f"The call took longer than {total:g} seconds.", provider=self._provider)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """The SDK's and the network's errors as ours. Theirs hold the request with its key: they end here."""
+        try:
+            yield
+        except ModelCallFailed:
+            raise
+        except (ValueError, RecursionError):
+            raise self._broken("sent something that is not JSON", retryable=True) from None
+        except Exception as error:
+            failure = self._translated(error)
+            if failure is None:
+                raise
+            raise failure from None
+
+    def _translated(self, error: Exception) -> ModelCallFailed | None:
+        import httpx2
+
+        sdk, provider = self._sdk.module, self._provider
+        match error:
+            case sdk.APITimeoutError() | httpx2.TimeoutException():
+                if self._deadline.left() <= 0:
+                    return self._too_late()
+                return TimedOut(f"{provider} was silent for too long.", provider=provider, retryable=True)
+            case sdk.APIConnectionError() | httpx2.TransportError():
+                return ProviderUnreachable(
+                    f"The connection to {provider} failed.", provider=provider, retryable=True
+                )
+            case sdk.APIStatusError():
+                status = None if error.status_code < 300 else error.status_code
+                wait = retry_after(error.response.headers)
+                body = error.body if error.body is not None else error.message
+                failure = error_said(body, provider=provider, status=status, wait=wait, secret=self._sdk.key)
+                return obeying(failure, error.response.headers)
+            case sdk.APIError():
+                return error_said(error.body, provider=provider, secret=self._sdk.key)
+            case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
+                return self._broken("answered in a way that HTTP does not know", retryable=True)
+        return None
+
+
+def obeying(failure: ModelCallFailed, headers: Mapping[str, str]) -> ModelCallFailed:
+    """The failure, retryable or not as the provider says where it says so."""
+    wish = headers.get("x-should-retry")
+    if wish in ("true", "false"):
+        failure.retryable = wish == "true"
+        failure.fields["retryable"] = failure.retryable
+    return failure
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """Seconds that a provider asks to wait: ``retry-after-ms``, else ``Retry-After``, a number or a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+        return max(0.0, seconds) if isfinite(seconds) else None
+    try:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now())
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None

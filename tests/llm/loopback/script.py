@@ -1,0 +1,79 @@
+"""What the loopback answers with: an answer, or one of the ways in which a provider fails."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call; ``arguments`` is the JSON text, or whatever a model wrote in its place."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says, in no provider's words."""
+
+    text: str = ""
+    thoughts: str = ""
+    opaque: str = ""
+    """The signature of the thoughts, or the encrypted reasoning."""
+    redacted: str = ""
+    """Anthropic: a block of thinking that nobody may read."""
+    calls: tuple[Call, ...] = ()
+    refusal: str = ""
+    reason: str = ""
+    """The finish reason in the provider's word, where it is not the usual one."""
+    cached: int = 0
+    """Input tokens that came from the provider's cache."""
+    sizes: tuple[int, ...] = (16,)
+    """Characters in each piece of the stream, over and over."""
+
+    def pieces(self, text: str) -> Iterator[str]:
+        start = 0
+        for size in cycle(self.sizes):
+            if start >= len(text):
+                return
+            yield text[start : start + size]
+            start += size
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error instead of an answer, in the provider's shape."""
+
+    status: int
+    message: str = "The server had an error while processing your request."
+    type: str = "api_error"
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Any bytes with status 200."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A stream that goes wrong ``after`` so many events: ``how`` it does.
+
+    ``cut``: the connection ends. ``end``: the stream ends as if it were complete. ``garbage``: half a JSON
+    object. ``error``: the provider reports one in the stream. ``hang``: nothing more. ``ping``: only pings.
+    """
+
+    how: Literal["cut", "end", "garbage", "error", "hang", "ping"]
+    after: int = 0
+    answer: Answer = Answer(text="This sentence will not be finished, whatever happens.")
+    error: Refusal = Refusal(529, "Overloaded", "overloaded_error")
+
+
+Step = Answer | Refusal | Raw | Broken
