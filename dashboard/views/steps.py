@@ -63,8 +63,10 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
     place = place_of(request, session_id, number)
     page = _block(place, key).page(whole_number(request.GET, "start") or 0)
     if request.htmx:
-        return render(request, "_block.html", {"place": place, "block": page})
-    return render(request, "part.html", page_context(request, place) | {"part": "_block.html", "block": page})
+        return render(request, "_block_page.html", {"place": place, "shown": page})
+    return render(
+        request, "part.html", page_context(request, place) | {"part": "_block_page.html", "shown": page}
+    )
 
 
 def _block(place: Place, key: str) -> Block:

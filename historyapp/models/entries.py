@@ -37,12 +37,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit: at most so many, and reading them costs no more, however long the session is. Give it
                 wherever not all are wanted: PostgreSQL works out the whole answer before it streams a part.
         """
+        first, last = after + 1, lineage.last if before is None else before - 1
         spans = [
-            Span(
-                span.session, max(span.first, after + 1), min(span.last, before - 1 if before else span.last)
-            )
+            Span(span.session, max(span.first, first), min(span.last, last))
             for span in lineage.spans
-            if span.last > after and (before is None or span.first < before)
+            if max(span.first, first) <= min(span.last, last)
         ]
         if newest_first:
             spans.reverse()

@@ -40,11 +40,7 @@ def long_session(project: Project, steps: int, output: str = "fine") -> Session:
     result = ToolResult(tool_call_id="call", status="success", outputs=output)
     bodies = ModelOutput(thoughts="Read it.", tool_calls=(call,)), ToolResults(results=(result,))
     append(project, session.pk, [EntryDraft(body) for body in bodies])
-    id = (
-        connection.ops.adapt_uuidfield_value(session.pk)
-        if connection.vendor == "postgresql"
-        else session.pk.hex
-    )
+    id = session.pk if connection.vendor == "postgresql" else session.pk.hex
     with connection.cursor() as cursor:
         cursor.execute(_ENTRIES, [steps, id])
         cursor.execute(_EPISODES, [steps, id])

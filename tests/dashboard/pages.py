@@ -4,19 +4,15 @@ import re
 from html import unescape
 from typing import Any
 
-from django.http import HttpResponse
 from django.test import Client
 
-HTMX = {"HTTP_HX_REQUEST": "true"}
 
-
-def fragment(client: Client, path: str, **headers: str) -> Any:
-    """What htmx gets."""
-    return client.get(path, **HTMX, **headers)
+def fragment(client: Client, path: str, *, target: str = "") -> Any:
+    """What htmx gets for an element of the page."""
+    return client.get(path, headers={"hx-request": "true", "hx-target": target})
 
 
 def html(response: Any) -> str:
-    assert isinstance(response, HttpResponse) or hasattr(response, "content")
     return str(response.content.decode())
 
 

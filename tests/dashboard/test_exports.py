@@ -1,0 +1,45 @@
+"""Exporting from the session page."""
+
+import json
+
+import pytest
+from django.http import StreamingHttpResponse
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.core.exporters import EXPORTERS
+from historyapp.models import AuditRecord, Session
+from tests.dashboard.pages import html
+
+
+def exported(client: Client, session: Session, format: str, query: str = "") -> StreamingHttpResponse:
+    response = client.get(reverse("export", args=[session.pk, format]) + query)
+    assert isinstance(response, StreamingHttpResponse)
+    return response
+
+
+@pytest.mark.parametrize("format", EXPORTERS)
+def test_every_format_is_in_the_menu_and_comes_as_a_file(
+    alice: Client, session: Session, format: str
+) -> None:
+    address = reverse("export", args=[session.pk, format])
+    assert f'href="{address}"' in html(alice.get(reverse("session", args=[session.pk])))
+    response = exported(alice, session, format)
+    assert response["Content-Disposition"].startswith('attachment; filename="repair-the-totals')
+    assert b"file-5.txt" in response.getvalue()
+
+
+def test_an_export_tells_how_the_session_stood(alice: Client, session: Session) -> None:
+    messages = json.loads(exported(alice, session, "openai_messages", "?as_of=5").getvalue())
+    assert "file-2.txt" in json.dumps(messages)
+    assert "file-3.txt" not in json.dumps(messages)
+
+
+def test_exporting_is_recorded(alice: Client, session: Session) -> None:
+    exported(alice, session, "markdown")
+    found = AuditRecord.objects.get(action="export")
+    assert (found.actor, found.session) == ("user:alice", session.pk)
+
+
+def test_a_format_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:
+    assert alice.get(reverse("export", args=[session.pk, "pdf"])).status_code == 422

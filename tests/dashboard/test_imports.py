@@ -1,0 +1,71 @@
+"""Importing transcripts that a person uploads."""
+
+import json
+from io import BytesIO
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.models import Project, Session
+from tests.dashboard.pages import html, text
+
+MESSAGES = [
+    {"role": "user", "content": "Count the files"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "three files"},
+    {"role": "assistant", "content": "There are three."},
+]
+
+
+def upload(client: Client, *files: tuple[str, bytes], format: str = "") -> str:
+    named = [SimpleUploadedFile(name, content) for name, content in files]
+    response = client.post("/imports", {"files": named, "format": format})
+    assert response.status_code == 200
+    return html(response)
+
+
+def chat() -> tuple[str, bytes]:
+    return "chat.json", json.dumps(MESSAGES).encode()
+
+
+def test_an_uploaded_transcript_becomes_a_session_of_the_project(alice: Client, project: Project) -> None:
+    page = upload(alice, chat())
+    session = Session.objects.get(project=project)
+    assert session.steps == 2
+    assert f'href="{reverse("session", args=[session.pk])}"' in page
+
+
+def test_importing_again_adds_nothing(alice: Client, project: Project) -> None:
+    upload(alice, chat())
+    assert "nothing new" in upload(alice, chat())
+    assert Session.objects.count() == 1
+
+
+def test_each_file_is_reported_for_itself(alice: Client) -> None:
+    page = upload(alice, ("readme.txt", b"hello"), chat(), ("<b>.json", b"\xff\xfe{"))
+    assert "readme.txt" in page
+    assert page.count('<p class="bar bar-bad"') == 2
+    assert "<b>.json" not in page
+    assert Session.objects.count() == 1
+
+
+def test_a_damaged_record_is_named_by_its_line(alice: Client) -> None:
+    first = {"type": "user", "uuid": "1", "sessionId": "s", "message": {"role": "user", "content": "hi"}}
+    lines = json.dumps(first).encode() + b"\n{broken\n"
+    page = upload(alice, ("session.jsonl", lines), format="claude_code")
+    assert "1 damaged" in page
+    assert "<li>2:" in page
+
+
+def test_a_form_without_a_file_says_so(alice: Client) -> None:
+    assert "Choose at least one file." in text(alice.post("/imports", {"format": ""}))
+
+
+def test_a_format_that_does_not_exist_is_a_422(alice: Client) -> None:
+    response = alice.post("/imports", {"files": [BytesIO(b"x")], "format": "nonsense"})
+    assert response.status_code == 422

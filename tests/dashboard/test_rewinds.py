@@ -1,0 +1,123 @@
+"""Rewinding shows first what it cuts off, works without scripts, and can be undone."""
+
+import re
+
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok, said
+
+
+def form(session: Session, query: str = "") -> str:
+    return reverse("rewind", args=[session.pk]) + query
+
+
+def steps(session: Session) -> int:
+    session.refresh_from_db()
+    return History(session).steps
+
+
+def test_the_form_tells_exactly_what_goes(alice: Client, session: Session) -> None:
+    page = text(alice.get(form(session, "?step=2")))
+    assert "Cuts off steps 3–5: 3 steps, 6 entries." in page
+    assert steps(session) == 5
+
+
+def test_a_negative_step_counts_from_the_end(alice: Client, session: Session) -> None:
+    assert "Cuts off step 5: 1 step, 2 entries." in text(alice.get(form(session, "?step=-2")))
+
+
+def test_everything_can_go(alice: Client, session: Session) -> None:
+    assert "Cuts off steps 1–5: 5 steps, 10 entries." in text(alice.get(form(session, "?step=0")))
+    alice.post(form(session), {"step": "0"})
+    assert steps(session) == 0
+    assert "take: 5 steps" not in text(alice.get(reverse("session", args=[session.pk])))
+
+
+def test_after_the_newest_step_only_what_was_said_goes(
+    alice: Client, project: Project, session: Session
+) -> None:
+    assert "Nothing comes after step 5" in text(alice.get(form(session, "?step=5")))
+    append(project, session.pk, [said("wait")])
+    assert "Cuts off 1 entry after step 5, no whole step." in text(alice.get(form(session, "?step=5")))
+
+
+def test_a_step_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:
+    assert alice.get(form(session, "?step=6")).status_code == 422
+    assert alice.post(form(session), {"step": "6"}).status_code == 422
+    assert steps(session) == 5
+
+
+def test_sending_the_form_as_it_stands_rewinds(alice: Client, session: Session) -> None:
+    page = html(alice.get(form(session, "?step=2")))
+    post = page[page.index('method="post" action="' + form(session)) :]
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', post[: post.index("</form>")]))
+    response = alice.post(form(session), {**fields, "reason": "the wrong way"})
+    assert response["Location"] == reverse("session", args=[session.pk]) + "?step=2"
+    assert steps(session) == 2
+    assert "“ the wrong way ”" in text(alice.get(response["Location"]))
+
+
+def test_what_was_appended_meanwhile_is_not_cut_off_unseen(
+    alice: Client, project: Project, session: Session
+) -> None:
+    seen = session.head
+    append(project, session.pk, [act(), ok()])
+    response = alice.post(form(session), {"step": "2", "expected_position": seen})
+    assert response.status_code == 409
+    assert "Read what has been appended since" in text(response)
+    assert steps(session) == 6
+
+
+def test_the_dialog_gets_the_form_alone(alice: Client, session: Session) -> None:
+    found = html(fragment(alice, form(session, "?step=2")))
+    assert found.startswith('<div class="rewind">')
+
+
+def test_undo_restores_at_once(alice: Client, project: Project, session: Session) -> None:
+    rewound = rewind(project, session.pk, Target(to_step=2))
+    response = alice.post(reverse("undo", args=[session.pk, rewound.position]))
+    assert response["Location"] == reverse("session", args=[session.pk]) + "?step=5"
+    assert steps(session) == 5
+
+
+def test_undoing_an_older_rewind_tells_first_what_that_cuts_off(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewound = rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act(), ok()])
+    address = reverse("undo", args=[session.pk, rewound.position])
+    page = text(alice.get(address))
+    assert "Makes 6 entries live again: the session goes on after step 5" in page
+    assert "Cuts off 2 entries that were recorded since." in page
+    assert steps(session) == 3
+    alice.post(address)
+    assert steps(session) == 5
+
+
+def test_a_rewind_is_undone_once(alice: Client, project: Project, session: Session) -> None:
+    rewound = rewind(project, session.pk, Target(to_step=2))
+    address = reverse("undo", args=[session.pk, rewound.position])
+    alice.post(address)
+    assert alice.post(address).status_code == 409
+    assert alice.get(address).status_code == 409
+
+
+def test_an_entry_that_is_no_rewind_cannot_be_undone(alice: Client, session: Session) -> None:
+    assert alice.post(reverse("undo", args=[session.pk, 3])).status_code == 404
+    assert alice.post(reverse("undo", args=[session.pk, 10**12])).status_code == 404
+
+
+def test_undoing_back_to_nothing_leads_to_the_empty_session(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=0))
+    restored = rewind(project, session.pk, Target(to_position=5))
+    response = alice.post(reverse("undo", args=[session.pk, restored.position]))
+    assert alice.get(response["Location"]).status_code == 200
+    assert steps(session) == 0

@@ -1,0 +1,227 @@
+"""The session page: the address holds the position, takes are shown, and odd sessions look right."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, UseTool
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, answer, ok, said
+
+
+def page_of(session: Session, query: str = "") -> str:
+    return reverse("session", args=[session.pk]) + query
+
+
+def at(client: Client, address: str) -> int:
+    """The step under the playhead."""
+    found = re.search(r'class="step-view" data-at="(\d+)"', html(client.get(address)))
+    assert found
+    return int(found[1])
+
+
+def test_a_session_opens_at_its_first_step(alice: Client, session: Session) -> None:
+    assert at(alice, page_of(session)) == 1
+
+
+@pytest.mark.parametrize(("query", "step"), [("?step=3", 3), ("?step=-1", 5), ("?step=-5", 1), ("?step=", 1)])
+def test_the_address_holds_the_position(alice: Client, session: Session, query: str, step: int) -> None:
+    assert at(alice, page_of(session, query)) == step
+
+
+@pytest.mark.parametrize("step", ["6", "0", "-6", "999999999"])
+def test_a_step_beyond_the_history_is_a_404_that_names_the_range(
+    alice: Client, session: Session, step: str
+) -> None:
+    response = alice.get(page_of(session, f"?step={step}"))
+    assert response.status_code == 404
+    assert "Use 1 to 5" in text(response)
+
+
+@pytest.mark.parametrize(
+    "query", ["?step=abc", "?step=1.5", "?step=²", "?as_of=999", "?as_of=-1", "?step=" + "9" * 99]
+)
+def test_a_position_that_is_none_is_a_422(alice: Client, session: Session, query: str) -> None:
+    assert alice.get(page_of(session, query)).status_code == 422
+
+
+def test_the_playhead_is_marked_in_the_list(alice: Client, session: Session) -> None:
+    page = html(alice.get(page_of(session, "?step=4")))
+    assert re.findall(r'data-step="(\d+)" aria-current="step"', page) == ["4"]
+
+
+def test_what_people_said_stands_between_the_steps(alice: Client, project: Project, session: Session) -> None:
+    append(project, session.pk, [said("now the discount"), act(), ok(), said("thank you")])
+    page = html(alice.get(page_of(session)))
+    rows = page[page.index('id="rows"') : page.index('id="step"')]
+    order = [
+        rows.index(words) for words in ('data-step="5"', "now the discount", 'data-step="6"', "thank you")
+    ]
+    assert order == sorted(order)
+
+
+def test_every_control_is_a_link(alice: Client, session: Session) -> None:
+    page = html(alice.get(page_of(session, "?step=2")))
+    targets = dict(re.findall(r'data-move="(\w+)"[^>]*href="[^"]*\?step=(\d+)"', page))
+    assert targets == {"first": "1", "back": "1", "forward": "3", "last": "5", "error": "3"}
+
+
+def test_without_a_further_error_the_link_leads_nowhere(alice: Client, session: Session) -> None:
+    page = html(alice.get(page_of(session, "?step=3")))
+    assert re.search(r'data-move="error" aria-disabled="true"', page)
+
+
+def test_a_take_is_shown_where_it_was_cut_off(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2), reason="the wrong way")
+    page = text(alice.get(page_of(session)))
+    assert "take: 3 steps cut off by the rewind at 12 · the wrong way" in page
+    assert "Rewound: 3 steps cut off and kept as a take." in page
+
+
+def test_a_take_is_looked_at_as_of_then(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    page = html(alice.get(page_of(session)))
+    look = re.search(r'href="([^"]*as_of[^"]*)">(?:<svg.*?</svg>)Look at it', page)
+    assert look
+    response = alice.get(look[1].replace("&amp;", "&"))
+    assert "You see the session as it stood at position 11, with 5 steps." in text(response)
+    assert at(alice, look[1].replace("&amp;", "&")) == 3
+
+
+def test_a_takes_steps_come_when_it_is_opened(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    rows = html(fragment(alice, reverse("take", args=[session.pk, 12])))
+    assert re.findall(r'<span class="n">(\d)</span>', rows) == ["3", "4", "5"]
+    assert "data-step=" not in rows
+
+
+def test_undoing_restores_and_says_so(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    undo_rewind(project, session.pk, 12)
+    page = text(alice.get(page_of(session)))
+    assert "What an earlier rewind had cut off is live again." in page
+    assert "take:" not in page
+
+
+def test_the_bar_goes_once_the_session_goes_on(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act()])
+    page = text(alice.get(page_of(session)))
+    assert "Rewound:" not in page
+    assert "take: 3 steps" in page
+
+
+def test_the_past_cannot_be_rewound_but_forked(alice: Client, session: Session) -> None:
+    page = html(alice.get(page_of(session, "?as_of=5")))
+    assert 'data-move="rewind"' not in page
+    assert f'action="{reverse("fork", args=[session.pk])}?step=1&amp;as_of=5"' in page
+
+
+def test_a_session_without_steps_shows_what_was_said(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    assert "No steps yet" in text(alice.get(page_of(session)))
+    append(project, session.pk, [said("hello there")])
+    page = text(alice.get(page_of(session)))
+    assert "Untitled session" in page
+    assert "hello there" in page
+
+
+def test_a_session_of_one_step_has_nowhere_to_go(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [answer("the end")])
+    page = html(alice.get(page_of(session)))
+    assert set(re.findall(r'data-move="\w+"[^>]*href="[^"]*\?step=(\d+)"', page)) == {"1"}
+
+
+def test_a_step_in_flight_says_that_nothing_has_come_back(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act("slow_tool")])
+    page = text(alice.get(page_of(session, "?step=-1")))
+    assert "in flight" in page
+    assert "Proposed; no result yet." in page
+
+
+def test_relatives_are_linked(alice: Client, project: Project, session: Session) -> None:
+    child = fork(project, session.pk, at_step=2, title="another way")
+    Session.objects.filter(pk=create_session(project, names={"title": "helper"}).pk).update(
+        spawned_by=session
+    )
+    parent = text(alice.get(page_of(session)))
+    assert "another way" in parent
+    assert "helper" in parent
+    assert "fork of Repair the totals after step 2" in text(alice.get(page_of(child)))
+
+
+def test_a_title_of_300_characters_is_kept_whole(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "wide " * 60})
+    assert f'title="{("wide " * 60)}"' in html(alice.get(page_of(session)))
+
+
+def test_renaming_keeps_the_place(alice: Client, session: Session) -> None:
+    response = alice.post(reverse("rename", args=[session.pk]) + "?step=3", {"title": "  New\x01 \n title  "})
+    assert response["Location"] == page_of(session, "?step=3")
+    session.refresh_from_db()
+    assert session.title == "New\x01 title"
+
+
+def test_an_archived_session_offers_no_rewind(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    alice.post(reverse("change-status", args=[session.pk]), {"status": "archived"})
+    page = html(alice.get(page_of(session)))
+    assert 'data-move="rewind"' not in page
+    assert ">Undo" not in page
+    assert "Take out of the archive" in page
+
+
+def test_a_status_that_does_not_exist_is_refused(alice: Client, session: Session) -> None:
+    assert alice.post(reverse("change-status", args=[session.pk]), {"status": "gone"}).status_code == 422
+
+
+def test_scrolling_brings_25_more_rows(alice: Client, project: Project) -> None:
+    session = long_session(project, 200)
+    address = reverse("steps", args=[session.pk])
+    numbers = re.compile(r'data-step="(\d+)"')
+    later = [int(number) for number in numbers.findall(html(fragment(alice, f"{address}?after=100")))]
+    earlier = [int(number) for number in numbers.findall(html(fragment(alice, f"{address}?before=20")))]
+    assert later == list(range(101, 126))
+    assert earlier == list(range(1, 20))
+
+
+def test_rows_without_htmx_lead_to_the_page(alice: Client, session: Session) -> None:
+    response = alice.get(reverse("steps", args=[session.pk]) + "?after=3")
+    assert response["Location"] == page_of(session, "?step=3")
+
+
+def test_news_come_only_when_there_are_any(alice: Client, project: Project, session: Session) -> None:
+    address = reverse("news", args=[session.pk])
+    known = f"?revision={session.revision}&steps=5"
+    assert fragment(alice, address + known).status_code == 204
+    append(project, session.pk, [act(), ok()])
+    news = fragment(alice, address + known)
+    assert "1 new step." in text(news)
+    assert page_of(session, "?step=6") in html(news)
+
+
+def test_only_a_live_session_is_asked_for_news(alice: Client, project: Project, session: Session) -> None:
+    assert 'id="news"' in html(alice.get(page_of(session)))
+    change_session(project, session.pk, {"status": "finished"})
+    assert 'id="news"' not in html(alice.get(page_of(session)))
+
+
+def test_odd_names_do_not_break_a_page(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "\u202eevil\u202c עברית", "agent": "a\x07b"})
+    tool = UseTool(name="x\ud800\x00", arguments={"\udfff": "\x00"})
+    append(project, session.pk, [EntryDraft(ModelInput(content="\ud800\x00"))])
+    append(project, session.pk, [EntryDraft(ModelOutput(thoughts="\udc00", use_tool=tool))])
+    page = html(alice.get(page_of(session)))
+    assert "\u202e" not in page
+    assert "[U+202E]evil[U+202C]" in page
+    assert "\x00" not in page

@@ -1,0 +1,145 @@
+"""The list of sessions."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.pages import fragment, html, text
+
+TITLE = re.compile(r'<a class="title"[^>]*><bdi>([^<]*)</bdi>')
+
+
+def titles(client: Client, query: str = "") -> list[str]:
+    return TITLE.findall(html(client.get(f"/{query}")))
+
+
+def make(project: Project, title: str, *, day: int = 0, **names: str) -> Session:
+    session = create_session(project, names={"title": title, **names})
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)
+    append(project, session.pk, [EntryDraft(ModelOutput(text="done"), moment)])
+    return session
+
+
+def test_the_newest_comes_first(alice: Client, project: Project) -> None:
+    for day in (2, 1, 3):
+        make(project, f"day {day}", day=day)
+    assert titles(alice) == ["day 3", "day 2", "day 1"]
+
+
+def test_an_empty_list_tells_how_to_fill_it(alice: Client) -> None:
+    page = text(alice.get("/"))
+    assert "No sessions yet" in page
+    assert "playhead import" in page
+    assert "API key" in page
+
+
+def test_a_search_that_finds_nothing_says_so_and_leads_back(alice: Client, session: Session) -> None:
+    page = text(alice.get("/?q=zebra"))
+    assert "Nothing matches" in page
+    assert "“ zebra ”" in page
+
+
+@pytest.mark.parametrize("q", ["invoice", "INVOICE", "claude", "urgent", "invoice urgent"])
+def test_sessions_are_found_by_title_agent_and_tag(alice: Client, project: Project, q: str) -> None:
+    found = make(project, "Repair the invoices", agent="claude-code")
+    make(project, "Something else", agent="codex")
+    change_session(project, found.pk, {"tags": ["urgent"]})
+    assert titles(alice, f"?q={quote(q)}") == ["Repair the invoices"]
+
+
+def test_all_words_have_to_be_found(alice: Client, project: Project) -> None:
+    make(project, "Repair the invoices")
+    assert titles(alice, "?q=repair+zebra") == []
+
+
+def test_archived_sessions_are_listed_only_when_asked_for(alice: Client, project: Project) -> None:
+    make(project, "old")
+    archived = make(project, "archived one")
+    change_session(project, archived.pk, {"status": "archived"})
+    assert titles(alice) == ["old"]
+    assert titles(alice, "?status=archived") == ["archived one"]
+    assert titles(alice, "?status=live") == ["old"]
+
+
+def test_errors_are_a_filter(alice: Client, project: Project, session: Session) -> None:
+    make(project, "flawless")
+    assert titles(alice, "?errors=with") == ["Repair the totals"]
+    assert titles(alice, "?errors=without") == ["flawless"]
+
+
+@pytest.mark.parametrize(
+    "query", ["?status=nonsense", "?errors=maybe", "?before=yesterday", "?before=~", "?before=1"]
+)
+def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> None:
+    assert alice.get(f"/{query}").status_code == 422
+
+
+def test_a_time_at_the_end_of_the_calendar_is_a_422(alice: Client) -> None:
+    cursor = quote("9999-12-31T23:59:59-23:00~01a2004c-4fe8-73d1-a7f6-84daa1a4bdb4")
+    assert alice.get(f"/?before={cursor}").status_code == 422
+
+
+def test_older_sessions_come_by_a_link_that_needs_no_script(alice: Client, project: Project) -> None:
+    for number in range(120):
+        make(project, f"run {number:03}", day=number // 40)
+    seen: list[str] = []
+    address: str | None = "/"
+    while address:
+        page = html(alice.get(address))
+        seen += TITLE.findall(page)
+        older = re.search(r'href="(/\?before=[^"]*)"[^>]*hx-target="#more"', page)
+        address = older[1].replace("&amp;", "&") if older else None
+    assert len(seen) == 120
+    assert sorted(seen) == [f"run {number:03}" for number in range(120)]
+
+
+def test_a_search_by_htmx_gets_the_results_alone(alice: Client, session: Session) -> None:
+    found = html(fragment(alice, "/?q=totals", target="results"))
+    assert found.startswith('<div id="results"')
+    assert "<html" not in found
+    assert "Repair the totals" in found
+
+
+def test_older_sessions_by_htmx_are_rows_alone(alice: Client, session: Session) -> None:
+    found = html(fragment(alice, "/", target="more"))
+    assert found.startswith("<tr>")
+    assert "<table" not in found
+
+
+def test_forks_and_subagents_name_their_parent(alice: Client, project: Project, session: Session) -> None:
+    fork(project, session.pk, at_step=2, title="another way")
+    helper = make(project, "helper")
+    Session.objects.filter(pk=helper.pk).update(spawned_by=session)
+    page = html(alice.get("/"))
+    assert page.count(f'href="{reverse("session", args=[session.pk])}"') == 3
+    assert 'aria-label="Fork of"' in page
+    assert 'aria-label="Sub-agent of"' in page
+
+
+def test_a_row_shows_what_the_session_amounts_to(alice: Client, session: Session) -> None:
+    page = text(alice.get("/"))
+    assert "Repair the totals demo gpt-5 5 1" in page
+    assert "success live" in page
+
+
+def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
+    evil = make(project, "<script>alert(1)</script>", agent='"><img src=x onerror=alert(1)>')
+    change_session(project, evil.pk, {"tags": ["<b>bold</b>", 'a"b']})
+    page = html(alice.get("/?q=%3Cscript%3E"))
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "<b>bold" not in page
+
+
+def test_a_hostile_search_is_text(alice: Client) -> None:
+    page = html(alice.get("/", {"q": '"><script>alert(1)</script>\x00'}))
+    assert "<script>alert" not in page

@@ -1,0 +1,82 @@
+"""Signing in by a link that works once, by a password, and signing out."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from historyapp.services.keys import create_sign_in_link
+from tests.dashboard.pages import html, text
+
+
+@pytest.fixture
+def alice_user(db: None) -> User:
+    return User.objects.create_user("alice", password="correct horse battery")
+
+
+def is_signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def test_opening_a_link_asks_and_does_not_use_it_up(client: Client, alice_user: User) -> None:
+    path = f"/sign-in/{create_sign_in_link(alice_user)}"
+    for _ in range(3):
+        assert client.get(path).status_code == 200
+    assert not is_signed_in(client)
+    assert client.post(path)["Location"] == "/"
+    assert is_signed_in(client)
+
+
+def test_a_link_works_once(client: Client, alice_user: User) -> None:
+    path = f"/sign-in/{create_sign_in_link(alice_user)}"
+    Client().post(path)
+    response = client.post(path)
+    assert response.status_code == 404
+    assert "has been used or is too old" in text(response)
+    assert not is_signed_in(client)
+
+
+@pytest.mark.parametrize("token", ["nonsense", "%00", "%ff%fe", "a" * 2000])
+def test_a_token_that_never_existed_is_told_apart_by_nothing(client: Client, db: None, token: str) -> None:
+    response = client.post(f"/sign-in/{token}")
+    assert response.status_code == 404
+    assert "has been used or is too old" in text(response)
+
+
+def test_the_page_tells_how_to_get_a_link(client: Client, db: None) -> None:
+    page = text(client.get("/sign-in"))
+    assert "playhead sign-in" in page
+
+
+def test_a_password_signs_in_and_leads_back(client: Client, alice_user: User) -> None:
+    fields = {"username": "alice", "password": "correct horse battery", "next": "/imports"}
+    assert client.post("/sign-in", fields)["Location"] == "/imports"
+    assert is_signed_in(client)
+
+
+def test_a_wrong_password_says_so_and_keeps_the_name(client: Client, alice_user: User) -> None:
+    response = client.post("/sign-in", {"username": "alice", "password": "wrong", "next": "/imports"})
+    assert response.status_code == 422
+    assert "correct username and password" in text(response)
+    assert 'value="alice"' in html(response)
+    assert 'name="next" value="/imports"' in html(response)
+    assert not is_signed_in(client)
+
+
+@pytest.mark.parametrize("next", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_signing_in_never_leads_to_another_site(client: Client, alice_user: User, next: str) -> None:
+    fields = {"username": "alice", "password": "correct horse battery", "next": next}
+    assert client.post("/sign-in", fields)["Location"] == "/"
+
+
+def test_signing_out_needs_a_post_and_ends_the_session(client: Client, alice_user: User) -> None:
+    client.force_login(alice_user)
+    assert client.get("/sign-out").status_code == 405
+    assert client.post("/sign-out")["Location"] == "/sign-in"
+    assert not is_signed_in(client)
+
+
+def test_a_form_without_its_token_is_refused_in_our_style(alice_user: User) -> None:
+    response = Client(enforce_csrf_checks=True).post("/sign-in", {"username": "alice", "password": "x"})
+    assert response.status_code == 403
+    assert "This form has expired" in text(response)
+    assert "css/tokens" in html(response)

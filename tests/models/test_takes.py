@@ -1,0 +1,173 @@
+"""Takes are what rewinds cut off and nothing has restored."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.models.takes import Take, newest_rewind, rewinds, takes
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="p")
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    """Positions 1 to 10 hold steps 1 to 5."""
+    session = create_session(project)
+    go_on(session, 5)
+    return session
+
+
+def go_on(session: Session, steps: int) -> None:
+    for _ in range(steps):
+        append(session.project, session.pk, [act(), ok()])
+
+
+def back(session: Session, step: int) -> int:
+    return rewind(session.project, session.pk, Target(to_step=step)).position
+
+
+def found(session: Session, as_of: int | None = None) -> list[tuple[int, int, int]]:
+    """``(rewind's position, step it follows, last step)`` of each take."""
+    session.refresh_from_db()
+    return [
+        (take.rewind.position, take.after_step, take.last_step) for take in takes(History(session, as_of))
+    ]
+
+
+def only(session: Session) -> Take:
+    session.refresh_from_db()
+    (take,) = takes(History(session))
+    return take
+
+
+def test_a_session_that_was_never_rewound_has_none(session: Session) -> None:
+    assert found(session) == []
+
+
+def test_what_a_rewind_cut_off_is_a_take(session: Session) -> None:
+    assert back(session, 2) == 11
+    assert found(session) == [(11, 2, 5)]
+    take = only(session)
+    assert (take.steps, take.entries, take.as_of) == (3, 6, 10)
+
+
+def test_a_take_is_wholly_live_as_of_its_position(session: Session) -> None:
+    back(session, 2)
+    then = History(session, only(session).as_of)
+    assert then.steps == 5
+    assert takes(then) == []
+
+
+def test_everything_can_be_a_take(session: Session) -> None:
+    back(session, 0)
+    assert found(session) == [(11, 0, 5)]
+
+
+def test_results_alone_can_be_a_take(project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_position=9))
+    assert found(session) == [(11, 5, 5)]
+    assert only(session).steps == 0
+    assert only(session).entries == 1
+
+
+def test_an_undone_rewind_leaves_no_take(project: Project, session: Session) -> None:
+    undo_rewind(project, session.pk, back(session, 2))
+    assert found(session) == []
+
+
+def test_undoing_makes_a_take_of_what_came_since(project: Project, session: Session) -> None:
+    position = back(session, 2)
+    go_on(session, 1)
+    undo_rewind(project, session.pk, position)
+    assert found(session) == [(14, 2, 3)]
+
+
+def test_a_part_cut_off_twice_is_one_take(project: Project, session: Session) -> None:
+    undo_rewind(project, session.pk, back(session, 2))
+    back(session, 3)
+    assert found(session) == [(13, 3, 5)]
+
+
+def test_a_restored_beginning_of_a_take_leaves_its_end(project: Project, session: Session) -> None:
+    back(session, 1)
+    rewind(project, session.pk, Target(to_position=6))
+    assert found(session) == [(11, 3, 5)]
+
+
+def test_a_take_of_a_take_is_seen_from_the_outer_one(session: Session) -> None:
+    inner = back(session, 4)
+    go_on(session, 1)
+    outer = back(session, 2)
+    assert found(session) == [(outer, 2, 5)]
+    assert found(session, as_of=only(session).as_of) == [(inner, 4, 5)]
+
+
+def test_takes_side_by_side_stand_in_the_order_they_were_cut_off(session: Session) -> None:
+    first = back(session, 2)
+    go_on(session, 2)
+    second = back(session, 2)
+    assert found(session) == [(first, 2, 5), (second, 2, 4)]
+
+
+def test_a_fork_has_its_own_takes_only(project: Project, session: Session) -> None:
+    back(session, 3)
+    child = fork(project, session.pk)
+    assert found(child) == []
+    go_on(child, 1)
+    back(child, 2)
+    take = only(child)
+    assert (take.after_step, take.last_step) == (2, 4)
+    assert take.hidden.sessions == (str(session.pk), str(child.pk))
+
+
+def test_a_fork_rewound_at_once_hides_what_its_parent_has(project: Project, session: Session) -> None:
+    child = fork(project, session.pk, at_step=4)
+    assert back(child, 1) == 9
+    assert found(child) == [(9, 1, 4)]
+
+
+def test_many_takes_cost_two_queries(
+    session: Session, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(6):
+        back(session, 2)
+        go_on(session, 1)
+    session.refresh_from_db()
+    history = History(session)
+    with django_assert_num_queries(2):
+        assert len(takes(history)) == 6
+
+
+def test_the_newest_rewinds_know_what_they_cut(session: Session) -> None:
+    for _ in range(6):
+        back(session, 2)
+        go_on(session, 1)
+    session.refresh_from_db()
+    newest = rewinds(session, limit=3)
+    assert [rewind.position for rewind, _ in newest] == [20, 23, 26]
+    assert all(before == session.lineage(rewind.position - 1) for rewind, before in newest)
+
+
+def test_the_newest_rewind_is_told_only_while_nothing_follows_it(session: Session) -> None:
+    assert newest_rewind(session) is None
+    position = back(session, 2)
+    session.refresh_from_db()
+    rewound = newest_rewind(session)
+    assert rewound is not None
+    assert rewound.position == position
+    go_on(session, 1)
+    session.refresh_from_db()
+    assert newest_rewind(session) is None
+
+
+def test_a_new_session_and_a_new_fork_were_not_rewound(project: Project, session: Session) -> None:
+    assert newest_rewind(create_session(project)) is None
+    assert newest_rewind(fork(project, session.pk)) is None
