@@ -91,9 +91,12 @@ def _complete_call(path: str, method: str, call: dict[str, Any]) -> None:
         call["parameters"].append(_IF_NONE_MATCH)
         call["responses"][200]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         call["responses"][304] = {"description": "As the reader has it."}
-    multipart = call.get("requestBody", {}).get("content", {}).get("multipart/form-data")
-    if multipart:
-        _tighten(multipart["schema"])
+    content = call.get("requestBody", {}).get("content", {})
+    if "multipart/form-data" in content:
+        _tighten(content["multipart/form-data"]["schema"])
+    for body in content.values():
+        # That a body may be left out says `required`; what it then is need not be spelled out.
+        (body["schema"],) = body["schema"].get("allOf", [body["schema"]])
 
 
 def _tighten(form: dict[str, Any]) -> None:

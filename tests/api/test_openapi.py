@@ -1,0 +1,113 @@
+"""The OpenAPI document: complete, with examples, and the same for everybody."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.api.agent import Agent
+
+PATHS = {
+    "/sessions": {"get", "post"},
+    "/sessions/{session_id}": {"get", "patch", "delete"},
+    "/sessions/{session_id}/entries": {"get", "post"},
+    "/sessions/{session_id}/entries/{position}": {"get"},
+    "/sessions/{session_id}/actions": {"post"},
+    "/sessions/{session_id}/results": {"post"},
+    "/sessions/{session_id}/steps": {"post"},
+    "/sessions/{session_id}/episodes": {"get"},
+    "/sessions/{session_id}/episodes/{number}": {"get"},
+    "/sessions/{session_id}/progress": {"get"},
+    "/sessions/{session_id}/messages": {"get"},
+    "/sessions/{session_id}/summaries": {"get", "post"},
+    "/sessions/{session_id}/rewinds": {"get", "post"},
+    "/sessions/{session_id}/rewinds/{position}/undo": {"post"},
+    "/sessions/{session_id}/forks": {"post"},
+    "/sessions/{session_id}/export": {"get"},
+    "/imports": {"post"},
+}
+
+
+@pytest.fixture
+def document(db: None) -> dict[str, Any]:
+    answer = Agent(None).get("/openapi.json")
+    assert answer.status == 200
+    return dict(answer.body)
+
+
+@pytest.fixture
+def calls(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method} {path}": call
+        for path, methods in document["paths"].items()
+        for method, call in methods.items()
+    }
+
+
+def test_every_call_is_there(document: dict[str, Any]) -> None:
+    found = {path.removeprefix("/api/v1"): set(methods) for path, methods in document["paths"].items()}
+    assert found == PATHS
+
+
+def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rsplit("/", 1)[-1]
+    return dict(document["components"]["schemas"][name]) if name else schema
+
+
+def test_every_json_body_and_answer_has_an_example(
+    document: dict[str, Any], calls: dict[str, dict[str, Any]]
+) -> None:
+    for name, call in calls.items():
+        bodies = [call["requestBody"]] if "requestBody" in call else []
+        bodies += [answer for status, answer in call["responses"].items() if status.startswith("2")]
+        for content in (body.get("content", {}) for body in bodies):
+            json = content.get("application/json") if not name.endswith("/export") else None
+            assert json is None or resolved(document, json["schema"]).get("examples"), name
+
+
+def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
+    for name, call in calls.items():
+        statuses = set(call["responses"])
+        assert {"400", "401", "403", "422", "503"} <= statuses, name
+        assert ("404" in statuses) == ("{session_id}" in name), name
+        assert ("409" in statuses) == name.startswith(("post", "patch")), name
+        problems = [answer for status, answer in call["responses"].items() if status >= "400"]
+        assert all("application/problem+json" in problem["content"] for problem in problems)
+
+
+def test_every_call_needs_a_key(calls: dict[str, dict[str, Any]]) -> None:
+    assert all(call["security"] == [{"BearerKey": []}] for call in calls.values())
+
+
+def test_every_write_takes_an_idempotency_key_and_session_reads_take_a_tag(
+    calls: dict[str, dict[str, Any]],
+) -> None:
+    for name, call in calls.items():
+        headers = {parameter["name"] for parameter in call["parameters"] if parameter["in"] == "header"}
+        tagged = name.startswith("get /api/v1/sessions/") and not name.endswith("/export")
+        assert headers == (
+            {"Idempotency-Key"} if name.startswith("post") else {"If-None-Match"} if tagged else set()
+        ), name
+
+
+def test_every_session_read_is_as_of_any_position(calls: dict[str, dict[str, Any]]) -> None:
+    for name, call in calls.items():
+        if name.startswith("get /api/v1/sessions/"):
+            assert "as_of" in {parameter["name"] for parameter in call["parameters"]}, name
+
+
+def test_raw_messages_are_shown_to_agents(document: dict[str, Any]) -> None:
+    assert "raw_message" in document["components"]["schemas"]["ActionIn"]["properties"]
+
+
+def test_names_are_short_and_all_are_used(document: dict[str, Any], calls: dict[str, dict[str, Any]]) -> None:
+    names = document["components"]["schemas"]
+    assert all(name.isidentifier() and len(name) < 30 for name in names), names
+    assert len({call["operationId"] for call in calls.values()}) == len(calls)
+
+
+def test_the_docs_page_needs_no_key_and_no_other_host(db: None) -> None:
+    page = Client().get("/api/v1/docs").content.decode()
+    assert "swagger-ui" in page
+    assert "http://" not in page
+    assert "https://" not in page
