@@ -74,7 +74,7 @@ class Counts:
 class _Read:
     """An operation, its position in the source and its place in the chain of digests."""
 
-    operation: Append | RewindTo | Summarised
+    operation: Append | RewindTo
     number: int
     position: int
     chain: str
@@ -104,6 +104,7 @@ class SessionWriter:
         """Digests of what the last import read at the file's end, which may have changed since."""
         self._go_back = False
         self._waiting: list[_Read] = []
+        self._summaries: list[Summarised] = []
         self._last = _Read(
             RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
         )
@@ -117,12 +118,14 @@ class SessionWriter:
             OtherBeginning: when the file does not begin with what was imported of this session.
             Conflict: when another import of the same session got in between.
         """
+        if isinstance(operation, Summarised):
+            self._summaries.append(operation)  # apart: one may be made later, of what was imported before
+            return
         self.counts.see(operation)
         before = self._last
-        position = before.position + (not isinstance(operation, Summarised))
         prepared = prepare(operation.draft, 0) if isinstance(operation, Append) else None
         chain = digest_of(before.chain, operation, prepared)
-        read = _Read(operation, before.number + 1, position, chain, prepared)
+        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared)
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
@@ -160,6 +163,11 @@ class SessionWriter:
             self._compare_tail()
         if self._waiting or self._mark.number > self.source.settled:
             self.flush()
+        if self._summaries:
+            with writing():
+                session = lock_session(self.source.project, self.source.session_id)
+                for summary in self._summaries:
+                    _summarise(session, self.source, summary)
 
     def _compare_tail(self) -> None:
         """The last import's provisional operations: there already, or read differently now."""
@@ -224,8 +232,6 @@ class SessionWriter:
                 if isinstance(read.operation, RewindTo):
                     _shift(source, read.position, session.head + 1 - read.position)
                     _rewind(session, source, read.operation)
-                elif isinstance(read.operation, Summarised):
-                    _summarise(session, source, read.operation)
         return added
 
 
@@ -243,8 +249,6 @@ def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> s
             text = f"{draft.body.kind}\n{prepared.body}\n{prepared.metadata}"
         case RewindTo():
             text = f"rewind to {operation.to_position}: {operation.reason}"
-        case Summarised():
-            text = f"{operation.first_position} to {operation.last_position}: {operation.text!r}"
         case _:
             text = ""
     return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -269,6 +273,9 @@ def _summarise(session: Session, source: ImportSource, read: Summarised) -> None
     """A summary of a range that is not in the session is dropped: it would stand for nothing."""
     first, last = shifted(source, read.first_position), shifted(source, read.last_position)
     if not 1 <= first <= last <= session.head:
+        return
+    same = Summary.objects.filter(made_in=session, first_position=first, last_position=last, text=read.text)
+    if same.filter(strategy=read.strategy).exists():
         return
     lineage = path_to(session, last)
     ends = [

@@ -160,6 +160,15 @@ def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: S
     assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
 
 
+def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    more: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps, *more, Summarised("s", 3, 4, "second"))
+    read(project, script, *steps, Summarised("s", 1, 2, "first"), *more, Summarised("s", 3, 4, "second"))
+    assert sorted(Summary.objects.values_list("text", flat=True)) == ["first", "second"]
+    assert Session.objects.count() == 1
+
+
 def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Script) -> None:
     script.breaks_off = True
     report = read(project, script, *texts("a"), Skipped(2, "torn"), *texts("b"))

@@ -5,6 +5,7 @@ episodes are done; one without a result at the cursor is in flight. Nothing in t
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -102,7 +103,8 @@ class _State:
             yield RewindTo(self._session, done, "the cursor stands before these episodes")
         for feedback in listing(self._history.get("pending_user_feedback")):
             if text(feedback):
-                yield self._append(ModelInput(content=feedback), {})
+                # The agent takes it out of the file once it has been told.
+                yield replace(self._append(ModelInput(content=feedback), {}), provisional=True)
 
     def _start(self) -> SessionStart:
         profile = mapping(self._document.get("ai_profile"))

@@ -198,6 +198,7 @@ class _Run:
             text="" if written else said,
             tool_calls=calls,
             use_tool=UseTool(name=_SHELL, arguments={"command": command}) if written else None,
+            reasoning=listing(message.get("thinking_blocks")),
             raw_message={"role": "assistant", "content": message.get("content")} if written else None,
         )
         return self._append(body, source | known(call_ids=renamed))

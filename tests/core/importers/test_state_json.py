@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.core.entries import ErrorDetails, Thoughts
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import RewindTo, Summarised
+from historyapp.core.importers.base import Append, RewindTo, Summarised
 from historyapp.core.importers.state_json import STATE_JSON
 from tests.core.importers.reading import inputs, kinds, outputs, read, results, skipped, starts
 from tests.core.importers.samples import CALL, STATE
@@ -95,11 +95,10 @@ def test_what_lies_beyond_the_cursor_is_a_take() -> None:
     assert len(results(operations)) == 3
 
 
-def test_feedback_that_waits_is_the_newest_input() -> None:
-    assert [asked.content for asked in inputs(state(episode(done()), pending_user_feedback=["hurry"]))] == [
-        "Fix it",
-        "hurry",
-    ]
+def test_feedback_that_waits_is_the_newest_input_until_the_agent_has_taken_it() -> None:
+    operations = state(episode(done()), pending_user_feedback=["hurry"])
+    assert [asked.content for asked in inputs(operations)] == ["Fix it", "hurry"]
+    assert [isinstance(op, Append) and op.provisional for op in operations[-2:]] == [False, True]
 
 
 def test_the_agent_names_the_session_or_else_its_folder_does() -> None:

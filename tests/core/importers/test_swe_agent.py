@@ -63,6 +63,12 @@ def test_tool_calls_are_answered_by_the_ids_of_the_tool_message() -> None:
     ]
 
 
+def test_thinking_stays_as_it_is() -> None:
+    blocks = [{"type": "thinking", "thinking": "hm", "signature": "S"}]
+    [output] = outputs(run(asks(), {**acts("ls"), "thinking_blocks": blocks}))
+    assert output.reasoning == blocks
+
+
 def test_what_came_back_last_is_in_the_trajectory_alone() -> None:
     operations = run(asks(), acts("submit"), trajectory=[step("submit", "the diff")])
     assert [r.outputs for r in results(operations)] == ["the diff"]
