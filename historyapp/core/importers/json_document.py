@@ -83,7 +83,6 @@ def known(**fields: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in fields.items()
-        if (value or value == 0) and not (
-            isinstance(value, (dict, list)) and depth_exceeds(value, _RECORD_DEPTH)
-        )
+        if (value or value == 0)
+        and not (isinstance(value, (dict, list)) and depth_exceeds(value, _RECORD_DEPTH))
     }
