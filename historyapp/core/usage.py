@@ -37,11 +37,13 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")
     reasoning = _first(received, "reasoning_tokens", "thinking_tokens")
-    if metadata.get("usage_convention") == "anthropic" or "cache_read_input_tokens" in usage:
+    # litellm reports OpenAI's totals with Anthropic's cache counts beside them: they are in the totals already.
+    convention = metadata.get("usage_convention")
+    if convention == "anthropic" or (convention is None and "cache_read_input_tokens" in usage):
         read, write = _first(usage, "cache_read_input_tokens"), _first(usage, "cache_creation_input_tokens")
         return Usage(sent + read + write, output, read, write, reasoning)
     cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
-    read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens")
+    read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens", "cache_read_tokens")
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
 
 

@@ -16,7 +16,7 @@ from historyapp.core.importers.exchanges import Exchange, import_exchanges, read
 from historyapp.core.importers.head import head_of
 from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
 from historyapp.core.importers.jsonl import Line, read_lines
-from historyapp.core.importers.messages import Calls, SourceCall, session_of
+from historyapp.core.importers.messages import Calls, SourceCall, session_of, usage_facts
 from historyapp.core.text import dump_json
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -248,11 +248,10 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
     reply = {"role": "assistant", "content": answer["content"]} if "content" in answer else None
     return Exchange(
         request["messages"],
-        0,
-        index,
-        plain_text(neutral_content(request.get("system"))),
-        reply,
-        _facts(answer),
+        index=index,
+        instruction=plain_text(neutral_content(request.get("system"))),
+        reply=reply,
+        reply_facts=_facts(answer),
         failure="" if reply or response is None else dump_json(answer.get("error") or record.get("status")),
         session=None if recorded else session,
         model=text(answer.get("model")) or text(request.get("model")),
@@ -262,8 +261,8 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
 
 def _facts(response: dict[str, Any]) -> dict[str, Any]:
     source = known(id=response.get("id"), stop_reason=response.get("stop_reason"))
-    usage = known(usage=response.get("usage"), model=response.get("model"))
-    return {**usage, "usage_convention": "anthropic", "source": source}
+    told = known(model=response.get("model"), source=source)
+    return usage_facts(response.get("usage"), "anthropic") | told
 
 
 ANTHROPIC_MESSAGES = _AnthropicMessages()

@@ -44,6 +44,11 @@ def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
     return None
 
 
+def usage_facts(usage: Any, convention: str) -> dict[str, Any]:
+    """Metadata for what a model call used, in the source's own words; nothing where it does not say."""
+    return {"usage": usage, "usage_convention": convention} if isinstance(usage, dict) and usage else {}
+
+
 class SourceCall(NamedTuple):
     """A tool call as a transcript has it. Nothing about it is sure."""
 

@@ -30,7 +30,7 @@ from historyapp.core.importers.json_document import (
     records,
     text,
 )
-from historyapp.core.importers.messages import moment, session_of, title_of
+from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
 
 _SHELL = "bash"
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n?```", re.DOTALL)
@@ -205,9 +205,9 @@ def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
 
 def _call_facts(extra: dict[str, Any], draft: EntryDraft) -> dict[str, Any]:
     response = mapping(extra.get("response"))
-    usage = response.get("usage")
     return {
-        **known(usage=usage, usage_convention="openai" if usage else None, cost=extra.get("cost")),
+        **usage_facts(response.get("usage"), "openai"),
+        **known(cost=extra.get("cost")),
         "source": {**draft.metadata.get("source", {}), **known(id=response.get("id"))},
     }
 

@@ -14,7 +14,7 @@ from historyapp.core.importers.exchanges import Exchange, import_exchanges, read
 from historyapp.core.importers.head import head_of
 from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
 from historyapp.core.importers.jsonl import Line, read_lines
-from historyapp.core.importers.messages import moment, session_of, title_of
+from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
 from historyapp.core.text import dump_json
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -124,9 +124,9 @@ def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
     instruction, messages = split_instruction(listed)
     return Exchange(
         messages,
-        len(listed) - len(messages),
-        index,
-        instruction,
+        offset=len(listed) - len(messages),
+        index=index,
+        instruction=instruction,
         session=session,
         tags=("tau-bench",),
         metadata=known(**{name: record.get(name) for name in ("task_id", "trial", "reward", "info")}),
@@ -141,12 +141,12 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
     reply, facts = _reply(response)
     return Exchange(
         messages,
-        len(listed) - len(messages),
-        index,
-        instruction,
-        reply,
-        {**facts, **known(cost=record.get("cost"), latency=record.get("latency_sec"))},
-        moment(record.get("timestamp")) or moment(response.get("created")),
+        offset=len(listed) - len(messages),
+        index=index,
+        instruction=instruction,
+        reply=reply,
+        reply_facts=facts | known(cost=record.get("cost"), latency=record.get("latency_sec")),
+        replied_at=moment(record.get("timestamp")) or moment(response.get("created")),
         session=session,
         title=_task(record.get("raw_messages")),
         model=text(response.get("model")) or text(record.get("model")),
@@ -172,13 +172,13 @@ def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
     reply, facts = _reply(answer)
     return Exchange(
         messages,
-        len(listed) - len(messages),
-        index,
-        instruction,
-        reply,
-        facts,
-        moment(answer.get("created")),
-        "" if reply else _failure(record, answer),
+        offset=len(listed) - len(messages),
+        index=index,
+        instruction=instruction,
+        reply=reply,
+        reply_facts=facts,
+        replied_at=moment(answer.get("created")),
+        failure="" if reply else _failure(record, answer),
         model=text(answer.get("model")) or text(request.get("model")),
         metadata=known(tools=request.get("tools")),
     )
@@ -191,8 +191,8 @@ def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, A
     if not message:
         return None, {}
     source = known(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
-    usage = known(usage=response.get("usage"), other_choices=choices[1:], model=response.get("model"))
-    return {**message, "role": "assistant"}, {**usage, "usage_convention": "openai", "source": source}
+    told = known(other_choices=choices[1:], model=response.get("model"), source=source)
+    return {**message, "role": "assistant"}, usage_facts(response.get("usage"), "openai") | told
 
 
 def _failure(record: dict[str, Any], response: dict[str, Any]) -> str:

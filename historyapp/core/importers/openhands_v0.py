@@ -22,7 +22,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.json_document import known, listing, mapping, text
-from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.importers.messages import moment, title_of, usage_facts
 from historyapp.core.text import dump_json
 
 _ABOUT_THE_AGENT = {
@@ -131,9 +131,9 @@ class Run:
         self._answers.add(id)
         message = mapping(mapping(listing(response.get("choices"))[0]).get("message"))
         [draft] = self._chat.drafts({**message, "role": "assistant"})
-        facts = known(usage=response.get("usage"), model=response.get("model"))
+        facts = usage_facts(response.get("usage"), "openai") | known(model=response.get("model"))
         source = {**draft.metadata.get("source", {}), **known(response_id=id)}
-        yield self._draft(draft.body, event, {**facts, "usage_convention": "openai"}, source)
+        yield self._draft(draft.body, event, facts, source)
 
     def _acted_in_text(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
         self._chat.calls.begin(())

@@ -22,7 +22,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.json_document import known, listing, mapping, text
-from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of
+from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
 from historyapp.core.text import dump_json
 
 _THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
@@ -172,7 +172,7 @@ class Conversation:
         spent, self._unclaimed = self._unclaimed, {}
         cost = spent.pop("cost", None)
         usage = {name: int(number) for name, number in spent.items()}
-        return known(usage=usage, usage_convention="openai" if usage else None, cost=cost or None)
+        return usage_facts(usage, "openai") | known(cost=cost or None)
 
 
 def _draft(

@@ -149,9 +149,7 @@ class _State:
             thoughts=_thoughts(action.get("thoughts")),
             text=text(raw.get("content")),
             tool_calls=calls,
-            use_tool=UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
-            if tool
-            else None,
+            use_tool=_use_tool(tool) if tool else None,
             raw_message=raw or None,
         )
 
@@ -163,6 +161,10 @@ class _State:
         return Append(
             self._session, EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
         )
+
+
+def _use_tool(tool: dict[str, Any]) -> UseTool:
+    return UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
 
 
 def _thoughts(thoughts: Any) -> str | Thoughts | None:

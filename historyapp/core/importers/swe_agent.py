@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from historyapp.core.entries import (
+    Body,
     DebugLog,
     EntryDraft,
     ModelInput,
@@ -185,7 +186,7 @@ class _Run:
             return
         response = text(self._step.get("response"))
         yield self._output({**self._step, "role": "assistant", "content": response}, response, source)
-        if self._awaited:
+        while self._awaited:
             yield self._results({}, self._step.get("observation"), source)
 
     def _output(self, message: dict[str, Any], said: str, source: dict[str, Any]) -> Operation:
@@ -223,5 +224,5 @@ class _Run:
         observation = text(self._step.get("observation"))
         return observation if observation.strip() not in plain_text(outputs) else None
 
-    def _append(self, body: Any, source: dict[str, Any], facts: dict[str, Any] | None = None) -> Append:
+    def _append(self, body: Body, source: dict[str, Any], facts: dict[str, Any] | None = None) -> Append:
         return Append(self._session, EntryDraft(body, metadata={**(facts or {}), "source": source}))
