@@ -20,6 +20,7 @@ def markdown(text: str) -> SafeString:
         tags=_TAGS,
         attributes={"a": {"href", "title"}, "ol": {"start"}},
         url_schemes={"http", "https"},
+        url_relative="deny",
         link_rel="noopener nofollow",
     )
     return mark_safe(html)  # noqa: S308 sanitised

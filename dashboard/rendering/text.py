@@ -17,22 +17,18 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
-_SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd")
+_SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd") | {0x0D: "\n"}
 _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
 def visible(text: str) -> str:
     """The text without escape sequences, with every character that has no shape of its own as a sign."""
-    return _signs(_ESCAPES.sub("", text))
-
-
-def _signs(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_SIGNS)
+    return _ESCAPES.sub("", text.replace("\r\n", "\n")).translate(_SIGNS)
 
 
 def terminal(text: str) -> SafeString:
     """Terminal output as HTML, in its 16 colours; further colours and backgrounds are left out."""
-    return mark_safe("".join(_runs(text)))  # noqa: S308 every run is escaped
+    return mark_safe("".join(_runs(text.replace("\r\n", "\n"))))  # noqa: S308 every run is escaped
 
 
 def _runs(text: str) -> Iterator[str]:
@@ -47,7 +43,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _run(text: str, style: tuple[str, ...]) -> str:
-    shown = escape(_signs(text))
+    shown = escape(text.translate(_SIGNS))
     return f'<span class="{" ".join(style)}">{shown}</span>' if style and shown else shown
 
 

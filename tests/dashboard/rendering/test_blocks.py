@@ -1,0 +1,67 @@
+"""Folding."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.blocks import (
+    HEAD_CHARACTERS,
+    HEAD_LINES,
+    PAGE_CHARACTERS,
+    STEP_CHARACTERS,
+    Block,
+    Folder,
+)
+
+texts = st.text(st.sampled_from("ab\n"), max_size=200).map(lambda text: text * 700)
+
+
+def folded(text: str) -> Block:
+    return Folder().block("k", text)
+
+
+@given(texts)
+def test_pages_continue_where_the_one_before_ended(text: str) -> None:
+    block, read = folded(text), ""
+    while True:
+        read += block.text[block.start : block.end]
+        if not block.hidden_characters:
+            break
+        following = block.page(block.end)
+        assert following.end > block.end
+        assert following.end - following.start <= PAGE_CHARACTERS
+        block = following
+    assert read == text
+
+
+def test_a_block_shows_its_first_lines() -> None:
+    block = folded("line of text\n" * 300)
+    assert block.text[: block.end].count("\n") == HEAD_LINES
+    assert block.hidden_lines == 300 - HEAD_LINES
+
+
+def test_a_line_without_end_is_cut() -> None:
+    block = folded("A" * 5_000_000)
+    assert block.end == HEAD_CHARACTERS
+    assert block.hidden_lines == 1
+
+
+def test_a_little_more_is_not_worth_a_fold() -> None:
+    assert folded("x\n" * (HEAD_LINES + 3)).hidden_characters == 0
+
+
+def test_the_blocks_of_a_step_share_a_budget() -> None:
+    folder = Folder()
+    blocks = [folder.block(f"k{number}", "A" * 10_000) for number in range(50)]
+    assert sum(block.end for block in blocks) <= STEP_CHARACTERS
+    assert blocks[0].end == HEAD_CHARACTERS
+    assert blocks[-1].end == 0
+
+
+def test_an_empty_text_hides_nothing() -> None:
+    assert (folded("").hidden_characters, folded("").hidden_lines) == (0, 0)
+
+
+def test_a_page_outside_the_text_is_moved_inside() -> None:
+    block = folded("abc")
+    assert block.page(-5).start == 0
+    assert block.page(99).start == 3

@@ -1,0 +1,71 @@
+"""What agents wrote is safe to look at."""
+
+import re
+from html import unescape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.text import terminal, visible
+
+anything = st.text(st.characters(codec=None, exclude_categories=()))
+escapes = st.sampled_from(
+    ["\x1b[31m", "\x1b[0m", "\x1b[1;92m", "\x1b[38;5;9m", "\x1b]8;;http://x\x1b\\", "\x1b[2J", "\x1b", "\r"]
+)
+terminal_text = st.lists(anything | escapes).map("".join)
+
+
+@given(terminal_text)
+def test_any_text_can_be_sent_to_a_browser(text: str) -> None:
+    for shown in (visible(text), terminal(text)):
+        shown.encode()
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]", shown)
+
+
+@given(terminal_text)
+def test_terminal_output_holds_no_tags_but_colours(text: str) -> None:
+    markup = re.findall("<[^>]*>", terminal(text))
+    assert all(re.fullmatch(r'</span>|<span class="[a-z0-9 -]+">', tag) for tag in markup)
+    assert markup.count("</span>") * 2 == len(markup)
+
+
+@given(terminal_text)
+def test_colours_change_no_character(text: str) -> None:
+    assert unescape(re.sub("<[^>]*>", "", terminal(text))) == visible(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x00b", "a\ufffdb"),
+        ("caf\udce9", "caf\ufffd"),
+        ("\u202etxt.exe", "[U+202E]txt.exe"),
+        ("one\r\ntwo\rthree", "one\ntwo\nthree"),
+        ("tab\tand\nline", "tab\tand\nline"),
+        ("\x1b]0;title\x07shell", "shell"),
+        ("שלום", "שלום"),
+        ("\x1b", "\ufffd"),
+    ],
+)
+def test_characters_without_a_shape_become_signs(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m plain", '<span class="ansi-31">red</span> plain'),
+        (
+            "\x1b[1m\x1b[92mboth\x1b[22m green",
+            '<span class="weight-1 ansi-92">both</span><span class="ansi-92"> green</span>',
+        ),
+        ("\x1b[32mok\x1b[39m!", '<span class="ansi-32">ok</span>!'),
+        ("\x1b[mreset", "reset"),
+        ("\x1b[38;5;196mpalette", "palette"),
+        ("\x1b[99999999mx", "x"),
+        ("\x1b[31m<b>", '<span class="ansi-31">&lt;b&gt;</span>'),
+    ],
+)
+def test_colours_of_terminals(text: str, shown: str) -> None:
+    assert terminal(text) == shown

@@ -1,0 +1,54 @@
+"""Errors are pages in our style, and one sentence where a fragment was asked for."""
+
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import get_resolver
+
+from dashboard.errors import STATUS, ErrorPages
+from historyapp.core.errors import PlayheadError
+from historyapp.models import Session
+from tests.dashboard.pages import html, text
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/sessions", "/sessions/1", "/sessions/%00", "/sessions/" + "a" * 5000]
+)
+def test_an_address_that_leads_nowhere_is_a_page(alice: Client, path: str) -> None:
+    response = alice.get(path)
+    assert response.status_code == 404
+    assert "There is nothing here" in text(response)
+    assert 'href="/"' in html(response)
+
+
+def test_what_an_error_says_is_text(alice: Client, session: Session) -> None:
+    response = alice.get(f"/sessions/{session.pk}/exports/markdown", {"as_of": "<script>alert(1)</script>"})
+    assert response.status_code == 422
+    assert "<script>alert" not in html(response)
+
+
+@pytest.mark.parametrize("kind", [*STATUS, PlayheadError])
+def test_every_expected_error_is_a_page(kind: type[PlayheadError], db: None) -> None:
+    request = RequestFactory().get("/")
+    middleware = ErrorPages(lambda _: HttpResponse())
+    response = middleware.process_exception(request, kind("It is <b>so</b>."))
+    assert response is not None
+    assert response.status_code == STATUS.get(kind, 400)
+    assert "It is &lt;b&gt;so&lt;/b&gt;." in html(response)
+
+
+def test_an_unexpected_error_is_left_to_the_server() -> None:
+    middleware = ErrorPages(lambda _: HttpResponse())
+    assert middleware.process_exception(RequestFactory().get("/"), KeyError("x")) is None
+
+
+@pytest.mark.parametrize("code", [400, 403, 500])
+def test_pages_of_the_server_itself_need_no_database(code: int) -> None:
+    request = RequestFactory().get("/")
+    handler: Any = get_resolver().resolve_error_handler(code)
+    response = handler(request) if code == 500 else handler(request, exception=PermissionError("secret"))
+    assert response.status_code == code
+    assert "css/tokens" in html(response)
+    assert "secret" not in html(response)

@@ -1,0 +1,96 @@
+"""The token strip."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from dashboard.place import Place
+from dashboard.strip import HEIGHT, LANES, LEAST, SHARES, SINGLE, SLOTS, Strip, draw_strip
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.models.takes import takes
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.services.drafts import act, ok
+
+
+def strip(session: Session, step: int = 1) -> Strip:
+    session.refresh_from_db()
+    history = History(session)
+    return draw_strip(Place(history, step), takes(history))
+
+
+def share(percentage: str) -> float:
+    return float(percentage.removesuffix("%"))
+
+
+def test_a_short_session_has_a_bar_for_each_step(session: Session) -> None:
+    bars = strip(session).bars
+    assert [(bar.first, bar.last) for bar in bars] == [(n, n) for n in range(1, 6)]
+    assert [bar.outcome for bar in bars] == ["success", "success", "error", "success", "success"]
+    assert bars[2].label == "step 3 · read_file · error"
+
+
+def test_heights_follow_tokens_and_no_bar_vanishes(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("cat"), ok(outputs="word " * 5_000)])
+    heights = [bar.height for bar in strip(session).bars]
+    assert max(heights) == heights[-1] == HEIGHT
+    assert min(heights) >= LEAST
+
+
+def test_an_empty_session_has_an_empty_strip(project: Project) -> None:
+    assert strip(create_session(project), 0).bars == []
+
+
+@pytest.mark.parametrize("steps", [SINGLE, SINGLE + 1, 999, 5_000])
+def test_bars_cover_every_step_once(project: Project, steps: int) -> None:
+    bars = strip(long_session(project, steps)).bars
+    assert len(bars) <= (SINGLE if steps <= SINGLE else SHARES)
+    assert bars[0].first == 1
+    assert bars[-1].last == steps
+    assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
+
+
+def test_shares_add_up_to_the_whole(project: Project) -> None:
+    session = long_session(project, 5_000)
+    bars = strip(session).bars
+    assert sum(bar.tokens for bar in bars) == History(session).tail.totals.tokens
+    assert sum(bar.errors for bar in bars) == session.errors
+
+
+def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    (take,) = strip(session).takes
+    assert share(take.x) == pytest.approx(100 * 2 / SLOTS, abs=0.01)
+    assert share(take.width) == pytest.approx(100 * 3 / SLOTS, abs=0.01)
+
+
+def test_takes_at_one_place_lie_in_lanes(project: Project, session: Session) -> None:
+    for _ in range(5):
+        rewind(project, session.pk, Target(to_step=2))
+        append(project, session.pk, [act(), ok()])
+    assert [bar.lane for bar in strip(session).takes] == [0, 1, 2, 2, 2]
+    assert LANES == 3
+
+
+def test_a_take_longer_than_what_is_left_stays_inside(project: Project) -> None:
+    session = long_session(project, 300)
+    rewind(project, session.pk, Target(to_step=2))
+    drawn = strip(session)
+    assert drawn.slots == 300
+    assert all(share(take.x) + share(take.width) <= 100.01 for take in drawn.takes)
+
+
+def test_a_tools_name_is_text(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("</title><script>alert(1)</script>")])
+    assert "<script" not in strip(session).svg_bars
+
+
+def test_each_bar_leads_to_its_first_step(project: Project) -> None:
+    drawn = strip(long_session(project, 1_000))
+    assert [int(step) for step in re.findall(r"\?step=(\d+)", drawn.svg_bars)] == [
+        bar.first for bar in drawn.bars
+    ]
