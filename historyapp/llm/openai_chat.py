@@ -28,7 +28,9 @@ _REASONS: dict[str, FinishReason] = {
 }
 _SPOKEN = ("content", "refusal")
 _THOUGHT = ("reasoning_content", "reasoning")
-"""Not OpenAI's own: how compatible servers stream what a model thinks."""
+"""Not OpenAI's own: how compatible servers stream what a model thinks …"""
+_BLOCKS = "reasoning_details"
+"""… and what of it they want back."""
 
 
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
@@ -76,6 +78,8 @@ class ChatAnswer:
                     yield TextDelta(text=value) if name in _SPOKEN else ThoughtDelta(text=value)
             elif isinstance(value, list):
                 self._other.setdefault(name, []).extend(value)
+                if name == _BLOCKS:
+                    yield from (ThoughtDelta(block=block) for block in value)
             elif name != "role" and value is not None:
                 self._other[name] = value
 

@@ -2,6 +2,7 @@
 
 import json
 import select
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -75,8 +76,7 @@ class Loopback:
         self.requests: list[Recorded] = []
         self.closing = threading.Event()
         self.answered = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
@@ -109,6 +109,15 @@ class Loopback:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are what the tests are about."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:

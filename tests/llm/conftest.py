@@ -1,0 +1,88 @@
+"""A loopback that serves both providers, and one way to ask each of the three APIs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from historyapp.llm.calling import call_model
+from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.deltas import ModelOutputDelta
+from historyapp.llm.request import ModelRequest, TimeLimits
+from historyapp.llm.retrying import RetryPolicy
+from tests.llm.loopback import Answer, Loopback
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+TOOL = {"name": "read_file", "description": "Reads a file.", "input_schema": SCHEMA}
+
+
+@dataclass(frozen=True)
+class Api:
+    """One of the APIs that models are called through."""
+
+    name: str
+    path: str
+    model: str
+    context: Mapping[str, Any]
+    half_way: int
+    """Events after which some of a text has been said."""
+
+    def request(self, **more: Any) -> ModelRequest:
+        return ModelRequest(self.model, self.context, **more)
+
+
+_SAID = [{"role": "user", "content": "Where is the bug?"}]
+APIS = (
+    Api("openai", "/v1/chat/completions", "gpt-5.3", {"messages": _SAID}, 3),
+    Api(
+        "openai_responses", "/v1/responses", "openai_responses:gpt-5.3",
+        {"instructions": "Help.", "input": _SAID}, 6,
+    ),
+    Api("anthropic", "/v1/messages", "claude-opus-5", {"system": "Help.", "messages": _SAID}, 5),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[Loopback]:
+    with Loopback() as server:
+        yield server
+
+
+@pytest.fixture
+def loopback(_server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    _server.steps.clear()
+    _server.requests.clear()
+    _server.default = lambda _: Answer(text="All is well.")
+    for name, value in _server.environment.items():
+        monkeypatch.setenv(name, value)
+    return _server
+
+
+@pytest.fixture(params=APIS, ids=lambda api: api.name)
+def api(request: pytest.FixtureRequest) -> Api:
+    found: Api = request.param
+    return found
+
+
+@dataclass
+class Caller:
+    """Calls models without ever sleeping; ``waits`` holds what would have been slept."""
+
+    waits: list[float] = field(default_factory=list)
+    limits: TimeLimits = field(default_factory=lambda: TimeLimits(connect=5, read=5, total=30))
+
+    def deltas(self, request: ModelRequest, **policy: Any) -> list[ModelOutputDelta]:
+        return list(self.call(request, **policy))
+
+    def call(self, request: ModelRequest, **policy: Any) -> Iterator[ModelOutputDelta]:
+        retries = RetryPolicy(sleep=self.waits.append, chance=lambda: 0.0, **policy)
+        return call_model(request, limits=self.limits, retries=retries)
+
+    def collected(self, request: ModelRequest, **policy: Any) -> Collected:
+        return collect(self.call(request, **policy))
+
+
+@pytest.fixture
+def caller(loopback: Loopback) -> Caller:
+    return Caller()

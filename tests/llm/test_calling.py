@@ -1,0 +1,369 @@
+"""Calls through the real SDKs to a server that speaks as the providers do."""
+
+import logging
+import threading
+
+import pytest
+
+from historyapp.core.errors import Invalid
+from historyapp.llm.calling import call_model, count_tokens
+from historyapp.llm.deltas import Finished, Restarted, Started, TextDelta
+from historyapp.llm.errors import (
+    AnswerBroken,
+    KeyRefused,
+    LimitReached,
+    ModelCallFailed,
+    ProviderFailed,
+    ProviderUnreachable,
+    RequestRefused,
+    TimedOut,
+)
+from historyapp.llm.request import TimeLimits
+from tests.llm.conftest import SCHEMA, TOOL, Api, Caller
+from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
+from tests.llm.loopback.server import WRONG_KEY
+
+READ = Call("call_1", "read_file", '{"path": "a.py"}')
+
+
+def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(
+        Answer(text="I look.", thoughts="Where?", opaque="c2lnbmVk", calls=(READ,), cached=5)
+    )
+    found = caller.collected(api.request(tools=[TOOL]))
+    assert (found.output.text, found.output.thoughts) == ("I look.", "Where?")
+    assert [call.model_dump() for call in found.output.tool_calls] == [
+        {"id": "call_1", "name": "read_file", "arguments": {"path": "a.py"}}
+    ]
+    assert found.finished.reason == "tool_calls"
+    assert found.started.provider == api.name
+    assert (found.tokens.cache_read, found.tokens.output, found.tokens.reasoning) == (5, 20, 7)
+    assert found.tokens.uncached == found.tokens.input - 5
+
+
+def test_the_text_comes_piece_by_piece(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Answer(text="abcdefghij", sizes=(4,)))
+    told = caller.deltas(api.request())
+    assert [delta.text for delta in told if isinstance(delta, TextDelta)] == ["abcd", "efgh", "ij"]
+    assert isinstance(told[0], Started)
+    assert isinstance(told[-1], Finished)
+
+
+def test_the_request_carries_context_limit_tools_and_options(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    caller.collected(api.request(max_output_tokens=77, tools=[TOOL], options={"top_p": 0.5}))
+    (request,) = loopback.requests
+    assert request.path == api.path
+    assert {name: request.body[name] for name in api.context} == api.context
+    assert request.body["model"] == api.model.rpartition(":")[2]
+    assert request.body["top_p"] == 0.5
+    assert request.body["stream"] is True
+    limit = {"openai": "max_completion_tokens", "openai_responses": "max_output_tokens"}
+    assert request.body[limit.get(api.name, "max_tokens")] == 77
+    (tool,) = request.body["tools"]
+    assert SCHEMA in (tool.get("function", tool).get("parameters"), tool.get("input_schema"))
+
+
+def test_nothing_is_sent_before_the_first_delta_is_asked_for(loopback: Loopback, api: Api) -> None:
+    call_model(api.request()).close()
+    assert loopback.requests == []
+
+
+def test_closing_the_call_closes_its_connection(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Broken("hang", after=api.half_way))
+    deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=20, total=20))
+    assert any(isinstance(delta, TextDelta) for delta in deltas)
+    deltas.close()
+    assert loopback.requests[0].left.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry-after": "3"}, 3),
+        ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
+        ({}, 0.5),
+    ],
+)
+def test_a_rate_limit_is_waited_out_for_as_long_as_asked(
+    loopback: Loopback, api: Api, caller: Caller, headers: dict[str, str], wait: float
+) -> None:
+    loopback.steps.extend(
+        [Refusal(429, "Slow down.", "rate_limit_error", headers=headers), Answer(text="Now.")]
+    )
+    assert caller.collected(api.request()).output.text == "Now."
+    assert caller.waits == [wait]
+
+
+def test_a_rate_limit_that_lasts_too_long_is_reported_at_once(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    loopback.steps.append(Refusal(429, "Tomorrow.", "rate_limit_error", headers={"retry-after": "86400"}))
+    with pytest.raises(LimitReached) as caught:
+        caller.collected(api.request())
+    assert (caught.value.retry_after, caught.value.retryable, caught.value.words) == (
+        86400,
+        True,
+        "Tomorrow.",
+    )
+    assert caller.waits == []
+
+
+@pytest.mark.parametrize("status", [408, 409, 500, 503, 529])
+def test_passing_failures_are_tried_again_with_growing_waits(
+    loopback: Loopback, api: Api, caller: Caller, status: int
+) -> None:
+    loopback.steps.extend([Refusal(status)] * 3)
+    assert caller.collected(api.request()).output.text == "All is well."
+    assert caller.waits == [0.5, 1, 2]
+
+
+def test_a_failure_that_stays_is_reported_after_the_last_attempt(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    loopback.default = lambda _: Refusal(529, "Overloaded", "overloaded_error")
+    with pytest.raises(ProviderFailed) as caught:
+        caller.collected(api.request(), attempts=3)
+    assert (caught.value.status, caught.value.words, len(loopback.requests)) == (529, "Overloaded", 3)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind"),
+    [
+        (Refusal(400, "messages: nonsense", "invalid_request_error"), RequestRefused),
+        (Refusal(403, "Not you.", "permission_error"), KeyRefused),
+        (Refusal(404, "No such model.", "not_found_error"), RequestRefused),
+        (Refusal(413, "Too large.", "request_too_large"), RequestRefused),
+        (Refusal(429, "Pay first.", "insufficient_quota", "insufficient_quota"), LimitReached),
+        (Refusal(500, "Do not ask again.", headers={"x-should-retry": "false"}), ProviderFailed),
+    ],
+)
+def test_what_stays_refused_is_not_tried_again(
+    loopback: Loopback, api: Api, caller: Caller, refusal: Refusal, kind: type[ModelCallFailed]
+) -> None:
+    loopback.steps.append(refusal)
+    with pytest.raises(kind) as caught:
+        caller.collected(api.request())
+    assert (caught.value.status, caught.value.words, caught.value.retryable) == (
+        refusal.status,
+        refusal.message,
+        False,
+    )
+    assert len(loopback.requests) == 1
+
+
+@pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
+def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, caller: Caller, how: str) -> None:
+    loopback.steps.extend([Broken(how, after=api.half_way), Answer(text="Whole.")])  # type: ignore[arg-type]
+    told = caller.deltas(api.request())
+    place = next(place for place, delta in enumerate(told) if isinstance(delta, Restarted))
+    assert any(isinstance(delta, TextDelta) for delta in told[:place])
+    assert isinstance(told[place + 1], Started)
+    assert "".join(delta.text for delta in told[place:] if isinstance(delta, TextDelta)) == "Whole."
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("cut", ProviderUnreachable),
+        ("end", AnswerBroken),
+        ("garbage", AnswerBroken),
+        ("error", ProviderFailed),
+    ],
+)
+def test_an_answer_that_keeps_breaking_is_reported(
+    loopback: Loopback, api: Api, caller: Caller, how: str, kind: type[ModelCallFailed]
+) -> None:
+    loopback.default = lambda _: Broken(how, after=api.half_way)  # type: ignore[arg-type]
+    with pytest.raises(kind):
+        caller.deltas(api.request())
+    assert len(loopback.requests) == 2
+
+
+def test_a_broken_answer_is_not_begun_anew_where_the_policy_forbids_it(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    loopback.steps.append(Broken("cut", after=api.half_way))
+    with pytest.raises(ModelCallFailed):
+        caller.deltas(api.request(), restarts=0)
+    assert len(loopback.requests) == 1
+
+
+def test_a_stream_that_fails_before_its_first_word_is_tried_again_without_a_restart(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    loopback.steps.append(Broken("error", after=0))
+    told = caller.deltas(api.request(), restarts=0)
+    assert not any(isinstance(delta, Restarted) for delta in told)
+    assert isinstance(told[-1], Finished)
+
+
+def test_a_provider_that_falls_silent_is_given_up(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.default = lambda _: Broken("hang", after=api.half_way)
+    caller.limits = TimeLimits(connect=5, read=0.1, total=30)
+    with pytest.raises(TimedOut) as caught:
+        caller.deltas(api.request(), restarts=0)
+    assert caught.value.retryable
+
+
+def test_pings_do_not_extend_the_call_beyond_its_limit(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.default = lambda _: Broken("ping", after=api.half_way)
+    caller.limits = TimeLimits(connect=5, read=5, total=0.4)
+    with pytest.raises(TimedOut, match=r"longer than 0\.4 seconds"):
+        caller.deltas(api.request())
+    assert loopback.requests[0].left.wait(5)
+
+
+def test_no_wait_reaches_beyond_the_limit_of_the_call(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "40"}))
+    with pytest.raises(LimitReached):
+        caller.deltas(api.request())
+    assert caller.waits == []
+
+
+def test_an_address_where_nobody_answers_is_unreachable(
+    api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Loopback() as gone:
+        nowhere = gone.environment
+    for name, value in nowhere.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ProviderUnreachable):
+        caller.deltas(api.request())
+    assert len(caller.waits) == 3
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (Raw(b"<html>Sign in to the hotel's network</html>", "text/html"), "hotel"),
+        (Raw(b'{"choices": []}', "application/json"), "choices"),
+    ],
+)
+def test_what_is_no_stream_is_told_in_its_own_words(
+    loopback: Loopback, api: Api, caller: Caller, raw: Raw, says: str
+) -> None:
+    loopback.default = lambda _: raw
+    with pytest.raises(AnswerBroken, match=raw.content_type) as caught:
+        caller.deltas(api.request())
+    assert says in caught.value.words
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"event: message_start\ndata: [1, 2]\n\n",
+        b"event: message_start\ndata: \xff\xfe\n\n",
+        b'event: message_start\ndata: {"type": 5, "choices": [7]}\n\n',
+        b'event: message_start\ndata: {"type": "message_start", "choices": "x"}\n\n',
+        b'event: x\ndata: {"type": "response.created", "response": null, "choices": [{"delta": 1}]}\n\n',
+        b"event: message_start\ndata: " + b"[" * 100_000 + b"\n\n",
+        b'event: message_start\ndata: {"type": "a", "b": ' + b'{"c":' * 300 + b"1" + b"}" * 300 + b"}\n\n",
+    ],
+)
+def test_nonsense_is_a_broken_answer(loopback: Loopback, api: Api, caller: Caller, body: bytes) -> None:
+    loopback.default = lambda _: Raw(body)
+    with pytest.raises(AnswerBroken):
+        caller.deltas(api.request(), attempts=1)
+
+
+def test_an_empty_answer_is_an_answer(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Answer())
+    found = caller.collected(api.request())
+    assert (found.output.text, found.output.tool_calls, found.finished.reason) == ("", (), "stop")
+
+
+def test_an_answer_of_two_megabytes_arrives_whole(loopback: Loopback, api: Api, caller: Caller) -> None:
+    text = "0123456789abcdef" * 131_072
+    loopback.steps.append(Answer(text=text, sizes=(65_536,)))
+    assert caller.collected(api.request()).output.text == text
+
+
+def test_hostile_text_arrives_as_it_was_written(loopback: Loopback, api: Api, caller: Caller) -> None:
+    text = "</script>\0\ud800 \u2028 data: [DONE]\n\nevent: error"
+    loopback.steps.append(Answer(text=text, calls=(Call("call_1", "write", '{"text": "\\ud800\\u0000"}'),)))
+    output = caller.collected(api.request()).output
+    assert output.text == text
+    assert output.tool_calls[0].arguments == {"text": "\ud800\0"}
+
+
+def test_arguments_that_are_no_json_object_are_kept_as_they_are(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
+    loopback.steps.append(Answer(calls=(Call("call_1", "f", '{"path": '), Call("call_2", "f", "[1]"))))
+    calls = caller.collected(api.request()).output.tool_calls
+    assert [call.arguments for call in calls] == ['{"path": ', "[1]"]
+
+
+def test_a_refusal_is_told_as_one(loopback: Loopback, api: Api, caller: Caller) -> None:
+    loopback.steps.append(Answer(refusal="I cannot help with that."))
+    found = caller.collected(api.request())
+    assert found.finished.reason == "refusal"
+    assert "I cannot help with that." in str(found.output.raw_message)
+
+
+def test_an_answer_that_was_cut_short_says_so(loopback: Loopback, api: Api, caller: Caller) -> None:
+    words = {"openai": "length", "openai_responses": "max_output_tokens", "anthropic": "max_tokens"}
+    loopback.steps.append(Answer(text="To be con", reason=words[api.name]))
+    found = caller.collected(api.request()).finished
+    assert (found.reason, found.provider_reason) == ("length", words[api.name])
+
+
+def test_no_error_and_no_log_line_holds_the_key(
+    loopback: Loopback,
+    api: Api,
+    caller: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(variable, WRONG_KEY)
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(KeyRefused) as caught:
+        caller.deltas(api.request())
+    error = caught.value
+    assert "Incorrect API key provided" in error.words
+    assert WRONG_KEY in loopback.requests[0].headers["authorization"]
+    assert WRONG_KEY not in caplog.text + str(error) + repr(error.fields)
+    assert error.__cause__ is None
+    assert error.__suppress_context__
+
+
+def test_the_providers_count_tokens_themselves(loopback: Loopback, api: Api) -> None:
+    request = api.request(max_output_tokens=50, tools=[TOOL], options={"temperature": 1})
+    if api.name == "openai":
+        with pytest.raises(Invalid, match="does not count"):
+            count_tokens(request)
+        return
+    assert count_tokens(request) > 20
+    counted = loopback.requests[0].body
+    assert {"model", "tools"} < set(counted)
+    assert not {"stream", "max_tokens", "max_output_tokens", "temperature", "store"} & set(counted)
+
+
+def test_a_count_that_is_none_is_a_broken_answer(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.llm.loopback.server.tokens", lambda body: "many")
+    with pytest.raises(AnswerBroken, match="how many tokens"):
+        count_tokens(
+            Api(
+                "anthropic", "", "claude-opus-5", {"messages": [{"role": "user", "content": "a"}]}, 0
+            ).request()
+        )
+
+
+def test_calls_in_many_threads_do_not_mix(loopback: Loopback, api: Api) -> None:
+    loopback.default = lambda request: Answer(text=request.body["user"] * 50, sizes=(7,))
+    texts: dict[str, str] = {}
+
+    def ask(name: str) -> None:
+        deltas = call_model(api.request(options={"user": name}))
+        texts[name] = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in "abcdef"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert texts == {name: name * 50 for name in "abcdef"}

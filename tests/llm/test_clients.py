@@ -1,0 +1,71 @@
+"""Keys and addresses."""
+
+import subprocess
+import sys
+
+import pytest
+
+from historyapp.core.errors import Invalid
+from historyapp.llm.clients import anthropic_sdk, openai_sdk
+
+VARIABLES = [("OPENAI", openai_sdk), ("ANTHROPIC", anthropic_sdk)]
+
+
+def test_the_sdks_are_not_imported_before_a_call() -> None:
+    code = (
+        "import sys, historyapp.llm.calling, historyapp.llm.collecting\n"
+        "print([name for name in ('openai', 'anthropic', 'httpx2', 'django') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_missing_key_is_named(
+    vendor: str, sdk: object, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(f"{vendor}_API_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv(f"{vendor}_API_KEY", value)
+    with pytest.raises(Invalid, match=f"set {vendor}_API_KEY"):
+        sdk()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
+@pytest.mark.parametrize("value", ["sk-two words", "sk-ключ", "sk-line\nX-Evil: 1"])
+def test_a_key_that_is_none_is_refused_and_not_repeated(
+    vendor: str, sdk: object, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{vendor}_API_KEY", value)
+    with pytest.raises(Invalid, match=f"{vendor}_API_KEY is not a key") as caught:
+        sdk()  # type: ignore[operator]
+    assert "sk-" not in caught.value.detail
+
+
+@pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
+@pytest.mark.parametrize(
+    "value", ["example.org", "ftp://example.org", "http://", "http://me:secret@example.org"]
+)
+def test_an_address_that_is_none_is_refused_and_not_repeated(
+    vendor: str, sdk: object, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{vendor}_API_KEY", "sk-1")
+    monkeypatch.setenv(f"{vendor}_BASE_URL", value)
+    with pytest.raises(Invalid, match=f"{vendor}_BASE_URL must look like") as caught:
+        sdk()  # type: ignore[operator]
+    assert "secret" not in caught.value.detail
+
+
+@pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
+def test_a_client_is_made_once_for_each_key(
+    vendor: str, sdk: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{vendor}_BASE_URL", "http://127.0.0.1:9")
+    made = []
+    for key in ("sk-one", "sk-one", "sk-two"):
+        monkeypatch.setenv(f"{vendor}_API_KEY", key)
+        made.append(sdk())  # type: ignore[operator]
+    assert made[0] is made[1]
+    assert made[0].client is not made[2].client
+    assert "sk-one" not in repr(made[0])

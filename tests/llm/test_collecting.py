@@ -1,0 +1,107 @@
+"""One answer, one output, however it was cut into pieces."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from historyapp.core.entries import dump_body, load_body
+from historyapp.core.text import dump_json
+from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta, ToolCallDelta
+from tests.llm.answers import WIRES, answers, collected, resized, told
+from tests.llm.loopback import Answer
+
+DELTA: TypeAdapter[ModelOutputDelta] = TypeAdapter(ModelOutputDelta)
+STARTED = Started(provider="openai", model="m", id="a1")
+FINISHED = Finished(reason="stop", provider_reason="stop", message={"role": "assistant"})
+
+each_api = pytest.mark.parametrize("provider", WIRES)
+
+
+@each_api
+@given(st.data())
+def test_any_two_cuts_of_an_answer_collect_alike(provider: str, data: st.DataObject) -> None:
+    first, second = data.draw(answers().flatmap(resized))
+    assert collected(provider, first) == collected(provider, second)
+
+
+@each_api
+@given(answers())
+def test_an_output_survives_storage(provider: str, answer: Answer) -> None:
+    output = collected(provider, answer).output
+    assert load_body("model_output", dump_body(output)) == output
+    assert dump_json(dump_body(output))
+
+
+@each_api
+@given(answers())
+def test_text_thoughts_and_calls_are_those_of_the_answer(provider: str, answer: Answer) -> None:
+    output = collected(provider, answer).output
+    spoken = answer.text if provider == "anthropic" else answer.text or answer.refusal
+    assert (output.text, output.thoughts) == (spoken, answer.thoughts or None)
+    assert [(call.id, call.name, dump_json(call.arguments)) for call in output.tool_calls] == [
+        (call.id, call.name, dump_json(json.loads(call.arguments))) for call in answer.calls
+    ]
+
+
+@each_api
+@given(answers())
+def test_deltas_survive_a_wire(provider: str, answer: Answer) -> None:
+    for delta in told(provider, answer):
+        assert DELTA.validate_python(delta.model_dump()) == delta
+
+
+@each_api
+@given(st.data())
+def test_what_came_before_a_restart_is_forgotten(provider: str, data: st.DataObject) -> None:
+    first, second = data.draw(answers()), data.draw(answers())
+    begun = told(provider, first)
+    broken = begun[: data.draw(st.integers(0, len(begun)))]
+    again = Restarted(attempt=2, reason="cut")
+    assert collect([*broken, again, *told(provider, second)]) == collected(provider, second)
+
+
+@pytest.mark.parametrize("deltas", [[], [STARTED], [FINISHED], [STARTED, TextDelta(text="a")]])
+def test_an_incomplete_answer_is_none(deltas: list[ModelOutputDelta]) -> None:
+    with pytest.raises(ValueError, match="not complete"):
+        collect(deltas)
+
+
+def of_calls(*calls: ToolCallDelta) -> Collected:
+    return collect([STARTED, *calls, FINISHED])
+
+
+def test_calls_whose_pieces_mingle_are_told_apart() -> None:
+    found = of_calls(
+        ToolCallDelta(index=1, id="b", name="g", arguments='{"y"'),
+        ToolCallDelta(index=0, id="a", name="f", arguments='{"x"'),
+        ToolCallDelta(index=1, arguments=": 2}"),
+        ToolCallDelta(index=0, arguments=": 1}"),
+    )
+    assert [(call.id, call.name, call.arguments) for call in found.output.tool_calls] == [
+        ("a", "f", {"x": 1}),
+        ("b", "g", {"y": 2}),
+    ]
+
+
+def test_repeated_ids_and_names_count_once() -> None:
+    piece = ToolCallDelta(index=0, id="a", name="f", arguments="")
+    (call,) = of_calls(piece, piece).output.tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", {})
+
+
+def test_calls_without_ids_get_ones_that_differ() -> None:
+    calls = of_calls(ToolCallDelta(index=0, name="f"), ToolCallDelta(index=1, name="f")).output.tool_calls
+    assert [call.id for call in calls] == ["call_a1_0", "call_a1_1"]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ['{"a": NaN}', '{"a": 1e999}', "null", "[1]", '{"a"', '{"a":' * 300 + "1" + "}" * 300, "\ud800"],
+)
+def test_what_is_no_storable_object_stays_text(written: str) -> None:
+    (call,) = of_calls(ToolCallDelta(index=0, id="a", name="f", arguments=written)).output.tool_calls
+    assert call.arguments == written

@@ -1,0 +1,99 @@
+"""What a provider's error objects mean."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.text import dump_json
+from historyapp.llm.errors import (
+    LONGEST_WORDS,
+    KeyRefused,
+    LimitReached,
+    ModelCallFailed,
+    ProviderFailed,
+    RequestRefused,
+    TimedOut,
+    error_said,
+    words_of,
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["error", "type", "code"]), inner)
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retryable"),
+    [
+        (400, RequestRefused, False),
+        (401, KeyRefused, False),
+        (402, LimitReached, False),
+        (404, RequestRefused, False),
+        (408, TimedOut, True),
+        (409, ProviderFailed, True),
+        (422, RequestRefused, False),
+        (429, LimitReached, True),
+        (500, ProviderFailed, True),
+        (504, TimedOut, True),
+        (529, ProviderFailed, True),
+    ],
+)
+def test_a_status_says_what_happened_and_whether_to_try_again(
+    status: int, kind: type[ModelCallFailed], retryable: bool
+) -> None:
+    error = error_said({}, provider="OpenAI", status=status)
+    assert (type(error), error.retryable, error.status) == (kind, retryable, status)
+    assert error.fields["provider"] == "OpenAI"
+    assert f"({status})" in error.detail
+
+
+@pytest.mark.parametrize(
+    "code", ["insufficient_quota", "enforced_spend_limit_reached", "contract_spend_limit_reached"]
+)
+def test_a_spent_account_is_not_asked_again(code: str) -> None:
+    openai = {"error": {"code": code, "message": "Pay."}}
+    anthropic = {"error": {"type": "rate_limit_error", "details": {"error_code": code}}}
+    for body in (openai, anthropic):
+        error = error_said(body, provider="P", status=429)
+        assert isinstance(error, LimitReached)
+        assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("overloaded_error", 529), ("rate_limit_error", 429), ("who_knows", 500)]
+)
+def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> None:
+    assert error_said({"error": {"type": name}}, provider="P").status == status
+
+
+@given(JSON, st.none() | st.integers(300, 599))
+def test_no_error_object_is_too_strange(body: object, status: int | None) -> None:
+    error = error_said(body, provider="P", status=status)
+    assert len(error.words) <= LONGEST_WORDS
+    assert dump_json(error.fields)
+    assert error.detail.encode()
+
+
+@pytest.mark.parametrize("key", ["sk-proj-abcDEF_123", "any secret without a form"])
+def test_words_never_hold_a_key(key: str) -> None:
+    assert key not in words_of(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
+
+
+@pytest.mark.parametrize("said", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
+def test_words_never_hold_what_looks_like_a_key(said: str) -> None:
+    assert words_of(f"You sent {said} to us") == "You sent [key] to us"
+
+
+def test_a_key_is_found_at_the_end_of_what_is_kept() -> None:
+    key = "k" * 60
+    assert "k" * 10 not in words_of("x" * (LONGEST_WORDS - 20) + key, key)
+
+
+def test_words_are_one_bounded_line() -> None:
+    words = words_of("<html>\n" + "a b\0" * 10_000)
+    assert len(words) <= LONGEST_WORDS
+    assert "\n" not in words
+    assert "\0" not in words

@@ -1,0 +1,49 @@
+"""What all providers' requests share."""
+
+from typing import Any
+
+import pytest
+
+from historyapp.core.errors import Invalid
+from historyapp.llm.provider import Provider
+from historyapp.llm.request import ModelRequest
+from historyapp.llm.router import PROVIDERS
+from tests.llm.conftest import APIS, Api
+
+
+def body(api: Api, **more: Any) -> dict[str, Any]:
+    provider: Provider = PROVIDERS[api.name]
+    return provider.body(api.request(**more), "m")
+
+
+@pytest.mark.parametrize("other", APIS, ids=lambda api: api.name)
+def test_another_format_s_context_is_refused(api: Api, other: Api) -> None:
+    request = ModelRequest(api.model, other.context)
+    if set(other.context) <= set(api.context) or api is other:
+        assert PROVIDERS[api.name].body(request, "m")
+        return
+    with pytest.raises(Invalid, match="another format"):
+        PROVIDERS[api.name].body(request, "m")
+
+
+@pytest.mark.parametrize("name", ["model", "stream", "tools"])
+def test_options_cannot_touch_what_the_call_decides(api: Api, name: str) -> None:
+    with pytest.raises(Invalid, match=f"`{name}` cannot be set"):
+        body(api, options={name: 1})
+
+
+def test_options_cannot_ask_for_several_answers() -> None:
+    with pytest.raises(Invalid, match="`n` cannot be set"):
+        body(APIS[0], options={"n": 2})
+
+
+def test_a_limit_below_one_is_refused(api: Api) -> None:
+    with pytest.raises(Invalid, match="at least 1, not 0"):
+        body(api, max_output_tokens=0)
+
+
+def test_what_no_wire_carries_is_replaced(api: Api) -> None:
+    tool = {"name": "f", "description": "\ud800", "parameters": {"type": "object"}}
+    written = body(api, options={"user": "a\0b\ud800"}, tools=[tool])
+    assert written["user"] == "a\ufffdb\ufffd"
+    assert "\ud800" not in str(written["tools"])

@@ -1,0 +1,103 @@
+"""When a call is made again."""
+
+from collections.abc import Generator
+
+import pytest
+
+from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta
+from historyapp.llm.errors import AnswerBroken, ModelCallFailed, ProviderFailed
+from historyapp.llm.request import TimeLimits
+from historyapp.llm.retrying import RetryPolicy, with_retries
+from historyapp.llm.transport import Deadline
+
+STARTED = Started(provider="openai", model="m", id="1")
+FINISHED = Finished(reason="stop", provider_reason="stop", message={})
+SAID = TextDelta(text="a")
+
+
+def failure(*, retryable: bool = True, retry_after: float | None = None) -> ModelCallFailed:
+    return ProviderFailed("It failed.", provider="P", retryable=retryable, retry_after=retry_after)
+
+
+def test_waits_double_up_to_eight_seconds_and_stop_with_the_attempts() -> None:
+    policy = RetryPolicy(attempts=8, chance=lambda: 0.0)
+    waits = [policy.wait(failure(), attempt) for attempt in range(1, 9)]
+    assert waits == [0.5, 1, 2, 4, 8, 8, 8, None]
+
+
+def test_waits_differ_by_chance_but_are_never_shorter_than_asked() -> None:
+    policy = RetryPolicy(chance=lambda: 1.0)
+    assert policy.wait(failure(), 1) == 0.375
+    assert policy.wait(failure(retry_after=10), 1) == 11
+
+
+def test_what_may_not_be_retried_is_not() -> None:
+    assert RetryPolicy().wait(failure(retryable=False), 1) is None
+
+
+def test_a_provider_that_asks_for_too_long_is_not_asked_again() -> None:
+    policy = RetryPolicy(longest_wait=5, chance=lambda: 0.0)
+    assert policy.wait(failure(retry_after=5), 1) == 5
+    assert policy.wait(failure(retry_after=5.1), 1) is None
+
+
+class Script:
+    """Attempts that say and raise what they are told to; ``closed`` counts those that were ended."""
+
+    def __init__(self, *attempts: list[ModelOutputDelta | ModelCallFailed]) -> None:
+        self.attempts = list(attempts)
+        self.closed = 0
+        self.waits: list[float] = []
+
+    def attempt(self) -> Generator[ModelOutputDelta]:
+        try:
+            for step in self.attempts.pop(0):
+                if isinstance(step, ModelCallFailed):
+                    raise step
+                yield step
+        finally:
+            self.closed += 1
+
+    def run(self, *, total: float = 100, restarts: int = 1) -> Generator[ModelOutputDelta]:
+        policy = RetryPolicy(restarts=restarts, sleep=self.waits.append, chance=lambda: 0.0)
+        return with_retries(self.attempt, policy, Deadline(TimeLimits(total=total), clock=lambda: 0.0))
+
+
+def test_a_restart_is_told_after_visible_deltas_only() -> None:
+    script = Script([failure()], [STARTED, failure()], [STARTED, SAID, FINISHED])
+    assert list(script.run()) == [
+        STARTED,
+        Restarted(attempt=3, reason="It failed."),
+        STARTED,
+        SAID,
+        FINISHED,
+    ]
+    assert script.waits == [0.5, 1]
+
+
+def test_an_answer_is_begun_anew_as_often_as_the_policy_says() -> None:
+    broken = AnswerBroken("It broke.", provider="P", retryable=True)
+    script = Script([STARTED, SAID, broken], [STARTED, SAID, broken], [STARTED, SAID, broken])
+    with pytest.raises(AnswerBroken):
+        list(script.run(restarts=2))
+    assert script.attempts == []
+
+
+def test_a_name_alone_is_no_beginning() -> None:
+    script = Script([STARTED, failure()], [STARTED, SAID, FINISHED])
+    assert list(script.run(restarts=0))[-1] == FINISHED
+
+
+def test_no_wait_outlasts_the_call() -> None:
+    script = Script([failure()])
+    with pytest.raises(ProviderFailed):
+        list(script.run(total=0.5))
+    assert script.waits == []
+
+
+def test_closing_ends_the_attempt_that_is_under_way() -> None:
+    script = Script([STARTED, SAID, FINISHED])
+    deltas = script.run()
+    next(deltas)
+    deltas.close()
+    assert script.closed == 1
