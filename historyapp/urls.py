@@ -5,6 +5,7 @@ from django.urls import include, path
 from historyapp import health
 from historyapp.api.root import api
 
+handler400 = "historyapp.api.application.bad_request"
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),

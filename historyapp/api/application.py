@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, path
+from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
@@ -68,6 +69,13 @@ def guarded_by_length(view: View) -> View:
         return response
 
     return answer
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler of what it refuses before any view is asked, such as an unknown ``Host``."""
+    if request.path_info.startswith("/api/"):
+        return problem_response(request, exception)
+    return defaults.bad_request(request, exception)
 
 
 def unknown_address(request: HttpRequest, rest: str) -> HttpResponse:

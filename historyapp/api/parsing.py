@@ -46,7 +46,10 @@ class StrictParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> Any:
         check_media_type(request, "application/json")
-        return parse_json(request.body)
+        body = request.body
+        if len(body) < int(request.META.get("CONTENT_LENGTH") or 0):
+            raise Malformed("The body ended early.")
+        return parse_json(body)
 
     def parse_querydict(
         self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
@@ -133,6 +133,10 @@ def _known(error: BaseException) -> PlayheadError | None:
             return Malformed("The request holds too many files.")
         case MultiPartParserError():
             return Malformed("The body is not valid multipart/form-data.")
+        case DisallowedHost():
+            return Malformed(
+                "This server does not go by that Host. Its operator lists names in ALLOWED_HOSTS."
+            )
         case SuspiciousOperation():
             return Malformed("The request holds too many parameters, or suspicious ones.")
         case UnreadablePostError():

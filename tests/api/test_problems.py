@@ -1,14 +1,18 @@
 """Whatever is wrong with a request, the answer is a problem document that says what."""
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import OperationalError
-from django.test import override_settings
+from django.test import Client, override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from historyapp.api.parsing import StrictParser
+from historyapp.api.problems import Malformed
 from historyapp.models import Entry
 from tests.api.agent import Agent, Answer, said
 
@@ -108,6 +112,20 @@ def test_a_body_in_chunks_is_refused(alice: Agent) -> None:
     assert_problem(
         alice.send("POST", "/sessions", headers={"Transfer-Encoding": "chunked"}), 411, "Content-Length"
     )
+
+
+def test_a_body_that_ends_early_is_refused() -> None:
+    environ = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "5"}
+    request = WSGIRequest({**environ, "wsgi.input": BytesIO(b"{}")})
+    with pytest.raises(Malformed, match="ended early"):
+        StrictParser().parse_body(request)
+
+
+def test_an_unknown_host_is_a_problem(alice: Agent) -> None:
+    refused = alice.get("/sessions", {"Host": "elsewhere.example"})
+    assert_problem(refused, 400, "ALLOWED_HOSTS")
+    page = Client().get("/", headers={"Host": "elsewhere.example"})
+    assert (page.status_code, page["Content-Type"].split(";")[0]) == (400, "text/html")
 
 
 def test_unknown_fields_are_named(alice: Agent) -> None:
