@@ -1,6 +1,6 @@
 """The session page: strip, playhead, the steps around it and the step under it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -34,6 +34,9 @@ class Rows:
     """Each step with the takes that branch off after it."""
     first_takes: list[Take]
     """Those that branch off before the first step."""
+    leads_back: bool = True
+    leads_on: bool = True
+    """Whether it offers what comes before, and after it: rows put into a list do so at its ends only."""
 
     @property
     def first(self) -> int:
@@ -55,7 +58,7 @@ class Rows:
     @property
     def is_complete(self) -> bool:
         """Whether it reaches the newest step, after which the list ends."""
-        return self.last == self.place.steps
+        return self.last >= self.place.steps
 
 
 def window(place: Place, first: int, last: int, found: list[Take]) -> Rows:
@@ -131,8 +134,9 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         first, last = before - AROUND, before - 1
     else:
         first, last = (around or 1) - AROUND, (around or 1) + AROUND
-    context = {"rows": window(place, first, last, takes(place.history)), "place": place}
-    return render(request, "_episode_rows.html", context)
+    rows = window(place, first, last, takes(place.history))
+    rows = replace(rows, leads_back=after is None, leads_on=before is None)
+    return render(request, "_episode_rows.html", {"rows": rows, "place": place})
 
 
 @signed_in

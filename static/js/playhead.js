@@ -221,7 +221,7 @@ if (panel) {
 
   // Earlier rows come in above what is being read, which has to stay where it is.
   root.addEventListener("htmx:beforeSwap", (event) => {
-    if (!event.detail.elt.matches("[data-earlier]")) return;
+    if (!event.target.querySelector(":scope > [data-earlier]")) return;
     const list = part("steps-pane");
     const below = list.scrollHeight - list.scrollTop;
     queueMicrotask(() => (list.scrollTop = list.scrollHeight - below));

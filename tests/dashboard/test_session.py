@@ -195,6 +195,22 @@ def test_scrolling_brings_25_more_rows(alice: Client, project: Project) -> None:
     assert earlier == list(range(1, 20))
 
 
+def test_rows_lead_on_at_the_ends_of_the_list_only(alice: Client, project: Project) -> None:
+    address = reverse("steps", args=[long_session(project, 200).pk])
+    ends = ("Earlier steps", "Later steps")
+    offered = {
+        query: [end for end in ends if end in text(fragment(alice, f"{address}?{query}"))]
+        for query in ("around=100", "after=100", "before=100", "after=180", "before=20")
+    }
+    assert offered == {
+        "around=100": ["Earlier steps", "Later steps"],
+        "after=100": ["Later steps"],
+        "before=100": ["Earlier steps"],
+        "after=180": [],
+        "before=20": [],
+    }
+
+
 def test_rows_without_htmx_lead_to_the_page(alice: Client, session: Session) -> None:
     response = alice.get(reverse("steps", args=[session.pk]) + "?after=3")
     assert response["Location"] == page_of(session, "?step=3")

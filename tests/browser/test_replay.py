@@ -1,0 +1,238 @@
+"""The playhead: it plays, stops, jumps, listens to keys, and keeps address, list and strip in step."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+from tests.services.drafts import act, ok
+
+STEPS = 6
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return record_session(project, STEPS)
+
+
+def expect_step(page: Page, number: int) -> None:
+    """Panel, address, list and field agree on the step."""
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number:,}")
+    expect(page).to_have_url(re.compile(rf"[?&]step={number}\b"))
+    expect(page.locator("#rows [aria-current]")).to_have_attribute("data-step", str(number))
+    expect(page.get_by_label("step", exact=True)).to_have_value(str(number))
+    expect(page.get_by_label("Position of the playhead")).to_have_value(str(number))
+
+
+def test_play_moves_to_the_end_and_stops_there(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("button", name="×8").click()
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    expect(play).to_have_attribute("aria-pressed", "true")
+    expect_step(page, STEPS)
+    expect(play).to_have_attribute("aria-pressed", "false")
+
+
+def test_playing_from_the_end_begins_anew(page: Page, session: Session) -> None:
+    page.goto(page_of(session, f"?step={STEPS}"))
+    page.get_by_role("button", name="×8").click()
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    expect_step(page, STEPS)
+
+
+def test_pause_stays_where_it_is(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("button", name="×8").click()
+    page.keyboard.press("Escape")
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    expect(page.locator("#step h2").first).to_have_text("Step 3")
+    play.click()
+    expect(play).to_have_attribute("aria-pressed", "false")
+    at = step_in_view(page)
+    assert at < STEPS
+    page.get_by_role("link", name="One step forward").click()
+    expect_step(page, at + 1)
+
+
+def test_keys_move_the_playhead(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    for key, step in (("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("G", 6), ("g", 1), ("e", 3)):
+        page.keyboard.press(key)
+        expect_step(page, step)
+
+
+def test_space_plays_and_pauses(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    play = page.get_by_role("button", name="Play")
+    page.keyboard.press("Space")
+    expect(play).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("Space")
+    expect(play).to_have_attribute("aria-pressed", "false")
+
+
+def test_keys_at_the_ends_change_nothing(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    page.keyboard.press("ArrowLeft")
+    expect_step(page, 1)
+    page.keyboard.press("G")
+    expect_step(page, STEPS)
+    page.keyboard.press("ArrowRight")
+    expect_step(page, STEPS)
+    page.keyboard.press("e")
+    expect_step(page, STEPS)
+
+
+def test_keys_belong_to_the_field_that_has_the_focus(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    field = page.get_by_label("step", exact=True)
+    field.fill("5")
+    field.press("ArrowLeft")
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+    field.press("Enter")
+    expect_step(page, 5)
+
+
+def test_the_question_mark_lists_the_keys(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    expect_step_1 = page.locator("#step h2").first
+    expect(expect_step_1).to_have_text("Step 1")
+
+
+def test_the_slider_scrubs(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_label("Position of the playhead").fill("4")
+    expect_step(page, 4)
+
+
+def test_the_next_error_is_found_until_there_is_none(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    button = page.locator("[data-move=error]")
+    for step in (3, 6):
+        button.click()
+        expect_step(page, step)
+    expect(button).to_have_attribute("aria-disabled", "true")
+
+
+def test_a_click_on_strip_or_list_jumps(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator("#rows [data-step='4']").click()
+    expect_step(page, 4)
+    page.locator(".strip a").nth(1).locator("rect").first.click()
+    expect_step(page, 2)
+
+
+def test_back_and_forward_follow_the_jumps(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.keyboard.press("G")
+    expect_step(page, 6)
+    page.keyboard.press("g")
+    expect_step(page, 1)
+    page.go_back()
+    expect_step(page, 6)
+    page.go_back()
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+    page.go_forward()
+    expect_step(page, 6)
+
+
+def test_playing_leaves_one_entry_in_the_history(page: Page, session: Session) -> None:
+    page.goto("/")
+    page.goto(page_of(session))
+    page.get_by_role("button", name="×8").click()
+    page.get_by_role("button", name="Play").click()
+    expect_step(page, STEPS)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+
+
+def test_the_address_can_be_shared(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.keyboard.press("e")
+    expect_step(page, 3)
+    address = page.url
+    page.goto("/")
+    page.goto(address)
+    expect_step(page, 3)
+
+
+def test_a_far_jump_brings_the_rows_around_it(page: Page, project: Project) -> None:
+    session = record_session(project, 120)
+    page.goto(page_of(session))
+    expect(page.locator("#rows [data-step='110']")).to_have_count(0)
+    field = page.get_by_label("step", exact=True)
+    field.fill("110")
+    field.press("Enter")
+    expect_step(page, 110)
+    expect(page.locator("#rows [aria-current]")).to_be_in_viewport()
+
+
+def test_scrolling_the_list_upward_keeps_its_place(page: Page, project: Project) -> None:
+    session = record_session(project, 120)
+    page.goto(page_of(session, "?step=100"))
+    row = page.locator("#rows [data-step='80']")
+    row.scroll_into_view_if_needed()
+    page.locator(".steps").hover()
+    page.mouse.wheel(0, -400)
+    expect(page.locator("#rows [data-step='60']")).to_have_count(1)
+    expect(page.locator("#rows [data-step='1']")).to_have_count(0)
+    expect(page.locator("#rows [data-step='78']")).to_be_in_viewport()
+
+
+def test_the_past_is_replayed_in_the_past(page: Page, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("another_way"), ok()])
+    page.goto(page_of(session, f"?as_of={session.head}&step=3"))
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(rf"\?step=4&as_of={session.head}$"))
+    expect(page.locator("#step")).to_contain_text("text 4")
+
+
+def test_a_server_that_cannot_be_reached_is_told_and_stops_the_replay(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.route("**/steps/3**", lambda route: route.abort())
+    page.get_by_role("button", name="×8").click()
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached")
+    expect(play).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    page.unroute("**/steps/3**")
+    page.keyboard.press("ArrowRight")
+    expect_step(page, 3)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_an_error_of_the_server_is_told_in_its_words(page: Page, session: Session) -> None:
+    def refuse(route: Route) -> None:
+        route.fulfill(status=404, content_type="text/plain", body="There is no step 2.")
+
+    page.goto(page_of(session))
+    page.route("**/steps/2**", refuse)
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("alert")).to_contain_text("There is no step 2.")
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+
+
+def test_signing_out_elsewhere_leads_to_signing_in_and_back(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.context.clear_cookies()
+    page.keyboard.press("G")
+    expect(page).to_have_url(re.compile(r"/sign-in\?next=/sessions/"))

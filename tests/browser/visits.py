@@ -1,0 +1,44 @@
+"""Getting somewhere in the browser: signed in, with something to look at."""
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page
+
+from historyapp.models import Membership, Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, failed, ok, said
+
+
+def sign_in(context: BrowserContext, address: str) -> Project:
+    """Alice's project; the browser carries her cookie from now on."""
+    user = User.objects.create_user("alice")
+    project = Project.objects.create(name="Alice's project")
+    Membership.objects.create(project=project, user=user, is_owner=True)
+    client = Client()
+    client.force_login(user)
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": address}])
+    return project
+
+
+def record_session(project: Project, steps: int = 6, *, title: str = "Repair the totals") -> Session:
+    """A finished run. Every third step fails, every fifth answers at length."""
+    session = create_session(project, names={"title": title, "agent": "demo"})
+    append(project, session.pk, [said("Repair the totals, please.")])
+    for number in range(1, steps + 1):
+        output = f"text {number}\n" + ("a line\n" * 400 if number % 5 == 0 else "")
+        result = failed(reason="not found") if number % 3 == 0 else ok(outputs=output)
+        append(project, session.pk, [act("read_file", path=f"file-{number}.txt"), result])
+    Session.objects.filter(pk=session.pk).update(status="finished")
+    session.refresh_from_db()
+    return session
+
+
+def page_of(session: Session, query: str = "") -> str:
+    return f"/sessions/{session.pk}{query}"
+
+
+def step_in_view(page: Page) -> int:
+    return int(page.locator("[data-at]").get_attribute("data-at") or 0)
