@@ -12,6 +12,7 @@ from ninja.errors import HttpError
 
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
 from historyapp.core.text import dump_json
+from historyapp.llm.errors import ModelCallFailed
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,7 @@ _STATUSES: tuple[tuple[type[PlayheadError], int], ...] = (
     (Conflict, 409),
     (Invalid, 422),
     (UnreadableTranscript, 422),
+    (ModelCallFailed, 502),
 )
 _LONGEST_DETAIL = 1000
 _LONGEST_TEXT = 200
