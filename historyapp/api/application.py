@@ -31,9 +31,7 @@ class PlayheadAPI(NinjaAPI):
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app, namespace = super().urls
         guarded: list[URLResolver | URLPattern] = [
-            URLPattern(
-                pattern.pattern, guarded_by_length(pattern.callback), pattern.default_args, pattern.name
-            )
+            URLPattern(pattern.pattern, guard(pattern.callback), pattern.default_args, pattern.name)
             for pattern in patterns
             if isinstance(pattern, URLPattern)
         ]
@@ -48,13 +46,14 @@ class PlayheadAPI(NinjaAPI):
     def get_openapi_schema(self, **arguments: Any) -> OpenAPISchema:
         """The document, made once: it is the same for everybody."""
         if self._document is None:
-            self._document = super().get_openapi_schema(**arguments)
-            complete(self._document)
+            document = super().get_openapi_schema(**arguments)
+            complete(document)
+            self._document = document
         return self._document
 
 
-def guarded_by_length(view: View) -> View:
-    """The view behind the check of the body's length; what escapes it becomes a problem document too."""
+def guard(view: View) -> View:
+    """The view behind the check of the body's length; whatever escapes it becomes a problem document too."""
 
     @csrf_exempt
     def answer(request: HttpRequest, **arguments: Any) -> HttpResponseBase:

@@ -23,7 +23,7 @@ def prepared(view: View) -> View:
     @wraps(view)
     def call(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
         check(request)
-        key = request.headers.get("Idempotency-Key") if request.method == "POST" else None
+        key = request.META.get("HTTP_IDEMPOTENCY_KEY") if request.method == "POST" else None
         if key is None:
             return view(request, **arguments)
         return _once(request, key, lambda: view(request, **arguments))

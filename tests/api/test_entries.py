@@ -1,11 +1,13 @@
 """Entries: appended in order, all or none, and read by position, live or in takes."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from historyapp.api.entries import Kind
+from historyapp.core.entries import KINDS
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
 
@@ -168,6 +170,10 @@ def test_entries_are_paged_from_either_end(run: Agent) -> None:
     assert positions("?as_of=4&order=newest&limit=1") == [4]
     second = run.get("/entries?order=newest&limit=4&after=2")["next"]
     assert positions(f"?order=newest&limit=4&after=2&cursor={second}") == [5, 4, 3]
+
+
+def test_every_kind_can_be_asked_for() -> None:
+    assert get_args(Kind) == KINDS
 
 
 def test_entries_are_found_by_kind(run: Agent) -> None:
