@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from historyapp.core.entries import ModelOutput, ToolCall
 from historyapp.core.importers.jsonl import arguments_of
@@ -30,7 +31,21 @@ class Collected:
 
     @property
     def tokens(self) -> Usage:
+        """Zeros when the provider reported none."""
         return self.usage.usage if self.usage else Usage()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the metadata of the output's entry should say, with the usage in the provider's own words."""
+        facts = {
+            "provider": self.started.provider,
+            "model": self.started.model,
+            "source": {"id": self.started.id, "finish_reason": self.finished.provider_reason},
+        }
+        if self.usage is None:
+            return facts
+        convention = "anthropic" if self.started.provider == "anthropic" else "openai"
+        return {**facts, "usage": self.usage.raw, "usage_convention": convention}
 
 
 @dataclass(slots=True)

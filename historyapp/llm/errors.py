@@ -4,7 +4,11 @@ Failures that lie in the request or the configuration (an unknown model, no key)
 """
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from historyapp.core.errors import PlayheadError
@@ -118,12 +122,32 @@ _SPENT = {
 }
 
 
+def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """Seconds that a provider asks to wait: ``retry-after-ms``, else ``Retry-After``, a number or a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+        return max(0.0, seconds) if isfinite(seconds) else None
+    try:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now())
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+
+
 def error_said(
-    body: Any, *, provider: str, status: int | None = None, wait: float | None = None, secret: str = ""
+    body: Any,
+    *,
+    provider: str,
+    status: int | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    secret: str = "",
 ) -> ModelCallFailed:
     """The error that a provider's error object stands for.
 
-    ``status`` is the HTTP status, null inside a stream; ``wait`` the seconds that ``Retry-After`` asked for.
+    ``status`` is the HTTP status, null inside a stream; ``headers`` are the answer's, which may say whether
+    and when to try again. ``secret`` is the key.
     """
     error = body.get("error", body) if isinstance(body, Mapping) else body
     facts = error if isinstance(error, Mapping) else {}
@@ -135,13 +159,14 @@ def error_said(
     message = facts.get("message")
     said = message if isinstance(message, str) else error if isinstance(error, str) else ""
     kind, detail, retryable = _meaning(status, spent=bool(names & _SPENT))
+    wish = headers.get("x-should-retry")
     return kind(
         f"{detail.format(provider=provider)} ({status}).",
         provider=provider,
         status=status,
         words=words_of(said, secret),
-        retryable=retryable,
-        retry_after=wait,
+        retryable=wish == "true" if wish in ("true", "false") else retryable,
+        retry_after=retry_after(headers),
     )
 
 

@@ -53,7 +53,7 @@ class Provider:
             Invalid: when the request cannot be written for this provider, or there is no key.
             ModelCallFailed: when it fails.
         """
-        body = self.body(request, model)
+        body = self._written(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
         answer = self.answer()
         events = connection.events(self.path, body)
@@ -80,7 +80,7 @@ class Provider:
         """
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")
-        body = self.body(request, model)
+        body = self._written(request, model)
         counted = {name: value for name, value in body.items() if name in self.count_fields}
         tokens = (
             Connection(self.sdk(), self.title, deadline).post(self.count_path, counted).get("input_tokens")
@@ -88,6 +88,16 @@ class Provider:
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise self._broken("did not say how many tokens there are")
         return tokens
+
+    def _written(self, request: ModelRequest, model: str) -> dict[str, Any]:
+        body = self.body(request, model)
+        try:
+            dump_json(body)
+        except (TypeError, ValueError, RecursionError):
+            raise Invalid(
+                "The request holds something that JSON has no word for, or is nested too deep."
+            ) from None
+        return body
 
     def _broken(self, what: str) -> AnswerBroken:
         return AnswerBroken(f"{self.title} {what}.", provider=self.title, retryable=True)

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from email.utils import parsedate_to_datetime
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from historyapp.core.text import MAX_DEPTH, depth_exceeds
@@ -95,7 +93,7 @@ class Connection:
         kind = response.headers.get("content-type", "")
         if "text/event-stream" in kind.lower():
             return
-        head = b"".join(part for part, _ in zip(response.iter_bytes(2048), range(1), strict=False))
+        head = next(response.iter_bytes(2048), b"")
         words = words_of(head.decode("utf-8", "replace"), self._sdk.key)
         raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", words)
 
@@ -154,41 +152,19 @@ class Connection:
                 if self._deadline.left() <= 0:
                     return self._too_late()
                 return TimedOut(f"{provider} was silent for too long.", provider=provider, retryable=True)
-            case sdk.APIConnectionError() | httpx2.TransportError():
+            case sdk.APIConnectionError() | httpx2.TransportError() | OSError():
                 return ProviderUnreachable(
                     f"The connection to {provider} failed.", provider=provider, retryable=True
                 )
             case sdk.APIStatusError():
                 status = None if error.status_code < 300 else error.status_code
-                wait = retry_after(error.response.headers)
                 body = error.body if error.body is not None else error.message
-                failure = error_said(body, provider=provider, status=status, wait=wait, secret=self._sdk.key)
-                return obeying(failure, error.response.headers)
+                headers = error.response.headers
+                return error_said(
+                    body, provider=provider, status=status, headers=headers, secret=self._sdk.key
+                )
             case sdk.APIError():
                 return error_said(error.body, provider=provider, secret=self._sdk.key)
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._broken("answered in a way that HTTP does not know", retryable=True)
-        return None
-
-
-def obeying(failure: ModelCallFailed, headers: Mapping[str, str]) -> ModelCallFailed:
-    """The failure, retryable or not as the provider says where it says so."""
-    wish = headers.get("x-should-retry")
-    if wish in ("true", "false"):
-        failure.retryable = wish == "true"
-        failure.fields["retryable"] = failure.retryable
-    return failure
-
-
-def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a provider asks to wait: ``retry-after-ms``, else ``Retry-After``, a number or a date."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers[name]) * unit
-        except (KeyError, ValueError):
-            continue
-        return max(0.0, seconds) if isfinite(seconds) else None
-    try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now())
-    except (KeyError, ValueError, TypeError, OverflowError):
         return None

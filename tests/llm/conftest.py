@@ -54,6 +54,7 @@ def loopback(_server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
     _server.steps.clear()
     _server.requests.clear()
     _server.default = lambda _: Answer(text="All is well.")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name, value in _server.environment.items():
         monkeypatch.setenv(name, value)
     return _server

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from historyapp.core.errors import Invalid
+from historyapp.core.usage import usage_of
 from historyapp.llm.calling import call_model, count_tokens
 from historyapp.llm.deltas import Finished, Restarted, Started, TextDelta
 from historyapp.llm.errors import (
@@ -39,6 +40,8 @@ def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller:
     assert found.started.provider == api.name
     assert (found.tokens.cache_read, found.tokens.output, found.tokens.reasoning) == (5, 20, 7)
     assert found.tokens.uncached == found.tokens.input - 5
+    assert usage_of(found.metadata) == found.tokens
+    assert (found.metadata["provider"], found.metadata["model"]) == (api.name, api.model.rpartition(":")[2])
 
 
 def test_the_text_comes_piece_by_piece(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -67,6 +70,15 @@ def test_the_request_carries_context_limit_tools_and_options(
 
 def test_nothing_is_sent_before_the_first_delta_is_asked_for(loopback: Loopback, api: Api) -> None:
     call_model(api.request()).close()
+    assert loopback.requests == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", {1, 2}])
+def test_a_request_that_is_no_json_is_never_sent(
+    loopback: Loopback, api: Api, caller: Caller, value: object
+) -> None:
+    with pytest.raises(Invalid, match="JSON"):
+        caller.deltas(api.request(options={"user": value}))
     assert loopback.requests == []
 
 

@@ -14,6 +14,7 @@ from historyapp.llm.errors import (
     RequestRefused,
     TimedOut,
     error_said,
+    retry_after,
     words_of,
 )
 
@@ -97,3 +98,32 @@ def test_words_are_one_bounded_line() -> None:
     assert len(words) <= LONGEST_WORDS
     assert "\n" not in words
     assert "\0" not in words
+
+
+NOON = 1_760_000_400.0  # Thu, 09 Oct 2025 09:00:00 GMT
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "Thu, 09 Oct 2025 09:01:30 GMT"}, 90),
+        ({"retry-after": "Thu, 09 Oct 2025 08:00:00 GMT"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9),
+    ],
+)
+def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now=lambda: NOON) == seconds
+
+
+@pytest.mark.parametrize(("wish", "retryable"), [("true", True), ("false", False), ("perhaps", True)])
+def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
+    error = error_said({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
+    assert (error.retryable, error.fields["retryable"], error.retry_after) == (retryable, retryable, 4)

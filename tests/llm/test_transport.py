@@ -1,35 +1,13 @@
-"""How long providers ask to wait. The rest of the module is tested over a wire, in ``test_calling``."""
+"""Limits of time and size. The rest of the module is tested over a wire, in ``test_calling``."""
 
 import pytest
 
 from historyapp.llm import transport
 from historyapp.llm.errors import AnswerBroken
 from historyapp.llm.request import TimeLimits
-from historyapp.llm.transport import Deadline, retry_after
+from historyapp.llm.transport import Deadline
 from tests.llm.conftest import Api, Caller
 from tests.llm.loopback import Answer, Loopback
-
-NOON = 1_760_000_400.0  # Thu, 09 Oct 2025 09:00:00 GMT
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "-3"}, 0),
-        ({"retry-after": "Thu, 09 Oct 2025 09:01:30 GMT"}, 90),
-        ({"retry-after": "Thu, 09 Oct 2025 08:00:00 GMT"}, 0),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after-ms": "x", "retry-after": "9"}, 9),
-    ],
-)
-def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers, now=lambda: NOON) == seconds
 
 
 def test_a_deadline_runs_down() -> None:
