@@ -14,8 +14,7 @@ from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
 from historyapp.core.errors import Invalid
 from historyapp.core.manifest import Manifest, Message, Role, Segment
-from historyapp.core.policies import POLICIES
-from historyapp.core.policies.episodic import compile_progress
+from historyapp.core.policies.episodic import EPISODIC, compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.tokens import count_tokens
@@ -106,7 +105,7 @@ def read_messages(
 
 def _messages(history: History, max_tokens: int | None) -> dict[str, Any]:
     settings = _settings(history.session, max_tokens)
-    context = POLICIES["episodic"].choose(history, settings, count_tokens)
+    context = EPISODIC.choose(history, settings, count_tokens)
     return {
         "messages": [message_json(message) for message in context.messages],
         "manifest": context.manifest.model_dump(),
