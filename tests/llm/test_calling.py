@@ -20,7 +20,7 @@ from historyapp.llm.errors import (
     TimedOut,
 )
 from historyapp.llm.request import TimeLimits
-from tests.llm.conftest import SCHEMA, TOOL, Api, Caller
+from tests.llm.conftest import APIS, SCHEMA, TOOL, Api, Caller
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
 from tests.llm.loopback.server import WRONG_KEY
 
@@ -217,6 +217,12 @@ def test_a_provider_that_falls_silent_is_given_up(loopback: Loopback, api: Api, 
     with pytest.raises(TimedOut) as caught:
         caller.deltas(api.request(), restarts=0)
     assert caught.value.retryable
+
+
+def test_a_slow_answer_is_not_a_silent_one(loopback: Loopback, caller: Caller) -> None:
+    loopback.steps.append(Answer(text="word by word", sizes=(5,), pause=0.3))
+    caller.limits = TimeLimits(connect=5, read=1.2, total=30)
+    assert caller.collected(APIS[0].request(), attempts=1).output.text == "word by word"
 
 
 def test_pings_do_not_extend_the_call_beyond_its_limit(loopback: Loopback, api: Api, caller: Caller) -> None:

@@ -33,6 +33,8 @@ class Answer:
     """Input tokens that came from the provider's cache."""
     sizes: tuple[int, ...] = (16,)
     """Characters in each piece of the stream, over and over."""
+    pause: float = 0
+    """Seconds before each event."""
 
     def pieces(self, text: str) -> Iterator[str]:
         start = 0

@@ -184,6 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin_stream()
         events = list(dialect.events(*facts))
         for event in events[: step.after] if isinstance(step, Broken) else events:
+            if answer.pause:
+                self.owner.closing.wait(answer.pause)
             self._event(event)
         if isinstance(step, Broken):
             self._break(request, dialect, step)
