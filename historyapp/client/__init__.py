@@ -1,0 +1,72 @@
+"""The Python client for agents: ``httpx`` and the core only, importable without Django (docs/agents.md)."""
+
+from historyapp.client.awaiting import AsyncPlayhead
+from historyapp.client.blocking import Playhead
+from historyapp.client.errors import (
+    Conflict,
+    FieldError,
+    Forbidden,
+    Invalid,
+    Malformed,
+    NotFound,
+    PlayheadError,
+    ServerFailed,
+    ServerUnavailable,
+    TooLarge,
+    Unauthenticated,
+    UnreadableTranscript,
+)
+from historyapp.client.recorder import Recorder
+from historyapp.core.actions import ActionProposal
+from historyapp.core.entries import (
+    DebugLog,
+    EntryDraft,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    Review,
+    SystemInstruction,
+    Thoughts,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
+from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess, from_exception
+from historyapp.core.settings import SessionSettings
+
+__all__ = [
+    "ActionError",
+    "ActionInterrupted",
+    "ActionProposal",
+    "ActionSuccess",
+    "AsyncPlayhead",
+    "Conflict",
+    "DebugLog",
+    "EntryDraft",
+    "FieldError",
+    "Forbidden",
+    "Invalid",
+    "Malformed",
+    "MemoryNotebook",
+    "ModelInput",
+    "ModelOutput",
+    "NotFound",
+    "Playhead",
+    "PlayheadError",
+    "Recorder",
+    "Review",
+    "ServerFailed",
+    "ServerUnavailable",
+    "SessionSettings",
+    "SystemInstruction",
+    "Thoughts",
+    "TooLarge",
+    "ToolCall",
+    "ToolResult",
+    "ToolResults",
+    "Unauthenticated",
+    "UnreadableTranscript",
+    "UseTool",
+    "from_exception",
+]

@@ -1,0 +1,150 @@
+"""The client that awaits: the same calls as :class:`historyapp.client.Playhead`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from historyapp.client import wire
+from historyapp.client.answers import Page
+from historyapp.client.calls import organising, reading, recording, rewinding, transfers
+from historyapp.client.description import Call, Pages, Stream
+from historyapp.client.retrying import Outcome
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate["AsyncPlayhead", P], T]
+
+
+def _answered(describe: Callable[P, Call[T]]) -> Method[P, Awaitable[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        return self.carry_out(describe(*args, **kwargs))
+
+    return wire.as_method(method, Awaitable)
+
+
+def _paged(describe: Callable[P, Pages[T]]) -> Method[P, AsyncIterator[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._items(describe(*args, **kwargs))
+
+    return wire.as_method(method, AsyncIterator)
+
+
+def _streamed(describe: Callable[P, Stream[T]]) -> Method[P, AsyncIterator[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._received(describe(*args, **kwargs))
+
+    return wire.as_method(method, AsyncIterator)
+
+
+class AsyncPlayhead:
+    """A Playhead server, as one API key may use it. Close it with ``aclose``, or use it in an ``async with``.
+
+    Arguments and retries are those of :class:`historyapp.client.Playhead`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 30.0,
+        attempts: int = 6,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._http = httpx.AsyncClient(
+            base_url=wire.api_url(base_url),
+            headers=wire.headers(api_key),
+            timeout=timeout,
+            transport=transport,
+        )
+
+    create_session = _answered(organising.create_session)
+    sessions = _paged(organising.sessions)
+    session = _answered(organising.session)
+    change_session = _answered(organising.change_session)
+    archive_session = _answered(organising.archive_session)
+    fork = _answered(organising.fork)
+
+    append = _answered(recording.append)
+    register_action = _answered(recording.register_action)
+    register_result = _answered(recording.register_result)
+    append_step = _answered(recording.append_step)
+    entries = _paged(recording.entries)
+    entry = _answered(recording.entry)
+
+    episodes = _paged(reading.episodes)
+    full_episodes = _paged(reading.full_episodes)
+    episode = _answered(reading.episode)
+    progress = _answered(reading.progress)
+    messages = _answered(reading.messages)
+
+    rewind = _answered(rewinding.rewind)
+    undo_rewind = _answered(rewinding.undo_rewind)
+    rewinds = _paged(rewinding.rewinds)
+    summaries = _paged(rewinding.summaries)
+    write_summary = _answered(rewinding.write_summary)
+
+    import_files = _answered(transfers.import_files)
+    export = _streamed(transfers.export)
+
+    async def carry_out(self, call: Call[T]) -> T:
+        """What a described call answers."""
+        return wire.value_of(call, await self._send(call))
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
+
+    async def _items(self, pages: Pages[T]) -> AsyncIterator[T]:
+        call: Call[Page[T]] | None = pages.first
+        while call is not None:
+            page = await self.carry_out(call)
+            for item in page.items:
+                yield item
+            call = pages.after(page)
+
+    async def _received(self, stream: Stream[T]) -> AsyncIterator[T]:
+        response, decoder = await self._send(stream.call, stream=True), stream.decoder()
+        try:
+            async for chunk in response.aiter_bytes():
+                for item in decoder.feed(chunk):
+                    yield item
+        except httpx.RequestError as error:
+            raise wire.unavailable(error, stream.call) from error
+        finally:
+            await response.aclose()
+
+    async def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
+        request = wire.request_of(self._http, call)
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome: Outcome
+            try:
+                outcome = response = await self._http.send(request, stream=stream)
+                if not response.is_success:
+                    await response.aread()
+            except httpx.RequestError as error:
+                outcome = error
+            pause = wire.pause_after(outcome, attempt, self._attempts, call)
+            if pause is None:
+                return wire.settled(outcome, call)
+            await asyncio.sleep(pause)

@@ -1,0 +1,107 @@
+"""Making, finding, changing, forking and archiving sessions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from historyapp.client.answers import Session, SessionItem
+from historyapp.client.calls.making import Id, at, get, given, pages, post
+from historyapp.client.description import Call, Pages, nothing
+from historyapp.core.settings import SessionSettings
+
+Settings = SessionSettings | Mapping[str, Any]
+"""Settings that are left out keep their value."""
+Status = Literal["live", "finished", "archived"]
+
+
+def create_session(
+    *,
+    id: Id | None = None,
+    title: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    tags: Sequence[str] | None = None,
+    settings: Settings | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Call[Session]:
+    """Makes a session. With an ``id`` of its own an agent finds it again after a crash.
+
+    Raises:
+        Conflict: when the id is taken.
+    """
+    names = {"id": id, "title": title, "agent": agent, "model": model}
+    return post("/sessions", Session, {**names, **_changed(tags, settings, metadata)})
+
+
+def sessions(
+    *,
+    q: str | None = None,
+    agent: str | None = None,
+    tags: Sequence[str] = (),
+    status: Status | Literal["all"] | None = None,
+    errors: bool | None = None,
+    limit: int | None = None,
+) -> Pages[SessionItem]:
+    """The project's sessions, the newest first.
+
+    Args:
+        q: words that title, agent or tags contain.
+        status: None: all but archived ones.
+        errors: with or without failed steps.
+        limit: how many to fetch at once.
+    """
+    return pages(
+        "/sessions", SessionItem, q=q, agent=agent, tag=list(tags), status=status, errors=errors, limit=limit
+    )
+
+
+def session(session_id: Id, *, as_of: int | None = None) -> Call[Session]:
+    """One session, as of a position."""
+    return get(at("sessions", session_id), Session, as_of=as_of)
+
+
+def change_session(
+    session_id: Id,
+    *,
+    title: str | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+    status: Status | None = None,
+    tags: Sequence[str] | None = None,
+    settings: Settings | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Call[Session]:
+    """Changes what is given."""
+    names = {"title": title, "agent": agent, "model": model, "status": status}
+    body = given({**names, **_changed(tags, settings, metadata)})
+    return Call("PATCH", at("sessions", session_id), Session.model_validate, body=body)
+
+
+def archive_session(session_id: Id) -> Call[None]:
+    """Nothing is deleted: the session stays readable, and can be changed back to ``live``."""
+    return Call("DELETE", at("sessions", session_id), nothing)
+
+
+def fork(
+    session_id: Id,
+    *,
+    at_step: int | None = None,
+    at_position: int | None = None,
+    title: str | None = None,
+    id: Id | None = None,
+) -> Call[Session]:
+    """A new session that shares this one's history up to a step or a position; without either, all of it.
+
+    Args:
+        at_step: 0 shares nothing; negative numbers count from the end.
+        id: of the new session.
+    """
+    body = {"at_step": at_step, "at_position": at_position, "title": title, "id": id}
+    return post(at("sessions", session_id, "forks"), Session, body)
+
+
+def _changed(
+    tags: Sequence[str] | None, settings: Settings | None, metadata: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    if isinstance(settings, SessionSettings):
+        settings = settings.model_dump(exclude_unset=True)
+    return {"tags": None if tags is None else list(tags), "settings": settings, "metadata": metadata}

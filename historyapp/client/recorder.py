@@ -1,0 +1,185 @@
+"""The hooks that an agent's loop needs, over one session."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, overload
+from uuid import UUID
+
+from historyapp.client.answers import Appended, Episode, Message, Registered, Rewound, Session
+from historyapp.client.blocking import Playhead
+from historyapp.client.calls.making import Id
+from historyapp.client.calls.recording import NewEntry
+from historyapp.client.errors import Conflict, NotFound
+from historyapp.client.outcomes import result_of, tool_result_of
+from historyapp.core.actions import ActionProposal
+from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+
+log = logging.getLogger(__name__)
+
+
+class Recorder:
+    """One session as its agent sees it: what it recorded is what it reads, also in another process.
+
+    It keeps nothing itself. Every method asks the server, and raises as :class:`Playhead` does.
+
+    Args:
+        session_id: of a session that exists; :meth:`open` makes it where it does not.
+    """
+
+    def __init__(self, playhead: Playhead, session_id: Id) -> None:
+        self.playhead = playhead
+        self.session_id = UUID(str(session_id))
+
+    @classmethod
+    def open(cls, playhead: Playhead, session_id: Id | None = None, **fields: Any) -> Self:
+        """The session of this id, made if there is none; without an id always a new one.
+
+        An agent that was killed goes on by opening the same id. When an action was in flight then, the log
+        says so; see :attr:`in_flight`.
+
+        Args:
+            fields: of a new session: ``title``, ``agent``, ``model``, ``tags``, ``settings``, ``metadata``.
+        """
+        try:
+            return cls(playhead, playhead.create_session(id=session_id, **fields).id)
+        except Conflict as conflict:
+            assert session_id is not None
+            recorder = cls(playhead, session_id)
+            try:
+                recorder._tell_what_is_in_flight()
+            except NotFound:
+                raise conflict from None  # the id is taken, but not in this project
+            return recorder
+
+    @property
+    def session(self) -> Session:
+        """The session with its settings, instruction, notebook and counters."""
+        return self.playhead.session(self.session_id)
+
+    def configure(self, **settings: Any) -> Session:
+        """Changes session settings: ``full_message_count``, ``max_tokens`` …"""
+        return self.playhead.change_session(self.session_id, settings=settings)
+
+    # Before the model
+
+    def get_messages(self, *, max_tokens: int | None = None) -> list[Message]:
+        """The context of the policy ``episodic``, as the session's settings have it."""
+        return self.playhead.messages(self.session_id, max_tokens=max_tokens).messages
+
+    def say(self, content: Any, *, channel: str = "user") -> Appended:
+        """Records what a person or another program says to the agent: text, or a list of parts."""
+        return self.append(ModelInput(channel=channel, content=content))
+
+    def append(self, *entries: NewEntry) -> Appended:
+        """Records entries of any kinds: all of them or none."""
+        return self.playhead.append(self.session_id, entries)
+
+    # Around an action
+
+    def after_parse(
+        self, proposal: ActionProposal, *, metadata: Mapping[str, Any] | None = None
+    ) -> Registered:
+        """Records an action before it runs.
+
+        Args:
+            metadata: free: ``usage``, ``cost``, ``model`` …
+
+        Raises:
+            Conflict: while another action is in flight.
+        """
+        return self.playhead.register_action(self.session_id, proposal, metadata=metadata)
+
+    def after_execute(self, result: object, *, metadata: Mapping[str, Any] | None = None) -> Registered:
+        """Records what came back of the action in flight.
+
+        Args:
+            result: ``ActionSuccess``, ``ActionError`` or ``ActionInterrupted``; an exception, which is an
+                error; any other value, which is a success.
+
+        Raises:
+            Conflict: when no action is in flight.
+        """
+        return self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
+
+    def after_call(self, call: ToolCall, result: object) -> Appended:
+        """Records what came back of one provider tool call; ``result`` as in :meth:`after_execute`."""
+        return self.append(ToolResults(results=(tool_result_of(call, result),)))
+
+    # Changing course
+
+    def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> Rewound:
+        """Drops the step in flight, then so many finished ones. They stay as a take."""
+        return self.playhead.rewind(self.session_id, episodes=number_of_episodes, reason=reason)
+
+    def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
+        """A recorder over a new session that shares this one's steps up to ``at_step``, or all of them."""
+        child = self.playhead.fork(self.session_id, at_step=at_step, title=title)
+        return type(self)(self.playhead, child.id)
+
+    # What has happened
+
+    @property
+    def in_flight(self) -> Episode | None:
+        """The step whose action has no result yet. Found on opening, it is what a crash left.
+
+        ``rewind()`` drops it; ``after_execute(ActionInterrupted(feedback=…))`` closes it and keeps it.
+        """
+        newest = next(self.playhead.full_episodes(self.session_id, order="newest", limit=1), None)
+        return newest if newest is not None and newest.status == "in_flight" else None
+
+    @property
+    def cursor(self) -> int:
+        """How many steps are finished."""
+        return len(self) - (self.in_flight is not None)
+
+    def fmt_list(self) -> str:
+        """A line for each step."""
+        return self.playhead.progress(self.session_id, "list")
+
+    def fmt_paragraph(self) -> str:
+        """Each step in its long form."""
+        return self.playhead.progress(self.session_id, "paragraph")
+
+    def compile_progress(self, *, max_tokens: int | None = None) -> str:
+        """Summaries, and long forms where there are none, within a budget in tokens."""
+        return self.playhead.progress(self.session_id, "compiled", max_tokens=max_tokens)
+
+    def __len__(self) -> int:
+        return self.session.steps
+
+    def __iter__(self) -> Iterator[Episode]:
+        return self.playhead.full_episodes(self.session_id)
+
+    @overload
+    def __getitem__(self, index: int) -> Episode: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Episode]: ...
+    def __getitem__(self, index: int | slice) -> Episode | list[Episode]:
+        """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest one."""
+        steps = range(1, len(self) + 1)
+        if isinstance(index, slice):
+            return self._steps(steps[index])
+        return self.playhead.episode(self.session_id, steps[index])
+
+    def _steps(self, wanted: range) -> list[Episode]:
+        if not wanted:
+            return []
+        first, last = min(wanted), max(wanted)
+        found = self.playhead.full_episodes(self.session_id, from_step=first, to_step=last)
+        steps = {episode.number: episode for episode in found}
+        return [steps[number] for number in wanted]
+
+    def _tell_what_is_in_flight(self) -> None:
+        left = self.in_flight
+        if left is not None:
+            log.warning("Session %s has an action in flight: step %d", self.session_id, left.number)
+
+    # As the earlier episodic history had it
+    current_episode = in_flight
+    register_action = after_parse
+    register_result = after_execute
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """All steps."""
+        return list(self)

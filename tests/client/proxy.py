@@ -1,0 +1,101 @@
+"""A proxy on the loopback interface that forwards requests and can lose what comes back."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+Answer = tuple[int, dict[str, str], bytes]
+Fault = Callable[[Callable[[], Answer]], Answer | None]
+"""Given how to forward a request, what is answered to it; None: the connection is closed instead."""
+
+
+def lost_request(forward: Callable[[], Answer]) -> None:
+    """The connection breaks before the server has seen anything."""
+
+
+def lost_answer(forward: Callable[[], Answer]) -> None:
+    """The server has carried it out, but nobody learns of it."""
+    forward()
+
+
+def answering(status: int, headers: dict[str, str], body: bytes = b"") -> Fault:
+    """Something on the way answers in the server's place."""
+    return lambda forward: (status, headers, body)
+
+
+BUSY = answering(503, {"Retry-After": "0"})
+SHORT_ANSWER: Fault = lambda forward: (200, {"Content-Length": "1000"}, b"half")  # noqa: E731
+
+
+@dataclass(frozen=True)
+class Seen:
+    method: str
+    path: str
+    idempotency_key: str | None
+
+
+class FaultyProxy:
+    """Each request meets the next of ``faults``; when there are none left it gets through."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = upstream
+        self.faults: list[Fault] = []
+        self.seen: list[Seen] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_one_request(self) -> None:
+                self.raw_requestline = self.rfile.readline(65537)
+                self.close_connection = True
+                if self.raw_requestline and self.parse_request():
+                    self._meet(proxy.faults.pop(0) if proxy.faults else lambda forward: forward())
+
+            def _meet(self, fault: Fault) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                proxy.seen.append(Seen(self.command, self.path, self.headers.get("Idempotency-Key")))
+                answer = fault(lambda: proxy.forward(self.command, self.path, dict(self.headers), body))
+                if answer is None:
+                    return
+                status, headers, content = answer
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(content)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Says nothing."""
+
+        return Handler
+
+    def forward(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
+        sent = {name: value for name, value in headers.items() if name not in ("Host", "Connection")}
+        response = httpx.request(
+            method, f"{self.upstream}{path}", headers=sent, content=body, trust_env=False
+        )
+        return (
+            response.status_code,
+            {"Content-Type": response.headers.get("Content-Type", "")},
+            response.content,
+        )

@@ -1,0 +1,155 @@
+"""What goes wrong arrives as an exception that says what to do, and never tells the key."""
+
+import pickle
+import traceback
+from uuid import UUID, uuid4
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from historyapp.client import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    Malformed,
+    ModelInput,
+    NotFound,
+    Playhead,
+    PlayheadError,
+    ServerFailed,
+    ServerUnavailable,
+    TooLarge,
+    Unauthenticated,
+    UnreadableTranscript,
+)
+from historyapp.client.errors import error_of
+from historyapp.models import Project
+from tests.api.conftest import key_for
+from tests.client.proxy import FaultyProxy, answering
+
+
+@pytest.fixture
+def session_id(playhead: Playhead) -> UUID:
+    return playhead.create_session().id
+
+
+def test_a_missing_session_and_a_strangers_are_not_found(
+    playhead: Playhead, session_id: UUID, live_server: LiveServer
+) -> None:
+    stranger = Playhead(live_server.url, key_for(Project.objects.create(name="Charlie's"), "charlie"))
+    for client, id in ((playhead, uuid4()), (stranger, session_id)):
+        with pytest.raises(NotFound) as caught:
+            client.session(id)
+        assert caught.value.status == 404
+        assert str(id) in str(caught.value)
+
+
+def test_a_conflict_tells_the_head(playhead: Playhead, session_id: UUID) -> None:
+    playhead.append(session_id, [ModelInput(content="go")])
+    with pytest.raises(Conflict) as caught:
+        playhead.append(session_id, [ModelInput(content="go")], expected_position=0)
+    assert caught.value.head == 1
+
+
+def test_an_invalid_request_tells_which_fields(playhead: Playhead, session_id: UUID) -> None:
+    with pytest.raises(Invalid) as caught:
+        playhead.append(session_id, [{"kind": "model_input", "kontent": "go"}])
+    found = {error.loc[-1]: error.message for error in caught.value.errors}
+    assert found == {"content": "is missing", "kontent": "is not a field of this call"}
+    assert caught.value.problem["type"] == "/docs/errors#not-valid"
+
+
+def test_an_unknown_key_is_not_authenticated(live_server: LiveServer) -> None:
+    with pytest.raises(Unauthenticated):
+        list(Playhead(live_server.url, "ph_unknown").sessions())
+
+
+def test_a_key_without_the_scope_is_told_which(live_server: LiveServer) -> None:
+    reader = key_for(Project.objects.create(name="R"), "reader", ("read",))
+    with pytest.raises(Forbidden) as caught:
+        Playhead(live_server.url, reader).create_session()
+    assert caught.value.scope == "write"
+
+
+def test_what_is_no_transcript_is_unreadable(playhead: Playhead) -> None:
+    with pytest.raises(UnreadableTranscript):
+        playhead.import_files([("x.bin", b"\0\1\2")])
+
+
+def test_a_body_that_is_too_large_is_told_the_limit(
+    playhead: Playhead, session_id: UUID, settings: pytest.FixtureRequest
+) -> None:
+    settings.PLAYHEAD_MAX_BODY = 1000  # type: ignore[attr-defined]
+    with pytest.raises(TooLarge) as caught:
+        playhead.append(session_id, [ModelInput(content="x" * 1000)])
+    assert caught.value.max_body == 1000
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(301, ServerFailed), (400, Malformed), (415, Malformed), (429, ServerUnavailable), (501, ServerFailed)],
+)
+def test_an_answer_that_is_none_of_playheads_is_an_error_too(
+    proxy: FaultyProxy, api_key: str, status: int, kind: type[PlayheadError]
+) -> None:
+    proxy.faults = [answering(status, {"Retry-After": "0"}, b"<h1>gateway</h1>")] * 2
+    with pytest.raises(PlayheadError) as caught:
+        Playhead(proxy.url, api_key, attempts=1).session(uuid4())
+    assert type(caught.value) is kind
+    assert caught.value.status == status
+    assert "gateway" in caught.value.detail
+
+
+@pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"id": 1}', b"[" * 100_000])
+def test_a_success_that_says_nonsense_is_a_fault_of_the_server(
+    proxy: FaultyProxy, api_key: str, body: bytes
+) -> None:
+    proxy.faults = [answering(200, {}, body)]
+    with pytest.raises(ServerFailed, match="none that this client knows"):
+        Playhead(proxy.url, api_key).session(uuid4())
+
+
+@pytest.mark.parametrize("value", [float("nan"), object(), {("a",): 1}])
+def test_what_json_cannot_hold_is_refused_before_it_is_sent(
+    playhead: Playhead, session_id: UUID, value: object
+) -> None:
+    with pytest.raises(ValueError, match="cannot be written as JSON"):
+        playhead.append(session_id, [ModelInput(content=value)])
+
+
+def test_nobody_answering_is_unavailable(api_key: str) -> None:
+    with pytest.raises(ServerUnavailable) as caught:
+        list(Playhead("http://127.0.0.1:9", api_key, attempts=1).sessions())
+    assert caught.value.status is None
+    assert "GET /sessions got no answer" in str(caught.value)
+
+
+def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    client = Playhead("http://somebody:secret@127.0.0.1:9", api_key, attempts=2)
+    with pytest.raises(ServerUnavailable) as caught:
+        list(client.sessions())
+    told = [repr(client), repr(caught.value), caplog.text, "".join(traceback.format_exception(caught.value))]
+    assert all(api_key not in text and "secret" not in text for text in told)
+    assert "again in" in caplog.text
+
+
+@pytest.mark.parametrize("key", ["", "ph_\n", "ph_ü", "ph_a b"])
+def test_a_key_that_no_header_can_hold_is_refused_without_repeating_it(key: str) -> None:
+    with pytest.raises(ValueError, match="visible ASCII") as caught:
+        Playhead("http://127.0.0.1:9", key)
+    assert not key or key not in str(caught.value)
+
+
+def test_an_error_survives_being_sent_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(error_of({"status": 409, "detail": "no", "head": 3})))
+    assert isinstance(error, Conflict)
+    assert (str(error), error.head) == ("no", 3)
+
+
+@pytest.mark.parametrize("errors", [None, "x", [1], [{}]])
+def test_a_problem_document_may_be_odd(errors: object) -> None:
+    error = error_of({"status": 422, "errors": errors})
+    assert isinstance(error, Invalid)
+    assert all(found.loc == () for found in error.errors)
+    assert str(error) == "no details"
