@@ -4,10 +4,10 @@ One append costs one read of the session row and one write each for its entries,
 and the session row, however long the session is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -19,6 +19,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.text import dump_json
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Project, Session
+from historyapp.services.snapshots import settle
 from historyapp.services.statements import (
     Row,
     insert_entries,
@@ -44,15 +45,17 @@ class Prepared(NamedTuple):
     """As stored, in JSON."""
 
 
-def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
+def prepare(draft: EntryDraft, tokens: int | None = None, body: Mapping[str, Any] | None = None) -> Prepared:
     """A draft, ready to be appended.
 
     Args:
         tokens: of the draft's body; null to count them here.
+        body: as stored, where that has been worked out already.
     """
     if tokens is None:
         tokens = entry_tokens(draft.body)
-    return Prepared(draft, tokens, dump_json(core.dump_body(draft.body)), dump_json(dict(draft.metadata)))
+    stored = core.dump_body(draft.body) if body is None else body
+    return Prepared(draft, tokens, dump_json(stored), dump_json(dict(draft.metadata)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,8 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
     if entries:
         _store(session, entries, changed)
         _settle(session, tail, entries[-1].entry)
+        if not lenient:
+            _link(session, entries)
     written = [row.entry for row in entries]
     return Appended(session, [entry.position for entry in written], session.head, written)
 
@@ -179,6 +184,13 @@ def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> No
     if known and known.anchor in changed:
         update_episode(session.pk, changed.pop(known.anchor))
     insert_episodes(session.pk, changed.values())
+
+
+def _link(session: Session, entries: list[Row]) -> None:
+    """An output whose metadata name a snapshot answers it."""
+    for entry, *_ in entries:
+        if isinstance(entry.body, ModelOutput) and "snapshot" in entry.metadata:
+            settle(session, entry.position, entry.metadata)
 
 
 def _settle(session: Session, tail: Tail, newest: core.Entry) -> None:

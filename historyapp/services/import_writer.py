@@ -13,17 +13,15 @@ from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.episodes import Progress
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
-from historyapp.core.tokens import count_tokens, entry_text
+from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session, Summary
 from historyapp.services.append import Prepared, append_locked, lock_session, prepare
+from historyapp.services.reading import Read
 from historyapp.services.rewinds import path_to, rewind_locked
-from historyapp.services.token_counting import Counted, TokenCounting
 from historyapp.services.transactions import writing
 
 BATCH = 500
 """Operations written in one transaction."""
-COUNTED_TOGETHER = 50
-"""Entries whose tokens are counted in one go."""
 
 
 class OtherBeginning(Exception):
@@ -79,11 +77,21 @@ class _Read:
     position: int
     chain: str
     prepared: Prepared | None = None
-    """An entry as it will be stored, its tokens not yet counted."""
+    """An entry as it will be stored, but for its tokens."""
+    tokens: int | None = None
 
     @property
     def provisional(self) -> bool:
         return isinstance(self.operation, Append) and self.operation.provisional
+
+    def counted(self) -> Prepared | None:
+        """The entry with its tokens; None for what is no entry."""
+        if self.prepared is None:
+            return None
+        known = self.tokens
+        return self.prepared._replace(
+            tokens=entry_tokens(self.prepared.draft.body) if known is None else known
+        )
 
 
 class SessionWriter:
@@ -91,14 +99,10 @@ class SessionWriter:
 
     Args:
         source: how far it has been read before; its session exists.
-        counting: counts the tokens of its entries.
     """
 
-    def __init__(self, start: SessionStart, source: ImportSource, counting: TokenCounting) -> None:
+    def __init__(self, start: SessionStart, source: ImportSource) -> None:
         self.start, self.source, self.counts = start, source, Counts()
-        self._counting = counting
-        self._counted: list[Counted] = []
-        self._uncounted: list[str] = []
         self._settled = source.settled
         self._tail: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
@@ -111,42 +115,34 @@ class SessionWriter:
         self._mark = self._last
         """The newest operation that is there for good."""
 
-    def take(self, operation: Append | RewindTo | Summarised) -> None:
-        """One more operation, in the file's order.
+    def take(self, told: Read) -> None:
+        """One more operation of the session, in the file's order.
 
         Raises:
             OtherBeginning: when the file does not begin with what was imported of this session.
             Conflict: when another import of the same session got in between.
         """
+        operation = told.operation
         if isinstance(operation, Summarised):
             self._summaries.append(operation)  # apart: one may be made later, of what was imported before
             return
+        assert isinstance(operation, (Append, RewindTo))
         self.counts.see(operation)
         before = self._last
-        prepared = prepare(operation.draft, 0) if isinstance(operation, Append) else None
+        prepared = prepare(operation.draft, 0, told.body) if isinstance(operation, Append) else None
         chain = digest_of(before.chain, operation, prepared)
-        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared)
+        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, told.tokens)
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
         if read.number > self._settled:
-            self._wait(read)
+            self._waiting.append(read)
             if self._tail and len(self._waiting) == len(self._tail):
                 self._compare_tail()
             if len(self._waiting) >= BATCH:
                 self.flush()
         elif read.number == self._settled and read.chain != self.source.settled_digest:
             raise OtherBeginning(self.start.session)
-
-    def _wait(self, read: _Read) -> None:
-        self._waiting.append(read)
-        self._uncounted.append(entry_text(read.prepared.draft.body) if read.prepared else "")
-        if len(self._uncounted) >= COUNTED_TOGETHER:
-            self._count()
-
-    def _count(self) -> None:
-        self._counted.append(self._counting.start(self._uncounted))
-        self._uncounted = []
 
     def finish(self) -> None:
         """Writes what is still waiting.
@@ -173,7 +169,7 @@ class SessionWriter:
         """The last import's provisional operations: there already, or read differently now."""
         chains = [read.chain for read in self._waiting]
         if chains == self._tail[: len(chains)]:
-            self._waiting, self._counted, self._uncounted = [], [], []
+            self._waiting = []
         else:
             self._go_back = True
         self._tail = []
@@ -188,8 +184,7 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""
-        self._count()
-        tokens = [count for counted in self._counted for count in counted()]
+        prepared = [read.counted() for read in self._waiting]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if (source.settled, source.settled_digest) != (self.source.settled, self.source.settled_digest):
@@ -198,7 +193,7 @@ class SessionWriter:
             status = session.status
             if self._go_back:
                 self._cut_back(session, source)
-            added = self._carry_out(session, source, tokens)
+            added = self._carry_out(session, source, prepared)
             source.settled, source.settled_digest = self._mark.number, self._mark.chain
             source.settled_position = shifted(source, self._mark.position)
             if self._waiting:
@@ -207,7 +202,7 @@ class SessionWriter:
                 ]
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
-        self.source, self._waiting, self._counted, self._go_back = source, [], [], False
+        self.source, self._waiting, self._go_back = source, [], False
         self.counts.added += added
 
     def _cut_back(self, session: Session, source: ImportSource) -> None:
@@ -216,17 +211,18 @@ class SessionWriter:
         body = Rewind(to_position=source.settled_position, spans=(), reason=reason, actor="import")
         rewind_locked(session, path_to(session, source.settled_position), EntryDraft(body), "import")
 
-    def _carry_out(self, session: Session, source: ImportSource, tokens: list[int]) -> int:
+    def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> int:
         """Runs of entries in one append each; returns how many entries were added."""
         added = 0
-        reads = zip(self._waiting, tokens, strict=True)
-        for appends, group in groupby(reads, lambda pair: pair[0].prepared is not None):
+        reads = zip(self._waiting, prepared, strict=True)
+        for appends, group in groupby(reads, lambda pair: pair[1] is not None):
             run = list(group)
+            first = run[0][0]
             if appends:
-                _shift(source, run[0][0].position, session.head + 1 - run[0][0].position)
-                prepared = [read.prepared._replace(tokens=n) for read, n in run if read.prepared]
-                append_locked(session, prepared, lenient=True)
-                added += len(prepared)
+                _shift(source, first.position, session.head + 1 - first.position)
+                entries = [entry for _, entry in run if entry]
+                append_locked(session, entries, lenient=True)
+                added += len(entries)
                 continue
             for read, _ in run:
                 if isinstance(read.operation, RewindTo):

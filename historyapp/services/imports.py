@@ -1,7 +1,8 @@
 """Importing transcripts: reading a file in its format and putting what it tells into sessions."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +17,6 @@ from historyapp.core.importers import IMPORTERS, detect
 from historyapp.core.importers.base import (
     Append,
     Importer,
-    Operation,
     RewindTo,
     SessionStart,
     Skipped,
@@ -28,12 +28,11 @@ from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.audit import record
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
+from historyapp.services.reading import Read, Reader, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
 from historyapp.services.sessions import dump_settings
-from historyapp.services.token_counting import CountingHere, TokenCounting
 from historyapp.services.transactions import writing
 
-COUNTING_HERE = CountingHere()
 MOST_SKIPPED = 1000
 """Skipped records that a report names; the rest are only counted."""
 
@@ -80,15 +79,15 @@ def import_file(
     *,
     format: str | None = None,
     actor: str = "",
-    seen: Callable[[Operation], None] | None = None,
-    counting: TokenCounting = COUNTING_HERE,
+    seen: Callable[[int], None] | None = None,
+    beside: bool = False,
 ) -> FileReport:
     """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
 
     Args:
         format: the name of an importer; null to detect it.
-        seen: told of each operation, for a progress bar.
-        counting: counts tokens; another process does it faster for large files.
+        seen: told after each operation how many bytes of the file have been read, for a progress bar.
+        beside: read it in another process, which is faster for large files; not for use inside a web server.
 
     Returns:
         The report. A file that nothing can be read of has ``error`` set; this does not raise.
@@ -100,7 +99,8 @@ def import_file(
     try:
         importer = named or detect(source)
         report.format = importer.name
-        _read(source, importer, partial(_Job, project, report, counting), seen)
+        reader = partial(open_reader, importer, source, beside=beside)
+        _read(reader, partial(_Job, project, report), seen)
     except PlayheadError as error:
         report.error = error.detail
     except OSError as error:
@@ -113,14 +113,14 @@ def import_file(
 
 
 def inspect_file(
-    source: Source, *, format: str | None = None, seen: Callable[[Operation], None] | None = None
+    source: Source, *, format: str | None = None, seen: Callable[[int], None] | None = None
 ) -> FileReport:
     """What :func:`import_file` would read of the file. Nothing is stored, so nothing counts as added."""
     named, report, looks = _named(format), FileReport(source.name), dict[str, ImportedSession]()
     try:
         importer = named or detect(source)
         report.format = importer.name
-        for operation in _from_start(importer, source):
+        for operation in importer.read(source):
             match operation:
                 case Skipped():
                     report.skip(operation)
@@ -129,7 +129,7 @@ def inspect_file(
                 case Append() | RewindTo():
                     looks[operation.session].counts.see(operation)
             if seen is not None:
-                seen(operation)
+                seen(source.stream.tell())
     except PlayheadError as error:
         report.error = error.detail
     except OSError as error:
@@ -147,20 +147,20 @@ def _named(format: str | None) -> Importer | None:
 
 
 def _read(
-    source: Source,
-    importer: Importer,
+    new_reader: Callable[[], AbstractContextManager[Reader]],
     new_job: "Callable[[Counter[str]], _Job]",
-    seen: Callable[[Operation], None] | None,
+    seen: Callable[[int], None] | None,
 ) -> None:
     """Reads the file; again from its start when one of its sessions turns out to have begun otherwise."""
     variants: Counter[str] = Counter()
     while True:
         job = new_job(variants)
         try:
-            for operation in _from_start(importer, source):
-                job.take(operation)
-                if seen is not None:
-                    seen(operation)
+            with new_reader() as reader:
+                for read in reader:
+                    job.take(read)
+                    if seen is not None:
+                        seen(reader.position)
             job.finish()
         except (UnreadableTranscript, OSError):
             job.finish()
@@ -174,30 +174,22 @@ def _read(
         return
 
 
-def _from_start(importer: Importer, source: Source) -> Iterator[Operation]:
-    source.stream.seek(0)
-    return importer.read(source)
-
-
 class _Job:
     """The sessions of one file while it is read."""
 
-    def __init__(
-        self, project: Project, report: FileReport, counting: TokenCounting, variants: Counter[str]
-    ) -> None:
-        self.project, self.format, self.report = project, report.format, report
-        self.counting, self.variants = counting, variants
+    def __init__(self, project: Project, report: FileReport, variants: Counter[str]) -> None:
+        self.project, self.format, self.report, self.variants = project, report.format, report, variants
         self.writers: dict[str, SessionWriter] = {}
         self.new: set[str] = set()
 
-    def take(self, operation: Operation) -> None:
-        match operation:
-            case Skipped():
-                self.report.skip(operation)
-            case SessionStart():
-                self._start(operation)
-            case Append() | RewindTo() | Summarised():
-                self.writers[operation.session].take(operation)
+    def take(self, read: Read) -> None:
+        match read.operation:
+            case Skipped() as skipped:
+                self.report.skip(skipped)
+            case SessionStart() as start:
+                self._start(start)
+            case Append() | RewindTo() | Summarised() as operation:
+                self.writers[operation.session].take(read)
 
     def finish(self) -> None:
         for writer in self.writers.values():
@@ -222,7 +214,7 @@ class _Job:
             if source is None:
                 self.new.add(start.session)
                 source = self._create(start, variant)
-        self.writers[start.session] = SessionWriter(start, source, self.counting)
+        self.writers[start.session] = SessionWriter(start, source)
 
     def _create(self, start: SessionStart, variant: int) -> ImportSource:
         session = self._new_session(start)

@@ -5,14 +5,14 @@ import argparse
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.importers.base import Operation, Source
+from historyapp.core.importers.base import Source
 from historyapp.management.command_line import (
     ACTOR,
     add_common_arguments,
@@ -25,6 +25,7 @@ from historyapp.management.import_report import print_file, print_markdown, prin
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
 from historyapp.services.imports import FileReport, import_file, inspect_file
+from historyapp.services.reading import WORTH_A_PROCESS
 
 _OPERATIONS_PER_REFRESH = 200
 
@@ -98,11 +99,14 @@ def _read(file: Transcript, format: str | None, project: Project | None, bar: Pr
         try:
             with file.path.open("rb") as stream:
                 source = Source(file.path.name, stream, str(file.path.parent))
-                follow = _follower(bar, stream)
+                follow = _follower(bar)
                 if project is None:
                     report = inspect_file(source, format=format, seen=follow)
                 else:
-                    report = import_file(project, source, format=format, actor=ACTOR, seen=follow)
+                    beside = file.size >= WORTH_A_PROCESS
+                    report = import_file(
+                        project, source, format=format, actor=ACTOR, seen=follow, beside=beside
+                    )
         except OSError as error:
             report.error = error.strerror or str(error)
     task = bar.tasks[0]
@@ -118,12 +122,12 @@ def _bar(console: Console, files: list[Transcript]) -> Progress:
     return bar
 
 
-def _follower(bar: Progress, stream: BinaryIO) -> Callable[[Operation], None]:
+def _follower(bar: Progress) -> Callable[[int], None]:
     """Moves the bar to where the file is read."""
     task, operations = bar.tasks[0], count()
 
-    def follow(operation: Operation) -> None:
+    def follow(position: int) -> None:
         if next(operations) % _OPERATIONS_PER_REFRESH == 0:
-            bar.update(task.id, completed=task.fields["done"] + stream.tell())
+            bar.update(task.id, completed=task.fields["done"] + position)
 
     return follow
