@@ -1,0 +1,81 @@
+"""Identifiers: the names in a text that a later action may have to write again, letter by letter.
+
+Paths, file names, URLs, dotted, snake_case and camelCase names, hashes, and numbers of three digits or more.
+A model can paraphrase everything else; of these it needs the exact spelling, which makes them the facts that
+a context must not lose.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+LONGEST = 200
+"""Characters; longer runs are encoded data rather than names."""
+
+_RUN = re.compile(r"https?://[^\s\"'<>()\[\]{}`|\\,]+|[\w/.~@+-]{3,}")
+_SHAPE = re.compile(
+    r"://|[\w.]/\w|^[~/]+\w|[A-Za-z]\.\w|\w\.[A-Za-z]|[A-Za-z\d]_\w|[a-z][A-Z]|\d{3}|^(?=.*\d)[0-9a-f]{7,}$"
+)
+_EDGES = ".-+@"
+_BLANKED = str.maketrans(dict.fromkeys(set(string.punctuation) - set("_/.~@+-"), " "))
+
+
+def identifiers(text: str) -> list[str]:
+    """Each identifier of the text once, in the order in which they first stand there."""
+    found = dict.fromkeys(map(_name_in, _runs(text)))
+    found.pop("", None)
+    return list(found)
+
+
+def new_identifiers(lines: Iterable[str]) -> Iterator[list[str]]:
+    """For each line its identifiers that stand in no line before it."""
+    runs: set[str] = set()
+    names = {""}
+    for line in lines:
+        new = []
+        for run in _runs(line):
+            if run not in runs:
+                runs.add(run)
+                name = _name_in(run)
+                if name not in names:
+                    names.add(name)
+                    new.append(name)
+        yield new
+
+
+def _runs(text: str) -> list[str]:
+    """Runs of characters that names are made of."""
+    # Splitting is several times faster than matching, and right wherever there is no URL.
+    if text.isascii() and "://" not in text:
+        return text.translate(_BLANKED).split()
+    return _RUN.findall(text)
+
+
+@lru_cache(1 << 15)
+def _name_in(run: str) -> str:
+    """The identifier that a run of characters without blanks is; empty when it is none.
+
+    Remembered, because the words of a session come again and again.
+    """
+    if len(run) > LONGEST:
+        return ""
+    name = run.strip(_EDGES)
+    name = (name.removeprefix("/") if run.startswith("./") else name).rstrip("/.")
+    return name if len(name) >= 3 and _SHAPE.search(name) else ""
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value without the names of fields, in their order; numbers as texts."""
+    level = [value]
+    while level:
+        item = level.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            level.extend(reversed(item.values()))
+        elif isinstance(item, (list, tuple)):
+            level.extend(reversed(item))
+        elif isinstance(item, (int, float)) and not isinstance(item, bool):
+            yield str(item)
