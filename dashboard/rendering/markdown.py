@@ -8,15 +8,19 @@ from dashboard.rendering.text import visible
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 _TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
+    "a", "blockquote", "br", "code", "del", "em", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 
 
 def markdown(text: str) -> SafeString:
     """Sanitised HTML. What the parser let through by mistake, the sanitiser drops."""
+    tokens = _PARSER.parse(visible(text))
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):  # below the page's own headings
+            token.tag = f"h{min(6, int(token.tag[1]) + 3)}"
     html = nh3.clean(
-        _PARSER.render(visible(text)),
+        _PARSER.renderer.render(tokens, _PARSER.options, {}),
         tags=_TAGS,
         attributes={"a": {"href", "title"}, "ol": {"start"}},
         url_schemes={"http", "https"},

@@ -1,0 +1,151 @@
+"""Rules of every page: nothing from elsewhere, no complaints, no sideways scrolling, enough contrast."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, Request
+
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.summaries import SummaryText, summarise
+from tests.browser.visits import page_of, record_session, sign_in
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+LONG = "An unbroken name of 300 characters: " + "x" * 264
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def addresses(project: Project) -> list[str]:
+    """One address of every kind of page, with much and with odd things to show."""
+    session = record_session(project, 120)
+    rewind(project, session.pk, Target(to_step=100), reason="the wrong way")
+    summarise(project, session.pk, (1, 3), SummaryText("looked around"))
+    fork(project, session.pk, at_step=3)
+    odd = _odd_session(project)
+    empty = create_session(project, names={"title": LONG, "agent": "a" * 200, "model": "m" * 200})
+    change_session(project, empty.pk, {"tags": ["t" * 100]})
+    return [
+        "/",
+        "/?q=nothing-like-this",
+        "/imports",
+        "/nothing",
+        page_of(session),
+        page_of(session, "?step=50"),
+        page_of(session, "?step=110&as_of=" + str(session.head)),
+        page_of(session, "/rewinds?step=2"),
+        page_of(session, "/steps/5/raw"),
+        page_of(odd),
+        page_of(odd, "?step=2"),
+        page_of(empty),
+    ]
+
+
+def _odd_session(project: Project) -> Session:
+    """A diff, a command, a failure in colour, an answer in Markdown, and lines without end."""
+    session = create_session(project, names={"title": "\u202eodd <b>"})
+    calls = (
+        ToolCall(
+            id="a", name="edit", arguments={"path": "a.py", "old_string": "x = 1", "new_string": "x = '2'"}
+        ),
+        ToolCall(id="b", name="bash", arguments={"command": "for x in $(ls); do echo 'a'; done # all"}),
+    )
+    colours = "".join(f"\x1b[{code}mcolour {code}\x1b[0m\n" for code in (*range(30, 38), *range(90, 98), 2))
+    results = (
+        ToolResult(tool_call_id="a", status="error", reason=colours),
+        ToolResult(tool_call_id="b", status="success", outputs="A" * 50_000),
+    )
+    answer = (
+        "# Done\n\n"
+        + "word" * 200
+        + "\n\n| a | b |\n|---|---|\n| "
+        + "c" * 300
+        + " | d |\n\n```\n"
+        + "e" * 500
+    )
+    bodies = (
+        ModelInput(content="u" * 500),
+        ModelOutput(thoughts="t" * 500, text="s" * 500, tool_calls=calls),
+        ToolResults(results=results),
+        ModelOutput(text=answer),
+    )
+    append(project, session.pk, [EntryDraft(body) for body in bodies])
+    return session
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_is_complained_of(
+    page: Page, server: str, addresses: list[str]
+) -> None:
+    elsewhere: list[str] = []
+    complaints: list[str] = []
+
+    def note_request(request: Request) -> None:
+        if not request.url.startswith(server):
+            elsewhere.append(request.url)
+
+    def note_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(f"{page.url}: {message.text}")
+
+    page.on("request", note_request)
+    page.on("console", note_console)
+    for address in addresses:
+        page.goto(address, wait_until="networkidle")
+        page.emulate_media(color_scheme="dark")
+    assert elsewhere == []
+    assert [complaint for complaint in complaints if "404" not in complaint] == []
+    assert len(complaints) == 1  # the address that leads nowhere
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_no_page_scrolls_sideways(page: Page, addresses: list[str], width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    wide = {}
+    for address in addresses:
+        page.goto(address)
+        if (found := page.evaluate("document.documentElement.scrollWidth")) > width:
+            wide[address] = found
+    assert wide == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_enough_contrast(page: Page, addresses: list[str], scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    faint: set[str] = set()
+    for address in addresses:
+        page.goto(address)
+        faint |= set(page.evaluate(CONTRAST))
+    assert faint == set()
+
+
+def test_every_control_has_a_name_and_every_id_is_its_own(page: Page, addresses: list[str]) -> None:
+    nameless = """[...document.querySelectorAll("a, button, input:not([type=hidden]), select, summary")]
+        .filter((control) => !(control.textContent.trim() || control.ariaLabel || control.labels?.length
+            || control.querySelector("[aria-label], .only-spoken") || control.closest("svg")))
+        .map((control) => control.outerHTML.slice(0, 100))"""
+    repeated = """[...document.querySelectorAll("[id]")].map((element) => element.id)
+        .filter((id, index, ids) => ids.indexOf(id) !== index)"""
+    for address in addresses:
+        page.goto(address)
+        assert page.evaluate(nameless) == [], address
+        assert page.evaluate(repeated) == [], address
+        assert page.locator("h1").count() == 1, address
+
+
+def test_the_controls_stay_in_sight_on_a_phone(page: Page, project: Project) -> None:
+    session = record_session(project, 30)
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto(page_of(session, "?step=5"))
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    page.get_by_role("link", name="One step forward").click()
+    page.locator("[data-at='6']").wait_for()
+    box = page.get_by_role("button", name="Play").bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 640

@@ -1,0 +1,129 @@
+"""What people do on the session page."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from tests.browser.visits import page_of, record_session, sign_in
+from tests.services.drafts import act, ok, said
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return record_session(project)
+
+
+def test_long_output_loads_when_it_is_opened(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    fold = page.get_by_role("link", name="more lines")
+    expect(fold).to_contain_text("361 more lines")
+    fold.click()
+    expect(fold).to_have_count(0)
+    assert page.locator("#step pre").all_inner_texts()[-1].count("a line") == 361
+
+
+def test_raw_entries_load_when_they_are_opened(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.get_by_text("Raw JSON").click()
+    expect(page.locator("#step")).to_contain_text('"kind": "tool_results"')
+
+
+def test_rewinding_shows_first_what_goes_and_can_be_undone(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.keyboard.press("e")
+    expect(page.locator("#step h2").first).to_have_text("Step 3")
+    page.get_by_role("link", name="Rewind…").click()
+    dialog = page.get_by_role("dialog", name="Rewind")
+    expect(dialog).to_contain_text("Cuts off steps 4–6: 3 steps, 6 entries.")
+    dialog.get_by_label("Reason").fill("the wrong way")
+    dialog.get_by_label("Go on after step").fill("2")
+    dialog.get_by_label("Go on after step").press("Tab")
+    expect(dialog).to_contain_text("Cuts off steps 3–6: 4 steps, 8 entries.")
+    dialog.get_by_role("button", name="Rewind to step 2").click()
+    expect(page.get_by_text("Rewound: 4 steps cut off and kept as a take. “the wrong way”")).to_be_visible()
+    expect(page.locator("#rows [data-step]")).to_have_count(2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(6)
+
+
+def test_a_dialog_is_left_by_cancel_and_escape(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    dialog = page.get_by_role("dialog", name="Rewind")
+    for leave in ("Cancel", "Escape"):
+        page.get_by_role("link", name="Rewind…").click()
+        expect(dialog).to_be_visible()
+        dialog.get_by_role("link", name="Cancel").click() if leave == "Cancel" else page.keyboard.press(leave)
+        expect(dialog).to_be_hidden()
+    expect(page.locator("#rows [data-step]")).to_have_count(6)
+
+
+def test_a_fork_begins_at_the_playhead(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator("#rows [data-step='4']").click()
+    expect(page.locator("#step h2").first).to_have_text("Step 4")
+    page.get_by_role("button", name="Fork").click()
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".facts").first).to_contain_text("fork of Repair the totals after step 4")
+    expect(page.locator("#rows [data-step]")).to_have_count(4)
+
+
+def test_a_take_opens_in_the_list_and_can_be_looked_at(
+    page: Page, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("another_way"), ok()])
+    page.goto(page_of(session))
+    page.locator(".take summary", has_text="take: 4 steps cut off").click()
+    take = page.locator(".take")
+    expect(take.locator(".row")).to_have_count(4)
+    take.get_by_role("link", name="Look at it").click()
+    expect(page.locator(".bar-past")).to_contain_text("You see the session as it stood at position 13")
+    expect(page.locator("#rows [data-step]")).to_have_count(6)
+    page.get_by_role("link", name="Back to the present").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(3)
+
+
+def test_renaming_happens_in_place(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator(".rename summary").click()
+    page.get_by_label("Title").fill("A better title")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A better title")
+
+
+def test_exporting_downloads_a_file(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator("summary", has_text="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Markdown").click()
+    assert download.value.suggested_filename.startswith("repair-the-totals")
+
+
+def test_menus_close_when_something_else_is_pressed(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    menu = page.locator(".menu", has_text="Export")
+    menu.locator("summary").click()
+    expect(menu.get_by_role("link", name="Markdown")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("link", name="Markdown")).to_be_hidden()
+    menu.locator("summary").click()
+    page.locator("#step h2").first.click()
+    expect(menu.get_by_role("link", name="Markdown")).to_be_hidden()
+
+
+def test_news_of_a_live_session_arrive_by_themselves(page: Page, project: Project, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(status="live")
+    page.goto(page_of(session))
+    append(project, session.pk, [said("go on"), act("look"), ok()])
+    expect(page.get_by_text("1 new step.")).to_be_visible(timeout=15_000)
+    page.get_by_role("link", name="Show the newest").click()
+    expect(page.locator("#step h2").first).to_have_text("Step 7")

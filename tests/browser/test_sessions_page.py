@@ -1,0 +1,88 @@
+"""What people do on the list of sessions, and on their way there."""
+
+import json
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import FilePayload, Page, expect
+
+from historyapp.models import Membership, Project
+from historyapp.services.keys import create_sign_in_link
+from historyapp.services.sessions import create_session
+from tests.browser.visits import record_session, sign_in
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+def test_a_link_signs_in_once(page: Page) -> None:
+    user = User.objects.create_user("alice")
+    Membership.objects.create(project=Project.objects.create(name="p"), user=user)
+    path = f"/sign-in/{create_sign_in_link(user)}"
+    page.goto(path)
+    page.get_by_role("button", name="Sign in").press("Enter")
+    expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    page.locator(".masthead summary").last.click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto(path)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("has been used or is too old")).to_be_visible()
+
+
+def test_typing_filters_the_list(page: Page, project: Project) -> None:
+    record_session(project, 1, title="Repair the invoices")
+    record_session(project, 1, title="Audit the ledgers")
+    page.goto("/")
+    page.keyboard.press("/")
+    page.keyboard.type("ledg")
+    expect(page.locator(".sessions .title")).to_have_text(["Audit the ledgers"])
+    expect(page).to_have_url(re.compile(r"\?q=ledg"))
+    expect(page.get_by_placeholder("Title, agent or tag")).to_be_focused()
+
+
+def test_choosing_filters_the_list_and_is_kept_in_the_address(page: Page, project: Project) -> None:
+    record_session(project, 3, title="one error")
+    record_session(project, 1, title="flawless")
+    page.goto("/")
+    page.get_by_label("Errors").select_option("With errors")
+    expect(page.locator(".sessions .title")).to_have_text(["one error"])
+    page.reload()
+    expect(page.locator(".sessions .title")).to_have_text(["one error"])
+    expect(page.get_by_label("Errors")).to_have_value("with")
+
+
+def test_older_sessions_are_added_below(page: Page, project: Project) -> None:
+    for number in range(60):
+        create_session(project, names={"title": f"run {number}"})
+    page.goto("/")
+    expect(page.locator(".sessions .title")).to_have_count(50)
+    page.get_by_role("link", name="Older sessions").click()
+    expect(page.locator(".sessions .title")).to_have_count(60)
+    expect(page.get_by_role("link", name="Older sessions")).to_have_count(0)
+
+
+def test_a_transcript_is_uploaded_and_opened(page: Page, project: Project) -> None:
+    messages = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello!"}]
+    page.goto("/imports")
+    content = json.dumps(messages).encode()
+    chat = FilePayload(name="chat.json", mimeType="application/json", buffer=content)
+    page.get_by_label("Files").set_input_files(chat)
+    page.get_by_role("button", name="Import").click()
+    page.locator(".report a").click()
+    expect(page.locator("#step")).to_contain_text("Hello!")
+
+
+def test_a_theme_is_chosen_and_kept(page: Page, project: Project) -> None:
+    page.emulate_media(color_scheme="light")
+    page.goto("/")
+    light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    page.locator(".masthead summary").last.click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+    page.goto("/imports")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")

@@ -1,0 +1,96 @@
+"""Everything but replay works without JavaScript."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from historyapp.models import Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from tests.browser.visits import page_of, record_session, sign_in
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture
+def plain(browser: Browser, server: str) -> Iterator[Page]:
+    """A page whose scripts do not run."""
+    with browser.new_context(base_url=server, java_script_enabled=False) as context:
+        context.set_default_timeout(10_000)
+        yield context.new_page()
+
+
+@pytest.fixture
+def session(plain: Page, server: str) -> Session:
+    return record_session(sign_in(plain.context, server), 60)
+
+
+def expect_step(page: Page, number: int) -> None:
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
+
+
+def test_moving_goes_by_links(plain: Page, session: Session) -> None:
+    plain.goto(page_of(session))
+    plain.get_by_role("link", name="One step forward").click()
+    expect_step(plain, 2)
+    plain.get_by_role("link", name="Next error").click()
+    expect_step(plain, 3)
+    plain.locator("#rows [data-step='7']").click()
+    expect_step(plain, 7)
+    plain.get_by_label("step", exact=True).fill("41")
+    plain.get_by_role("button", name="Go").click()
+    expect_step(plain, 41)
+    plain.get_by_role("link", name="Earlier steps").click()
+    expect_step(plain, 1)
+    plain.locator(".strip a").nth(49).locator("rect").first.click()
+    expect_step(plain, 50)
+
+
+def test_what_needs_scripts_is_not_shown(plain: Page, session: Session) -> None:
+    plain.goto(page_of(session))
+    for name in ("Play", "×8", "Keys"):
+        expect(plain.get_by_role("button", name=name)).to_be_hidden()
+    expect(plain.get_by_label("Position of the playhead")).to_be_hidden()
+
+
+def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> None:
+    plain.goto(page_of(session, "?step=5"))
+    plain.get_by_role("link", name="more lines").click()
+    expect(plain.locator("pre.text")).to_contain_text("a line")
+    plain.get_by_role("link", name="Step 5 of").click()
+    plain.get_by_text("Raw JSON").click()
+    plain.get_by_role("link", name="Open").click()
+    expect(plain.locator("main")).to_contain_text('"kind": "model_output"')
+
+
+def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
+    plain.goto(page_of(session, "?step=40"))
+    plain.get_by_role("link", name="Rewind…").click()
+    expect(plain.locator("main")).to_contain_text("Cuts off steps 41–60")
+    plain.get_by_label("Go on after step").fill("30")
+    plain.get_by_role("button", name="Show what that cuts off").click()
+    expect(plain.locator("main")).to_contain_text("Cuts off steps 31–60")
+    plain.get_by_role("button", name="Rewind to step 30").click()
+    expect_step(plain, 30)
+    plain.get_by_role("button", name="Undo").click()
+    expect_step(plain, 60)
+    plain.get_by_role("button", name="Fork").click()
+    expect(plain.locator(".facts").first).to_contain_text("after step 60")
+
+
+def test_takes_are_links(plain: Page, session: Session) -> None:
+    rewind(session.project, session.pk, Target(to_step=10))
+    append(session.project, session.pk, [act(), ok()])
+    plain.goto(page_of(session))
+    plain.locator(".take summary", has_text="take: 50 steps").click()
+    plain.get_by_role("link", name="Look at it").click()
+    expect_step(plain, 11)
+
+
+def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> None:
+    plain.goto("/")
+    plain.get_by_placeholder("Title, agent or tag").fill("zebra")
+    plain.get_by_role("button", name="Search").click()
+    expect(plain.get_by_role("heading", name="Nothing matches")).to_be_visible()
+    expect(plain).to_have_url(re.compile(r"\?q=zebra"))
