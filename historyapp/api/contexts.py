@@ -1,25 +1,44 @@
-"""The history as text, and as messages for a model."""
+"""The history as text, as messages, and as the context that a model is sent next."""
 
 from collections.abc import Callable
 from typing import Any, Literal
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api.answers import reply_unless_known
+from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest
+from historyapp.api.calls import earlier_answer, keeps_its_key, once_per_key
+from historyapp.api.context_schemas import (
+    FORMAT,
+    MANIFEST_EXAMPLE,
+    MAX_TOKENS,
+    MODEL,
+    POLICY,
+    ContextIn,
+    ContextOut,
+    FormatName,
+    ModelName,
+    PolicyName,
+    context_json,
+)
 from historyapp.api.fields import QueryPosition, QueryStep, SessionId
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
+from historyapp.core.budget import RequestMeter
 from historyapp.core.errors import Invalid
-from historyapp.core.manifest import Manifest, Message, Role, Segment
+from historyapp.core.manifest import Manifest, Message, Role
 from historyapp.core.policies.episodic import EPISODIC, compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Session
 from historyapp.models.history import History
+from historyapp.services.contexts import Wish, count_by_provider, model_of
+from historyapp.services.corrections import correction_of
+from historyapp.services.snapshots import Served, record_snapshot, serve
 
 router = Router(tags=["contexts"])
 
@@ -27,12 +46,6 @@ MOST_STEPS = 10_000
 """In one text: it is made in memory."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
 _MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
-_MANIFEST = Manifest(
-    policy="episodic",
-    max_tokens=1024,
-    tokens=8,
-    segments=[Segment(source="input", position=1, tokens=8)],
-)
 
 
 class TextOut(BaseModel):
@@ -50,7 +63,7 @@ class MessageOut(BaseModel):
 
 
 class MessagesOut(BaseModel):
-    model_config = shown({"messages": [_MESSAGE], "manifest": _MANIFEST.model_dump()})
+    model_config = shown({"messages": [_MESSAGE], "manifest": MANIFEST_EXAMPLE})
 
     messages: list[MessageOut]
     manifest: Manifest
@@ -105,11 +118,58 @@ def read_messages(
 
 def _messages(history: History, max_tokens: int | None) -> dict[str, Any]:
     settings = _settings(history.session, max_tokens)
-    context = EPISODIC.choose(history, settings, count_tokens)
+    context = EPISODIC.choose(history, settings, RequestMeter())
     return {
         "messages": [message_json(message) for message in context.messages],
         "manifest": context.manifest.model_dump(),
     }
+
+
+class ContextFilter(BaseModel):
+    policy: PolicyName | None = Field(default=None, description=POLICY)
+    format: FormatName | None = Field(default=None, description=FORMAT)
+    model: ModelName | None = Field(default=None, description=MODEL)
+    max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
+    as_of: AsOf = None
+
+    def wish(self) -> Wish:
+        budget = "session" if self.max_tokens is None else self.max_tokens
+        return Wish(self.policy, self.format, self.model, budget, as_of=self.as_of)
+
+
+@router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")
+def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
+    """What a model would be sent next, or would have been sent then. Nothing is recorded."""
+    session, wish = find_session(request, session_id), filter.wish()
+    correction = correction_of(session.project_id, model_of(session, wish))
+    return reply_unless_known(
+        request,
+        session,
+        lambda: context_json(serve(session, wish)),
+        besides=str(correction and correction.calls),
+    )
+
+
+@router.post(
+    "/sessions/{session_id}/contexts",
+    response={200: ContextOut, 201: ContextOut},
+    summary="Build a context",
+)
+@keeps_its_key
+def post_context(request: ApiRequest, session_id: SessionId, wish: ContextIn) -> HttpResponseBase:
+    """What a model is sent next. 201: a snapshot of it is kept; 200 with `record: false`."""
+    if answered := earlier_answer(request):
+        return answered
+    served = serve(find_session(request, session_id), wish.wish(wish.model, wish.as_of))
+    counted = count_by_provider(served.built) if wish.count else None
+    if not wish.record:
+        return reply(context_json(served, counted=counted))
+    return once_per_key(request, lambda: _recorded(served, counted))
+
+
+def _recorded(served: Served, counted: int | None) -> HttpResponse:
+    snapshot = record_snapshot(served, counted=counted)
+    return reply(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:

@@ -20,6 +20,12 @@ class Message(Record):
     """As in the raw message where there is one, else ``{id, name, arguments}``."""
     tool_call_id: str | None = None
     is_error: bool = False
+    reasoning: list[Any] = Field(default_factory=list)
+    """Opaque blocks that belong to this message, verbatim; sent only to the provider that made them."""
+    provider: str | None = None
+    """Who made ``reasoning``, where that is known; else its blocks tell by their shape."""
+    segment: int | None = None
+    """Which of the manifest's segments it belongs to."""
 
 
 class Segment(Record):
@@ -61,5 +67,12 @@ class Manifest(Record):
 class Context(Record):
     """What the model is sent next."""
 
+    system: str = ""
+    notebook: str = ""
     messages: list[Message]
+    """Any will do: formats pair calls with results and mend what a cut has torn."""
+    live_screen: str = ""
+    """Volatile: it rides behind the newest input or result of a request and is never stored."""
+    stable: int = 0
+    """How many of the first messages the next context is expected to begin with, unchanged."""
     manifest: Manifest

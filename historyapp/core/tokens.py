@@ -1,11 +1,11 @@
-"""How many tokens a text costs. Exact for OpenAI's current models (o200k_base), offline.
+"""How many tokens a text costs. Exact for OpenAI's models (o200k_base, cl100k_base), offline.
 
-The vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load, once per process.
+A vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load, once per process.
 """
 
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal
 
 from historyapp.core.entries import (
     Body,
@@ -27,16 +27,36 @@ TokenCounter = Callable[[str], int]
 _CHUNK = 50_000  # characters: the tokenizer refuses more than 200,000 tokens, and a character has up to four
 
 
+EncodingName = Literal["o200k_base", "cl100k_base"]
+# As tiktoken maps models to encodings; what is not here and looks like OpenAI's uses the newer one.
+_CL100K = ("gpt-3.5", "gpt-35", "gpt-4", "text-embedding-ada", "text-embedding-3")
+_O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-", "o1", "o3", "o4", "chatgpt-", "codex-")
+
+
 @cache
-def _encoding() -> Any:
+def _encoding(name: EncodingName) -> Any:
     from bpe_openai import get_encoding
 
-    return get_encoding("o200k_base")
+    return get_encoding(name)
 
 
-def count_tokens(text: str) -> int:
-    """Tokens of a text in o200k_base. Longer texts than 50,000 characters are counted in pieces."""
-    encode = _encoding().encode_ordinary
+def encoding_for(model: str) -> EncodingName | None:
+    """The encoding of an OpenAI model, with or without a provider before its name; None for all others."""
+    name = model.rpartition(":")[2].rpartition("/")[2].lower()
+    if name.startswith(_CL100K) and not name.startswith(_O200K[:3]):
+        return "cl100k_base"
+    return "o200k_base" if name.startswith(_O200K) else None
+
+
+def counter_for(model: str) -> TokenCounter:
+    """The exact counter of an OpenAI model; for all others that of the newest ones, as a first estimate."""
+    encoding = encoding_for(model)
+    return partial(count_tokens, encoding=encoding) if encoding == "cl100k_base" else count_tokens
+
+
+def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
+    """Tokens of a text. Longer texts than 50,000 characters are counted in pieces."""
+    encode = _encoding(encoding).encode_ordinary
     return sum(len(encode(clean(text[i : i + _CHUNK]))) for i in range(0, len(text), _CHUNK))
 
 

@@ -82,7 +82,9 @@ def test_messages_come_with_their_manifest(three: Agent) -> None:
     ]  # fmt: skip
     assert context["manifest"]["policy"] == "episodic"
     assert context["manifest"]["max_tokens"] == 1024
-    assert [segment["step"] for segment in context["manifest"]["segments"]] == [1, 2, 3]
+    segments = context["manifest"]["segments"]
+    assert [segment["step"] for segment in segments if segment["source"] == "step"] == [1, 2, 3]
+    assert context["manifest"]["tokens"] == sum(segment["tokens"] for segment in segments)
 
 
 def test_older_steps_become_one_progress_message(three: Agent) -> None:
@@ -95,9 +97,9 @@ def test_older_steps_become_one_progress_message(three: Agent) -> None:
 
 def test_messages_keep_to_a_budget_and_name_what_is_left_out(three: Agent) -> None:
     three.patch("", {"settings": {"full_message_count": 0}})
-    context = three.get("/messages?max_tokens=60")
-    assert context["manifest"]["max_tokens"] == 60
-    assert context["manifest"]["tokens"] <= 60
+    context = three.get("/messages?max_tokens=120")
+    assert context["manifest"]["max_tokens"] == 120
+    assert context["manifest"]["tokens"] <= 120
     assert [out["last_step"] for out in context["manifest"]["left_out"]] == [2]
 
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from historyapp.core.actions import ActionProposal, output_of
+from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, begin_episode, continue_episode
 from historyapp.core.policies import POLICIES
@@ -37,8 +38,13 @@ class Memory:
     def in_flight(self) -> bool:
         return bool(self.episodes) and self.episodes[-1].status == "in_flight"
 
-    def episodes_newest_first(self) -> Iterator[Episode]:
-        return reversed(self.episodes)
+    instruction = notebook = None
+
+    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
+        return reversed(self.episodes[:last])
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Any]:
+        return []
 
     def inputs(self, after: int) -> Iterator[Entry]:
         return iter(())
@@ -71,7 +77,11 @@ def test_every_recorded_history_reads_the_same(case: dict[str, Any]) -> None:
         full_message_count=case["config"]["full_message_count"],
     )
     count = COUNTERS[case["token_counter"]]
-    messages = POLICIES["episodic"].choose(past, settings.model_copy(update={"max_tokens": None}), count).messages
+    messages = (
+        POLICIES["episodic"]
+        .choose(past, settings.model_copy(update={"max_tokens": None}), RequestMeter(count=count))
+        .messages
+    )
     answers = {
         "n_episodes": past.steps,
         "cursor": past.steps - past.in_flight,

@@ -1,31 +1,40 @@
 """Entries as OpenAI chat messages: each call answered directly after it, arguments as JSON text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolCall, ToolResult
-from historyapp.core.formats.parts import openai_content
+from historyapp.core.formats.base import START, Frame, Item
+from historyapp.core.formats.neutral import conversation_of, leading_texts
+from historyapp.core.formats.parts import json_text, openai_content
+from historyapp.core.formats.tools import Definition, openai_chat_tool, tools_as
 from historyapp.core.formats.turns import (
+    INSTRUCTING,
     Aside,
     CallIds,
     Turn,
     legal_name,
+    object_of,
     reported,
     returned,
     spoken,
     turns,
 )
-from historyapp.core.text import clean_value, dump_json
+from historyapp.core.manifest import Context
+from historyapp.core.text import clean, clean_value
 
 LONGEST_ID = 40
 """Characters; the API refuses longer ids of calls."""
-_INSTRUCTING = ("system", "developer")
 
 
 def messages(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
     """Live entries, oldest first, as messages. Instructions and notebooks stand where they were given."""
+    return _messages(turns(entries))
+
+
+def _messages(conversation: Iterable[Turn | Aside]) -> Iterator[dict[str, Any]]:
     ids = CallIds(LONGEST_ID)
-    for item in turns(entries):
+    for item in conversation:
         told = _turn(item, ids) if isinstance(item, Turn) else _aside(item)
         yield from map(clean_value, told)
 
@@ -35,7 +44,7 @@ def _aside(aside: Aside) -> Iterator[dict[str, Any]]:
         case SystemInstruction(text=text) | MemoryNotebook(content=text):
             role, content = "system", openai_content(text)
         case ModelInput(channel=channel, content=said):
-            role, content = "system" if channel in _INSTRUCTING else "user", openai_content(said)
+            role, content = "system" if channel in INSTRUCTING else "user", openai_content(said)
         case ToolResult() as result:
             role, content = "user", reported(result)
     if content and (not isinstance(content, str) or content.strip()):
@@ -58,10 +67,33 @@ def _turn(turn: Turn, ids: CallIds) -> Iterator[dict[str, Any]]:
 
 
 def _call(id: str, call: ToolCall) -> dict[str, Any]:
-    function = {"name": legal_name(call.name), "arguments": dump_json(clean_value(object_of(call.arguments)))}
+    function = {"name": legal_name(call.name), "arguments": json_text(object_of(call.arguments))}
     return {"id": id, "type": "function", "function": function}
 
 
-def object_of(arguments: Any) -> dict[str, Any]:
-    """Arguments as the object that providers want; what was written instead of one stands under ``raw``."""
-    return arguments if isinstance(arguments, dict) else {"raw": arguments}
+class _OpenAIChat:
+    """Requests to ``chat/completions``: ``tools`` and ``messages``."""
+
+    name = "openai_chat"
+    most = Frame(before=START)
+
+    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        items = self.items(conversation_of(context))
+        before, _ = self.frame(items)
+        instructing = (context.system, context.notebook, *leading_texts(context))
+        system = [{"role": "system", "content": clean(text)} for text in instructing if text.strip()]
+        opening = [{"role": "user", "content": before}] if before else []
+        shaped = self.tools(tools)
+        return ({"tools": shaped} if shaped else {}) | {"messages": [*system, *opening, *items]}
+
+    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
+        return list(_messages(conversation))
+
+    def frame(self, items: Sequence[Item]) -> Frame:
+        return Frame() if items else self.most
+
+    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
+        return tools_as(openai_chat_tool, definitions)
+
+
+OPENAI_CHAT = _OpenAIChat()

@@ -2,16 +2,20 @@
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
 ``media_type`` and base64 ``data``. Every other block stays as its provider wrote it, and is sent to that
-provider only.
+provider only. What a provider would refuse, say an image of a kind that it does not read, is named in words.
 """
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
-from historyapp.core.text import dump_json
+from historyapp.core.text import clean_value
 
-_OPENAI_OWN = ("file", "input_audio")
-_ANTHROPIC_OWN = ("document", "search_result")
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What both providers read. Source: each one's documentation, "Vision"."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 _NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "video")
 
 
@@ -65,33 +69,46 @@ def _from_data_url(url: str) -> dict[str, Any] | None:
     return {"type": "image", "media_type": head.removeprefix("data:"), "data": data}
 
 
+def json_text(value: Any) -> str:
+    """Compact JSON as a model should read it: letters as themselves, what is not Unicode replaced."""
+    return json.dumps(clean_value(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+Shape = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""Makes a provider's block of a part; None where the provider has none for it."""
+
+
 def openai_content(content: Any) -> str | list[dict[str, Any]]:
     """Neutral content as the content of an OpenAI user message; empty when it says nothing."""
-    return _provider_content(content, _openai_image, _OPENAI_OWN)
+    return _provider_content(content, _openai_block)
+
+
+def responses_content(content: Any) -> str | list[dict[str, Any]]:
+    """Neutral content as the content of an OpenAI responses input message or function output."""
+    blocks = _provider_content(content, _responses_block)
+    if isinstance(blocks, str):
+        return blocks
+    return [{**block, "type": "input_text"} if block["type"] == "text" else block for block in blocks]
 
 
 def anthropic_content(content: Any) -> str | list[dict[str, Any]]:
     """Neutral content as the content of an Anthropic user message or tool result."""
-    return _provider_content(content, _anthropic_image, _ANTHROPIC_OWN)
+    return _provider_content(content, _anthropic_block)
 
 
-def _provider_content(
-    content: Any, image: Callable[[dict[str, Any]], dict[str, Any] | None], own: tuple[str, ...]
-) -> str | list[dict[str, Any]]:
-    if not _are_parts(content):
+def _provider_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:
+    if not are_parts(content):
         return plain_text(content)
     blocks: list[dict[str, Any]] = []
     for part in content:
-        if isinstance(part, dict) and part.get("type") in own:
-            blocks.append(part)
-        elif isinstance(part, dict) and part.get("type") == "image" and (block := image(part)):
+        if isinstance(part, dict) and (block := shape(part)):
             blocks.append(block)
         elif (text := _part_text(part)).strip():
             blocks.append({"type": "text", "text": text})
     return blocks
 
 
-def _are_parts(content: Any) -> bool:
+def are_parts(content: Any) -> bool:
     """Whether it is a list of blocks, and not a value that happens to be a list."""
     return isinstance(content, list) and any(isinstance(part, dict) and "type" in part for part in content)
 
@@ -102,9 +119,9 @@ def plain_text(content: Any) -> str:
         return content
     if content is None:
         return ""
-    if _are_parts(content):
+    if are_parts(content):
         return "\n\n".join(text for part in content if (text := _part_text(part)).strip())
-    return dump_json(content)
+    return json_text(content)
 
 
 def _part_text(part: Any) -> str:
@@ -113,21 +130,83 @@ def _part_text(part: Any) -> str:
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return str(part["text"])
     kind = part.get("type") if isinstance(part, dict) else None
-    return f"[{kind}]" if kind in _NOT_TEXT else dump_json(part)
+    return f"[{kind}]" if kind in _NOT_TEXT else json_text(part)
 
 
-def _openai_image(part: dict[str, Any]) -> dict[str, Any] | None:
+def _openai_block(part: dict[str, Any]) -> dict[str, Any] | None:
+    match part.get("type"):
+        case "image" if url := _image_url(part, ("http://", "https://")):
+            return {"type": "image_url", "image_url": {"url": url}}
+        case "file" if _has_texts(part.get("file"), ("file_id",), ("file_data", "filename")):
+            return {"type": "file", "file": part["file"]}
+        case "input_audio" if _has_texts(part.get("input_audio"), ("data", "format")):
+            return {"type": "input_audio", "input_audio": part["input_audio"]}
+    return None
+
+
+def _responses_block(part: dict[str, Any]) -> dict[str, Any] | None:
+    if part.get("type") == "image" and (url := _image_url(part, ("http://", "https://"))):
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return None
+
+
+def _anthropic_block(part: dict[str, Any]) -> dict[str, Any] | None:
+    match part.get("type"):
+        case "image":
+            return _anthropic_image(part)
+        case "document" if _is_document(part.get("source")):
+            told = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
+            return {"type": "document", "source": part["source"], **told}
+    return None
+
+
+def _image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
+    if data := image_data(part):
+        return f"data:{data[0]};base64,{data[1]}"
     url = part.get("url")
-    if isinstance(part.get("data"), str):
-        url = f"data:{part.get('media_type') or 'image/png'};base64,{part['data']}"
-    return {"type": "image_url", "image_url": {"url": url}} if isinstance(url, str) else None
+    return url if isinstance(url, str) and url.startswith(schemes) else None
+
+
+def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
+    """Media type and base64 of an image that providers can read; None for all others.
+
+    The data's first bytes say what it is where it says something else: providers compare the two.
+    """
+    url, data = part.get("url"), part.get("data")
+    media_type = part.get("media_type") or "image/png"
+    if isinstance(url, str) and (inline := _from_data_url(url)):
+        media_type, data = inline["media_type"], inline["data"]
+    if not isinstance(data, str):
+        return None
+    data = "".join(data.split())
+    media_type = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), media_type)
+    return (media_type, data) if media_type in IMAGE_TYPES and _BASE64.fullmatch(data) else None
 
 
 def _anthropic_image(part: dict[str, Any]) -> dict[str, Any] | None:
-    if isinstance(part.get("data"), str):
-        media_type = part.get("media_type") or "image/png"
-        source = {"type": "base64", "media_type": media_type, "data": part["data"]}
-        return {"type": "image", "source": source}
-    if isinstance(part.get("url"), str):
-        return {"type": "image", "source": {"type": "url", "url": part["url"]}}
-    return None
+    if data := image_data(part):
+        return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
+    url = _image_url(part, ("https://",))  # Anthropic fetches nothing else
+    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
+
+
+def _is_document(source: Any) -> bool:
+    """Whether Anthropic takes this as a document: text, a PDF, or the address of one."""
+    if not isinstance(source, dict):
+        return False
+    kind, data, media_type = source.get("type"), source.get("data"), source.get("media_type")
+    match kind:
+        case "text":
+            return media_type == "text/plain" and isinstance(data, str) and bool(data.strip())
+        case "base64":
+            return media_type == "application/pdf" and isinstance(data, str) and bool(_BASE64.fullmatch(data))
+        case "url":
+            return isinstance(source.get("url"), str) and source["url"].startswith("https://")
+    return False
+
+
+def _has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
+    """Whether an object has text under all names of one of the ways."""
+    if not isinstance(value, dict):
+        return False
+    return any(all(isinstance(value.get(name), str) and value[name] for name in way) for way in ways)

@@ -8,8 +8,10 @@ result that answers nothing is told apart, to be shown as text.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from historyapp.core.entries import (
+    Body,
     Entry,
     MemoryNotebook,
     ModelInput,
@@ -25,6 +27,8 @@ from historyapp.core.results import result_text
 
 NO_RESULT = "interrupted: no result was recorded"
 NO_OUTPUT = "(no output)"
+INSTRUCTING = ("system", "developer")
+"""Channels whose inputs are instructions."""
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -80,20 +84,25 @@ class _Open:
 
 def turns(entries: Iterable[Entry]) -> Iterator[Turn | Aside]:
     """Live entries, oldest first, as turns and what is said between them. Logs and reviews are left out."""
+    return paired((entry.position, entry.body) for entry in entries)
+
+
+def paired(bodies: Iterable[tuple[int, Body]]) -> Iterator[Turn | Aside]:
+    """As :func:`turns`, of bodies with any number that their turn or aside is to keep."""
     current: _Open | None = None
-    for entry in entries:
-        match entry.body:
+    for position, body in bodies:
+        match body:
             case ModelOutput() as output:
                 if current:
                     yield from current.close()
-                current = _Open(entry.position, output)
+                current = _Open(position, output)
             case ToolResults(results=results):
                 for result in results:
                     if not (current and current.take(result)):
-                        stray = Aside(entry.position, result)
+                        stray = Aside(position, result)
                         yield from _aside(current, stray)
-            case SystemInstruction() | MemoryNotebook() | ModelInput() as body:
-                yield from _aside(current, Aside(entry.position, body))
+            case SystemInstruction() | MemoryNotebook() | ModelInput() as said:
+                yield from _aside(current, Aside(position, said))
         if current and not current.wanted:
             yield from current.close()
             current = None
@@ -130,6 +139,11 @@ class CallIds:
 def legal_name(name: str) -> str:
     """A tool's name as providers accept it."""
     return _NAME.sub("_", name)[:_LONGEST_NAME] or "tool"
+
+
+def object_of(arguments: Any) -> dict[str, Any]:
+    """Arguments as the object that providers want; what was written instead of one stands under ``raw``."""
+    return arguments if isinstance(arguments, dict) else {"raw": arguments}
 
 
 def spoken(output: ModelOutput) -> str:

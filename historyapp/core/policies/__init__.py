@@ -1,6 +1,23 @@
 """How a context is chosen. One file each; the registry names them."""
 
+from historyapp.core.errors import Invalid
 from historyapp.core.policies.base import Policy
 from historyapp.core.policies.episodic import EPISODIC
+from historyapp.core.policies.live import LIVE
+from historyapp.core.policies.masked import MASKED
+from historyapp.core.policies.sliding_window import SLIDING_WINDOW
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in (EPISODIC,)}
+POLICIES: dict[str, Policy] = {policy.name: policy for policy in (EPISODIC, SLIDING_WINDOW, LIVE, MASKED)}
+
+
+def policy_named(name: str) -> Policy:
+    """The policy of a name.
+
+    Raises:
+        Invalid: naming all there are, when it is none of them.
+    """
+    if name not in POLICIES:
+        raise Invalid(
+            f"There is no policy {name!r}. Use one of {', '.join(POLICIES)}.", policies=list(POLICIES)
+        )
+    return POLICIES[name]

@@ -6,11 +6,15 @@ exceed the budget, the manifest says so.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Any
 
-from historyapp.core.entries import Entry, ToolResult
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode, Status
-from historyapp.core.manifest import Context, Form, LeftOut, Manifest, Message, Segment
-from historyapp.core.policies.base import Past
+from historyapp.core.formats.parts import are_parts
+from historyapp.core.manifest import Context, Form, Message, Segment
+from historyapp.core.policies.assembly import Assembly, Piece
+from historyapp.core.policies.base import NO_ASK, Ask, Past
 from historyapp.core.rendering import progress_line
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import dump_json
@@ -28,40 +32,56 @@ OPEN: tuple[Status, ...] = ("in_flight", "abandoned")
 class Episodic:
     name = "episodic"
 
-    def choose(self, past: Past, settings: SessionSettings, count: TokenCounter) -> Context:
+    def choose(
+        self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+    ) -> Context:
         """The context and its manifest. A step in flight has its action in it, and no result yet."""
+        assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
         stream = past.episodes_newest_first()
         recent = list(islice(stream, max(0, settings.full_message_count)))[::-1]
-        inputs = list(past.inputs(_start_of(recent, past)))
-        messages, segments = _recent(recent, inputs, past.steps, count)
-        used = sum(segment.tokens for segment in segments)
-        fitted = _fill(stream, used, settings.max_tokens, count, progress_line)
-        notes = []
-        if settings.max_tokens is not None and used > settings.max_tokens:
-            notes.append(
-                f"The newest {len(recent)} steps alone exceed the budget of {settings.max_tokens} tokens."
+        for episode in recent:
+            told = list(step_messages(episode, newest=episode.number == past.steps))
+            assembly.add(assembly.piece(episode, told))
+        for entry in past.inputs(_start_of(recent, past)):
+            assembly.add(assembly.piece(entry))
+        if settings.max_tokens is not None and assembly.used > settings.max_tokens:
+            assembly.notes.append(
+                f"The newest {len(recent)} steps and what every request begins with take {assembly.used} "
+                f"tokens: more than the budget of {settings.max_tokens}."
             )
-        if fitted:
-            text = "\n\n".join(line for _, line, _ in fitted)
-            messages.insert(0, Message(role="system", content=PROGRESS + text))
-        older = [_older_segment(episode, tokens) for episode, _, tokens in fitted]
-        kept = len(recent) + len(fitted)
-        manifest = Manifest(
-            policy=self.name,
-            max_tokens=settings.max_tokens,
-            tokens=sum(segment.tokens for segment in (*older, *segments)),
-            segments=[*older, *segments],
-            left_out=_left_out(past.steps - kept),
-            notes=notes,
-        )
-        return Context(messages=messages, manifest=manifest)
+        older = _progress(stream, assembly)
+        assembly.miss(1, past.steps - len(recent) - older, "older than the first step that did not fit")
+        return assembly.context()
+
+
+def _progress(stream: Iterable[Episode], assembly: Assembly) -> int:
+    """Adds the progress message with as many of the steps as fit; how many those are."""
+    meter = assembly.meter
+    used = assembly.used + meter.message(_progress_message([]))
+    lines = _fill(stream, used, assembly.max_tokens, meter.text, progress_line)
+    while lines:
+        message = _progress_message([line for _, line, _ in lines])
+        total = meter.message(message)
+        if assembly.max_tokens is None or assembly.used + total <= assembly.max_tokens:
+            heading = Segment(source="overhead", tokens=total - sum(tokens for _, _, tokens in lines))
+            assembly.add(Piece(-1, [message], heading))
+            for episode, _, tokens in lines:
+                assembly.add(Piece(episode.first_position, [], _older_segment(episode, tokens)))
+            break
+        # What joins the lines has its price too.
+        del lines[0]
+    return len(lines)
+
+
+def _progress_message(lines: list[str]) -> Message:
+    return Message(role="system", content=PROGRESS + "\n\n".join(lines))
 
 
 def compile_progress(past: Past, settings: SessionSettings, count: TokenCounter) -> str:
     """The history as text within ``settings.max_tokens``.
 
-    Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the rest.
-    Oldest first, without what does not fit.
+    Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the
+    rest. Oldest first, without what does not fit.
     """
     newest_full = past.steps - settings.full_message_count
 
@@ -99,22 +119,6 @@ def _start_of(recent: list[Episode], past: Past) -> int:
     return newest.first_position if newest else 0
 
 
-def _recent(
-    recent: list[Episode], inputs: list[Entry], steps: int, count: TokenCounter
-) -> tuple[list[Message], list[Segment]]:
-    parts: list[tuple[int, list[Message], Segment]] = []
-    for episode in recent:
-        said = list(step_messages(episode, newest=episode.number == steps))
-        segment = Segment(source="step", step=episode.number, tokens=_cost(said, count))
-        parts.append((episode.first_position, said, segment))
-    for entry in inputs:
-        said = [Message(role="user", content=getattr(entry.body, "content", ""))]
-        segment = Segment(source="input", position=entry.position, tokens=_cost(said, count))
-        parts.append((entry.position, said, segment))
-    parts.sort(key=lambda part: part[0])
-    return [message for _, said, _ in parts for message in said], [segment for _, _, segment in parts]
-
-
 def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]:
     """A step as messages: the assistant's, then one for each result.
 
@@ -129,8 +133,12 @@ def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]
         return
     answers = {result.tool_call_id: result for result in episode.results}
     whole = answers.get(None)
+    told: set[str] = set()
     for index, call in enumerate(episode.output.tool_calls):
         result = answers.get(call.id) or (whole if index == 0 else None)
+        if call.id in told:
+            continue
+        told.add(call.id)
         if result is not None:
             yield call_result(result, call.id)
         elif whole is not None:
@@ -143,20 +151,27 @@ def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]
 def assistant_message(episode: Episode) -> Message:
     """What the model said, as its provider gave it where that was recorded."""
     output, raw = episode.output, episode.output.raw_message
+    calls: list[Any] | None = [call.model_dump() for call in output.tool_calls] or None
     if raw is not None:
-        return Message(role="assistant", content=raw.get("content") or "", tool_calls=raw.get("tool_calls"))
-    calls = [call.model_dump() for call in output.tool_calls] or None
+        written = raw.get("tool_calls")
+        return Message(
+            role="assistant",
+            content=raw.get("content") or output.text,
+            tool_calls=written if isinstance(written, list) and (written or not calls) else calls,
+            reasoning=output.reasoning,
+        )
     content = output.text
     if not content and output.use_tool:
         content = dump_json({"thoughts": episode.thoughts, "use_tool": output.use_tool.model_dump()})
-    return Message(role="assistant", content=content, tool_calls=calls)
+    return Message(role="assistant", content=content, tool_calls=calls, reasoning=output.reasoning)
 
 
 def call_result(result: ToolResult, call_id: str) -> Message:
     """The answer to a provider tool call."""
     match result.status:
         case "success":
-            return Message(role="tool", content=str(result.outputs), tool_call_id=call_id)
+            content = result.outputs if are_parts(result.outputs) else str(result.outputs)
+            return Message(role="tool", content=content, tool_call_id=call_id)
         case "interrupted_by_human":
             return Message(role="tool", content=result.feedback or "", tool_call_id=call_id, is_error=True)
         case _:
@@ -180,24 +195,9 @@ def text_result(result: ToolResult, episode: Episode) -> Message:
             return Message(role="user", content=f"{name} raised an error: ```\n{result.reason or ''}\n```")
 
 
-def _cost(messages: Iterable[Message], count: TokenCounter) -> int:
-    return sum(count(_text(message)) for message in messages)
-
-
-def _text(message: Message) -> str:
-    content = message.content if isinstance(message.content, str) else dump_json(message.content)
-    return content + (dump_json(message.tool_calls) if message.tool_calls else "")
-
-
 def _older_segment(episode: Episode, tokens: int) -> Segment:
     form: Form = "full" if episode.summary is None else "summarised"
     return Segment(source="step", step=episode.number, form=form, tokens=tokens)
-
-
-def _left_out(steps: int) -> list[LeftOut]:
-    if steps <= 0:
-        return []
-    return [LeftOut(first_step=1, last_step=steps, reason="older than the first step that did not fit")]
 
 
 EPISODIC = Episodic()

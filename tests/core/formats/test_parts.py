@@ -9,7 +9,7 @@ from tests.core.entries import JSON, PARTS
 OPENAI_IMAGE = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
 ANTHROPIC_IMAGE = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}
 NEUTRAL_IMAGE = {"type": "image", "url": "https://x.test/a.png"}
-PDF = {"type": "document", "source": {"type": "text", "data": "x"}}
+PDF = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
 
 
 @pytest.mark.parametrize(
