@@ -17,7 +17,8 @@ from dashboard.rendering.text import visible
 
 register = template.Library()
 
-_FIRST_TEXT = re.compile(r"^\w+=(['\"])(.*?)\1(, |$)")
+_FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
+_LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?/(?:[^/\s]+/)+(?=[^/\s]+/[^/\s]+)")
 OUTCOMES = {
     "success": ("check", "success"),
     "error": ("cross", "error"),
@@ -64,9 +65,10 @@ def block_url(place: Place, block: Block) -> str:
 
 @register.filter
 def arguments(call: str, name: str) -> str:
-    """What stands between the parentheses of a call's preview; of a first text argument only the value."""
+    """A call's preview without its name: of a first text only the value, and of a long path its end."""
     inside = call.removeprefix(f"{name}(").removesuffix(")")
-    return _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
+    value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
+    return _LONG_PATH.sub("…/", value_first)
 
 
 @register.filter
@@ -91,7 +93,7 @@ def figure(number: int | None) -> str:
 def short_figure(number: int) -> str:
     """A number in at most five characters: 999, 1.2k, 57k, 3.4M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if number >= size:
+        if number >= size - size // 2_000:  # 999,999 is 1.0M
             scaled = number / size
             return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
     return str(number)

@@ -61,6 +61,12 @@ def test_shares_add_up_to_the_whole(project: Project) -> None:
     assert sum(bar.errors for bar in bars) == session.errors
 
 
+def test_of_a_share_as_much_is_red_as_failed(project: Project) -> None:
+    bar = strip(long_session(project, 50_000)).bars[0]
+    assert (bar.outcome, bar.last, bar.errors) == ("success", 200, 4)
+    assert bar.failed == round(bar.height * 4 / 200)
+
+
 def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     (take,) = strip(session).takes
