@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -45,6 +46,17 @@ def size(name: str, default: int) -> int:
     if match is None or int(match[1]) == 0:
         raise ImproperlyConfigured(f"{name} must be a size such as 33554432 or 32M, not {value!r}.")
     return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def file(name: str) -> Path | None:
+    """A file that can be read, or None."""
+    value = text(name)
+    if not value:
+        return None
+    path = Path(value).expanduser().resolve()
+    if not (path.is_file() and os.access(path, os.R_OK)):
+        raise ImproperlyConfigured(f"{name} must name a file that can be read, not {value!r}.")
+    return path
 
 
 def words(name: str) -> list[str]:

@@ -8,6 +8,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from historyapp import env
+from historyapp.core.prices import load_prices
 from historyapp.database import database
 from historyapp.secret import secret_key
 
@@ -27,6 +28,11 @@ except OSError as error:
 PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")
 PLAYHEAD_BASE_URL = env.origin("PLAYHEAD_BASE_URL")
 PLAYHEAD_MAX_BODY = env.size("PLAYHEAD_MAX_BODY", default=32 * 1024 * 1024)
+PLAYHEAD_PRICES = env.file("PLAYHEAD_PRICES")
+try:
+    load_prices(PLAYHEAD_PRICES)
+except ValueError as error:
+    raise ImproperlyConfigured(f"PLAYHEAD_PRICES: {error}") from error
 
 DEBUG = env.boolean("DEBUG")
 ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), "localhost", "127.0.0.1", "[::1]"]

@@ -16,9 +16,14 @@ def reply(data: Any, status: int = 200) -> HttpResponse:
     return HttpResponse(dump_json(data), status=status, content_type="application/json")
 
 
-def reply_unless_known(request: HttpRequest, session: Session, make: Callable[[], Any]) -> HttpResponse:
-    """What ``make`` gives; 304 without calling it while the session is as ``If-None-Match`` has it."""
-    tag = etag(request, session)
+def reply_unless_known(
+    request: HttpRequest, session: Session, make: Callable[[], Any], *, besides: str = ""
+) -> HttpResponse:
+    """What ``make`` gives; 304 without calling it while the session is as ``If-None-Match`` has it.
+
+    ``besides``: what the answer depends on beside the session and the query.
+    """
+    tag = etag(request, session, besides)
     known = parse_etags(request.META.get("HTTP_IF_NONE_MATCH", ""))
     response = HttpResponseNotModified() if tag in known or known == ["*"] else reply(make())
     response["ETag"] = tag
@@ -26,7 +31,7 @@ def reply_unless_known(request: HttpRequest, session: Session, make: Callable[[]
     return response
 
 
-def etag(request: HttpRequest, session: Session) -> str:
+def etag(request: HttpRequest, session: Session, besides: str = "") -> str:
     """Weak: it names the state that an answer was made from, not the answer's bytes."""
-    query = hashlib.sha256(request.META.get("QUERY_STRING", "").encode()).hexdigest()[:8]
+    query = hashlib.sha256(f"{request.META.get('QUERY_STRING', '')}{besides}".encode()).hexdigest()[:8]
     return f'W/"{session.shared_revision}-{query}"'

@@ -11,7 +11,7 @@ from ninja.operation import Operation
 
 from historyapp.api.auth import ApiRequest
 from historyapp.api.parsing import query_check
-from historyapp.services.idempotency import Answer, once
+from historyapp.services.idempotency import Answer, earlier, once
 
 View = Callable[..., HttpResponseBase]
 
@@ -23,12 +23,23 @@ def prepared(view: View) -> View:
     @wraps(view)
     def call(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
         check(request)
-        key = request.META.get("HTTP_IDEMPOTENCY_KEY") if request.method == "POST" else None
-        if key is None:
+        if request.method != "POST" or view in _KEEPING:
             return view(request, **arguments)
-        return _once(request, key, lambda: view(request, **arguments))
+        return once_per_key(request, lambda: view(request, **arguments))
 
     return call
+
+
+_KEEPING: set[View] = set()
+
+
+def keeps_its_key(view: View) -> View:
+    """Marks a view that sees to its ``Idempotency-Key`` itself: it does more than a transaction has time for.
+
+    It asks :func:`earlier_answer` first, and writes in :func:`once_per_key` when it has something to write.
+    """
+    _KEEPING.add(view)
+    return view
 
 
 def query_names(operation: Operation) -> frozenset[str]:
@@ -37,20 +48,40 @@ def query_names(operation: Operation) -> frozenset[str]:
     return frozenset(name for model in models for name in model.__ninja_flatten_map__)
 
 
-def _once(request: ApiRequest, key: str, carry_out: Callable[[], HttpResponseBase]) -> HttpResponse:
+def given_key(request: ApiRequest) -> str | None:
+    """The ``Idempotency-Key``; None without one."""
+    return request.META.get("HTTP_IDEMPOTENCY_KEY")
+
+
+def earlier_answer(request: ApiRequest) -> HttpResponse | None:
+    """The first answer to this request, where it came before with the same key."""
+    key = given_key(request)
+    first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
+    return _response(first) if first else None
+
+
+def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    """What ``carry_out`` answers, or answered when this request came before with the same key."""
+    key = given_key(request)
+    if key is None:
+        return carry_out()
+
     def answer() -> Answer:
         response = carry_out()
         assert isinstance(response, HttpResponse)
         return Answer(response.status_code, response.content.decode())
 
-    first = once(request.auth.project, key, _fingerprint(request), answer)
+    return _response(once(request.auth.project, key, fingerprint(request), answer))
+
+
+def _response(first: Answer) -> HttpResponse:
     response = HttpResponse(first.body, status=first.status, content_type="application/json")
     if first.replayed:
         response["Idempotency-Replayed"] = "true"
     return response
 
 
-def _fingerprint(request: ApiRequest) -> str:
+def fingerprint(request: ApiRequest) -> str:
     """What makes two requests the same: method, path, query and body."""
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     if request.content_type != "multipart/form-data":

@@ -1,6 +1,7 @@
 """The history as text, as messages, and as the context that a model is sent next."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 from django.http import HttpResponse
@@ -133,8 +134,8 @@ class ContextFilter(BaseModel):
     as_of: AsOf = None
 
     def wish(self) -> Wish:
-        budget = "session" if self.max_tokens is None else self.max_tokens
-        return Wish(self.policy, self.format, self.model, budget, as_of=self.as_of)
+        wish = Wish(self.policy, self.format, self.model, as_of=self.as_of)
+        return wish if self.max_tokens is None else replace(wish, max_tokens=self.max_tokens)
 
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")

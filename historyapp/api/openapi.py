@@ -50,8 +50,11 @@ _ERRORS = {
     413: "The body is too large.",
     415: "The body is of another type.",
     422: "The request is not valid, or cannot be carried out as it stands.",
+    502: "The model's provider could not answer, or not as it should.",
     503: "The database is busy. Try again.",
 }
+_OF_MODELS = ("/contexts", "/calls")
+"""Ends of the paths of calls that ask a model's provider."""
 _WITH_BODY = (409, 411, 413, 415)
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
@@ -111,6 +114,8 @@ def _errors_of(path: str, method: str) -> list[int]:
     absent = [] if "{" in path else [404]
     if method in ("get", "delete"):
         absent += _WITH_BODY
+    if method != "post" or not path.endswith(_OF_MODELS):
+        absent.append(502)
     return [status for status in _ERRORS if status not in absent]
 
 

@@ -7,6 +7,7 @@ appending never reads earlier entries. The values here are named tuples, which c
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from historyapp.core.entries import (
@@ -23,7 +24,11 @@ from historyapp.core.episodes import Episode, Progress, Status, begin_episode
 from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
-from historyapp.core.usage import cost_of, usage_of
+from historyapp.core.usage import ModelTotals, cost_of, usage_of
+
+MOST_MODELS = 20
+"""Models that running totals tell apart; what further ones use is counted under the empty name."""
+_NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 
 
 class Totals(NamedTuple):
@@ -38,10 +43,42 @@ class Totals(NamedTuple):
     output_tokens: int = 0
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
+    models: Mapping[str, ModelTotals] = _NO_MODELS
+    """What each model used, by the name that the calls' metadata give; empty where they give none."""
 
-    def dump(self) -> dict[str, int]:
+    def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
-        return {name: value for name, value in zip(self._fields, self, strict=True) if value}
+        stored: dict[str, Any] = {name: value for name, value in self._asdict().items() if value}
+        if self.models:
+            stored["models"] = {name: list(totals) for name, totals in self.models.items()}
+        return stored
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> "Totals":
+        models = data.get("models")
+        if not models:
+            return cls(**data)
+        return cls(**{**data, "models": {name: ModelTotals(*totals) for name, totals in models.items()}})
+
+    def with_call(self, entry: Entry) -> "Totals":
+        """With what an entry reports of the model call behind it."""
+        metadata = entry.metadata
+        if not metadata:
+            return self
+        usage, cost = usage_of(metadata), cost_of(metadata)
+        if not (usage.input or usage.output or cost):
+            return self
+        given = metadata.get("model")
+        name = preview(given, 100) if isinstance(given, str) else ""
+        if name not in self.models and len(self.models) >= MOST_MODELS:
+            name = ""
+        used = self.models.get(name, ModelTotals()).plus(usage, cost, metadata)
+        return self._replace(
+            input_tokens=self.input_tokens + usage.input,
+            output_tokens=self.output_tokens + usage.output,
+            cost=self.cost + cost,
+            models={**self.models, name: used},
+        )
 
 
 class Step(NamedTuple):
@@ -94,7 +131,7 @@ class Tail(NamedTuple):
         if step:
             tuples = {name: tuple(step[name]) for name in ("pending", "statuses", "tool_names")}
             step = Step(**{**step, **tuples})
-        return cls(Totals(**data.get("totals", {})), step or None, data.get("input_preview", ""))
+        return cls(Totals.load(data.get("totals", {})), step or None, data.get("input_preview", ""))
 
 
 class Advance(NamedTuple):
@@ -107,13 +144,7 @@ class Advance(NamedTuple):
 
 def advance(tail: Tail, entry: Entry) -> Advance:
     """The tail after one more live entry, and the episode rows that it changes."""
-    usage = usage_of(entry.metadata)
-    totals = tail.totals._replace(
-        tokens=tail.totals.tokens + entry.tokens,
-        input_tokens=tail.totals.input_tokens + usage.input,
-        output_tokens=tail.totals.output_tokens + usage.output,
-        cost=tail.totals.cost + cost_of(entry.metadata),
-    )
+    totals = tail.totals.with_call(entry)._replace(tokens=tail.totals.tokens + entry.tokens)
     body = entry.body
     if isinstance(body, ModelOutput):
         return _begin(tail._replace(totals=totals), entry)

@@ -5,7 +5,7 @@ Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, A
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MICRO = 1_000_000
 
@@ -26,6 +26,45 @@ class Usage:
     def uncached(self) -> int:
         """The part of the input that no cache had to do with."""
         return max(0, self.input - self.cache_read - self.cache_write)
+
+
+class ModelTotals(NamedTuple):
+    """Tokens of all calls of one model, added up. Stored as a list: fields may only be added at the end."""
+
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost: int = 0
+    """Reported by the source, in millionths of a US dollar."""
+    estimated: int = 0
+    """Input tokens by our own count, of the calls that name one."""
+    counted: int = 0
+    """Input tokens by the provider's count endpoint, of the calls that name one."""
+    estimated_billed: int = 0
+    """Input tokens as billed, of the calls that name an estimate: what that is to be compared with."""
+
+    def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
+        """With one more call, whose metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""
+        estimated, counted = _first(metadata, "estimated_tokens"), _first(metadata, "counted_tokens")
+        return ModelTotals(
+            self.calls + 1,
+            self.input + usage.input,
+            self.output + usage.output,
+            self.cache_read + usage.cache_read,
+            self.cache_write + usage.cache_write,
+            self.reasoning + usage.reasoning,
+            self.cost + cost,
+            self.estimated + estimated,
+            self.counted + counted,
+            self.estimated_billed + (usage.input if estimated else 0),
+        )
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:

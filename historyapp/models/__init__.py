@@ -13,6 +13,7 @@ from historyapp.models.projects import (
     SignInLink,
 )
 from historyapp.models.sessions import Session
+from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.summaries import Summary
 
 __all__ = [
@@ -28,5 +29,7 @@ __all__ = [
     "RetentionPass",
     "Session",
     "SignInLink",
+    "Snapshot",
     "Summary",
+    "TokenCorrection",
 ]

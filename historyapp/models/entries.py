@@ -136,7 +136,7 @@ class Entry(models.Model):
 
     @property
     def running_totals(self) -> Totals:
-        return Totals(**self.totals)
+        return Totals.load(self.totals)
 
 
 class RetentionPass(models.Model):

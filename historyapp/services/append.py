@@ -13,7 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from historyapp.core import entries as core
-from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.core.text import dump_json
@@ -160,6 +160,18 @@ def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
             )
     if isinstance(body, ToolResults):
         _check_results(body, tail, number)
+    if isinstance(body, ModelInput):
+        _check_images(body, number)
+
+
+def _check_images(body: ModelInput, number: int) -> None:
+    for place, part in enumerate(body.content if isinstance(body.content, list) else ()):
+        if isinstance(part, dict) and part.get("type") == "image":
+            held = [part.get("url"), part.get("data"), part.get("source")]
+            if not any(held):
+                raise Invalid(
+                    f"entries[{number}].content[{place}] is an image without url or data. Give one of them."
+                )
 
 
 def _check_results(body: ToolResults, tail: Tail, number: int) -> None:

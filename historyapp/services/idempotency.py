@@ -26,6 +26,17 @@ class Answer:
     """Whether it is the answer to an earlier, equal request."""
 
 
+def earlier(project: Project, key: str, fingerprint: str) -> Answer | None:
+    """The first answer to a request that came with the same key before; None when it is new.
+
+    Raises:
+        Invalid: as :func:`once`.
+    """
+    _check(key)
+    row = IdempotencyKey.objects.filter(project=project, key=key).first()
+    return _replayed(row, fingerprint) if row else None
+
+
 def once(project: Project, key: str, fingerprint: str, carry_out: Callable[[], Answer]) -> Answer:
     """The answer of ``carry_out``, or the first one where the same request came with the same key before.
 
@@ -35,19 +46,27 @@ def once(project: Project, key: str, fingerprint: str, carry_out: Callable[[], A
     Raises:
         Invalid: for a malformed key, and for one that came with another request before.
     """
-    if not _KEY.fullmatch(key):
-        raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
+    _check(key)
     with writing():
         row, is_new = IdempotencyKey.objects.get_or_create(
             project=project, key=key, defaults={"fingerprint": fingerprint, "status": 0, "response": ""}
         )
-        if row.fingerprint != fingerprint:
-            raise Invalid("This Idempotency-Key came with another request before. Use a new key.")
         if not is_new:
-            return Answer(row.status, row.response, replayed=True)
+            return _replayed(row, fingerprint)
         answer = carry_out()
         row.status, row.response = answer.status, answer.body
         row.save(update_fields=["status", "response"])
         if row.pk % _PURGE_EVERY == 0:
             IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
         return answer
+
+
+def _check(key: str) -> None:
+    if not _KEY.fullmatch(key):
+        raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
+
+
+def _replayed(row: IdempotencyKey, fingerprint: str) -> Answer:
+    if row.fingerprint != fingerprint:
+        raise Invalid("This Idempotency-Key came with another request before. Use a new key.")
+    return Answer(row.status, row.response, replayed=True)

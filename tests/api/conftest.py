@@ -6,6 +6,7 @@ from django.utils import timezone
 from historyapp.models import ApiKey, Project
 from historyapp.services.keys import create_key
 from tests.api.agent import Agent
+from tests.llm.conftest import _server, loopback  # noqa: F401 its fixtures
 
 EVERYTHING = ("read", "write", "admin")
 

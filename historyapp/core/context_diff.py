@@ -1,0 +1,105 @@
+"""Two contexts compared: by segment, and by how much of one a provider's prompt cache holds of the other."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from historyapp.core.manifest import Segment
+from historyapp.core.prices import Price
+from historyapp.core.usage import Usage
+
+LEAST_CACHED = 1024
+"""Tokens below which neither provider caches anything. Source: OpenAI documentation, "Prompt caching"; Claude
+documentation, "Prompt caching", whose smaller models need more."""
+CACHED_IN_STEPS = 128
+"""Source: OpenAI documentation, "Prompt caching"."""
+
+_Key = tuple[str, int | None, int | None, int | None]
+
+
+class Change(NamedTuple):
+    """A segment that both contexts have, otherwise than before."""
+
+    before: Segment
+    after: Segment
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentDiff:
+    """What it takes to get from one context's segments to another's."""
+
+    added: list[Segment]
+    removed: list[Segment]
+    changed: list[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixDiff:
+    """How far two requests begin alike."""
+
+    first_difference: int | None
+    """The first byte that differs, from 0; null when both are the same."""
+    share: float
+    """Of the newer request's bytes, how many stand before that byte."""
+
+
+def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
+    """Segments are the same part when they have the same source."""
+    old, new = ({_key(segment): segment for segment in segments} for segments in (before, after))
+    return SegmentDiff(
+        added=[segment for key, segment in new.items() if key not in old],
+        removed=[segment for key, segment in old.items() if key not in new],
+        changed=[
+            Change(old[key], segment) for key, segment in new.items() if key in old and old[key] != segment
+        ],
+    )
+
+
+def _key(segment: Segment) -> _Key:
+    return segment.source, segment.step, segment.last_step, segment.position
+
+
+def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
+    """Compares requests as their providers' caches would, byte by byte from the beginning."""
+    if before == after:
+        return PrefixDiff(None, 1.0)
+    shared = _shared(before, after)
+    return PrefixDiff(shared, shared / len(after) if after else 0.0)
+
+
+def _shared(before: bytes, after: bytes) -> int:
+    """Length of the longest common beginning, by bisection: comparing slices is fast."""
+    low, high = 0, min(len(before), len(after))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if before[low:middle] == after[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEffect:
+    """What a prompt cache makes of a request that comes soon after another one."""
+
+    reusable: int
+    """Input tokens that it can read from the cache."""
+    saved: int | None
+    """Against a request without any cache, in millionths of a dollar. Negative where writing to the cache
+    costs more than reading saves. Null: the model's price is not known."""
+
+
+def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
+    """The effect for a request of so many tokens, a share of which stands in the cache.
+
+    Where a price for writing is listed, the provider charges it for all that is not read.
+    """
+    reusable = int(tokens * share) // CACHED_IN_STEPS * CACHED_IN_STEPS
+    if reusable < LEAST_CACHED:
+        reusable = 0
+    if price is None:
+        return CacheEffect(reusable, None)
+    written = tokens - reusable if price.cache_write is not None and tokens >= LEAST_CACHED else 0
+    cached = Usage(input=tokens, cache_read=reusable, cache_write=written)
+    return CacheEffect(reusable, price.cost(Usage(input=tokens)) - price.cost(cached))

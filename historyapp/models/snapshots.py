@@ -1,0 +1,128 @@
+"""Contexts that were really served, and what their providers' usage teaches about our own counts."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.manifest import Manifest
+from historyapp.models.fields import JSONText
+from historyapp.models.history import History
+from historyapp.models.projects import Project
+from historyapp.models.sessions import Session
+from historyapp.models.summaries import Summary
+
+
+class SnapshotQuerySet(models.QuerySet["Snapshot"]):
+    def page(
+        self, session: Session, limit: int, *, before: UUID | None = None, as_of: int | None = None
+    ) -> list["Snapshot"]:
+        """A session's own snapshots, the newest first, older than ``before``."""
+        rows = self.filter(session=session)
+        if as_of is not None:
+            rows = rows.filter(position__lte=as_of)
+        if before is not None:
+            rows = rows.filter(pk__lt=before)
+        return list(rows.defer("tools", "manifest", "settings", "summaries").order_by("-pk")[:limit])
+
+
+class Snapshot(models.Model):
+    """All that is needed to make a context again from the log, and to tell whether it is the same."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="snapshots", db_index=False)
+    position = models.PositiveIntegerField()
+    """As of which it was built: the session's head then, unless another was asked for."""
+    created_at = models.DateTimeField(default=timezone.now)
+    policy = models.CharField(max_length=50)
+    format = models.CharField(max_length=50)
+    model = models.CharField(max_length=200, blank=True)
+    max_tokens = models.PositiveIntegerField(null=True)
+    """The budget; null: none."""
+    settings = JSONText(default=dict)
+    """All settings of the session as they then were."""
+    factor = models.FloatField(default=1.0)
+    """The model's tokens for each of ours, as far as was known."""
+    tools = JSONText(default=list)
+    screen_tokens = models.PositiveIntegerField(default=0)
+    """What the live screen cost; its text is never stored."""
+    summaries = JSONText(default=list)
+    """Ids of the summaries that the policy was given."""
+    manifest = JSONText()
+    """Without defaults; see ``account``."""
+    sha256 = models.CharField(max_length=64)
+    """Of the request's canonical bytes, without the live screen."""
+    estimated = models.PositiveIntegerField()
+    """Tokens of the whole request by our own count."""
+    counted = models.PositiveIntegerField(null=True)
+    """By the provider's count endpoint; null where it was not asked."""
+    billed = models.PositiveIntegerField(null=True)
+    """Input tokens that the call reported; null until there is one."""
+    output_position = models.PositiveIntegerField(null=True)
+    """Of the ``model_output`` that answered it; null while none is known."""
+
+    objects = SnapshotQuerySet.as_manager()
+
+    class Meta:
+        indexes = (models.Index(fields=("session", "id"), name="snapshot_by_session"),)
+
+    def __str__(self) -> str:
+        return f"snapshot at {self.position}"
+
+    @property
+    def account(self) -> Manifest:
+        return Manifest.model_validate(self.manifest)
+
+
+class TokenCorrection(models.Model):
+    """What providers billed for requests that we had estimated, summed up for one model of one project."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+")
+    model = models.CharField(max_length=200)
+    calls = models.PositiveIntegerField(default=0)
+    ours = models.PositiveBigIntegerField(default=0)
+    """Tokens by our own count, before any correction."""
+    theirs = models.PositiveBigIntegerField(default=0)
+    """Input tokens as billed."""
+    missed = models.PositiveBigIntegerField(default=0)
+    """By how many tokens the estimates were wrong, in either direction."""
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("project", "model"), name="token_correction_once"),)
+
+    def __str__(self) -> str:
+        return f"correction of {self.model}"
+
+    @property
+    def error(self) -> float | None:
+        """The mean error of an estimate as a share of what was billed; null before there is any."""
+        return self.missed / self.theirs if self.theirs else None
+
+
+class WitnessedHistory(History):
+    """A session whose reader is remembered: which summaries it was given."""
+
+    def __init__(self, session: Session, as_of: int | None = None) -> None:
+        super().__init__(session, as_of)
+        self.given: dict[str, None] = {}
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
+        found = super().summaries(first_position, last_position)
+        self.given.update((summary.pk.hex, None) for summary in found)
+        return found
+
+
+class PastHistory(History):
+    """A session as a snapshot saw it: as of its position, and with no other summaries than it was given."""
+
+    def __init__(self, session: Session, position: int, given: Collection[str]) -> None:
+        super().__init__(session, position)
+        self._given = frozenset(given)
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
+        last = self.lineage.last if last_position is None else last_position
+        # Not as of the position: a fork may have been given what was made in its parent since it was forked.
+        found = Summary.objects.live(self.session, self.lineage, (first_position, last))
+        return [summary for summary in found if summary.pk.hex in self._given]

@@ -1,0 +1,170 @@
+"""Building the context that an agent's next call needs (DESIGN 6 to 8)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from historyapp.core.budget import RequestMeter, meter_for
+from historyapp.core.errors import Invalid
+from historyapp.core.formats import format_named, render_bytes
+from historyapp.core.manifest import Context, Manifest, Segment
+from historyapp.core.policies import policy_named
+from historyapp.core.policies.base import Ask, Past
+from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.llm.calling import count_tokens
+from historyapp.llm.request import ModelRequest
+from historyapp.llm.router import ProviderRouter
+from historyapp.models import Session, TokenCorrection
+from historyapp.services.corrections import learned_factor
+
+DEFAULT_FORMAT = "openai_chat"
+
+Request = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a caller asks for. What is left out comes from the session's settings and its model."""
+
+    policy: str | None = None
+    format: str | None = None
+    model: str | None = None
+    max_tokens: int | Literal["session"] | None = "session"
+    """Null: no limit."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    live_screen: str = ""
+    as_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """All that decides a context, apart from the log: the same terms give the same bytes."""
+
+    policy: str
+    format: str
+    model: str
+    max_tokens: int | None
+    settings: SessionSettings
+    factor: float
+    tools: Sequence[Mapping[str, Any]]
+    screen_tokens: int
+    """Of the budget, taken by a live screen."""
+
+    @property
+    def meter(self) -> RequestMeter:
+        return meter_for(self.format, self.model, self.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A context, ready to be sent."""
+
+    terms: Terms
+    manifest: Manifest
+    request: Request
+    tokens: int
+    """Of the whole request, by our own count."""
+    sha256: str
+    """Of the request's canonical bytes, without the live screen."""
+
+
+def terms_of(session: Session, wish: Wish, correction: TokenCorrection | None = None) -> Terms:
+    """What a wish means in a session. ``correction``: what is known of the model's tokens.
+
+    Raises:
+        Invalid: for a policy or format that does not exist; it lists those that do.
+    """
+    settings = load_settings(session.settings)
+    model = model_of(session, wish)
+    format = wish.format or usual_format(model)
+    meter = meter_for(format, model, learned_factor(correction))
+    return Terms(
+        policy=policy_named(wish.policy or settings.policy).name,
+        format=format,
+        model=model,
+        max_tokens=settings.max_tokens if wish.max_tokens == "session" else wish.max_tokens,
+        settings=settings,
+        factor=meter.factor,
+        tools=wish.tools,
+        screen_tokens=meter.said(wish.live_screen),
+    )
+
+
+def model_of(session: Session, wish: Wish) -> str:
+    """The model that a context is for; may be empty."""
+    return session.model if wish.model is None else wish.model
+
+
+def usual_format(model: str) -> str:
+    """The format that a model's provider takes; OpenAI's, which many servers speak, where none is known."""
+    try:
+        return ProviderRouter().route(model).provider.format
+    except Invalid:
+        return DEFAULT_FORMAT
+
+
+def build(past: Past, terms: Terms, live_screen: str = "") -> Built:
+    """The context of a session under some terms.
+
+    Raises:
+        Invalid: when not even the pinned part fits the budget (``smallest`` is one that works), or a tool's
+            definition is none.
+    """
+    context = _chosen(past, terms)
+    format = format_named(terms.format)
+    bare = format.render(context, model=terms.model, tools=terms.tools)
+    request = bare
+    if live_screen.strip():
+        context = _with_screen(context, terms, live_screen)
+        request = format.render(context, model=terms.model, tools=terms.tools)
+    return Built(terms, context.manifest, request, terms.meter.total(request), digest(bare))
+
+
+def model_request(built: Built, **more: Any) -> ModelRequest:
+    """A call with this context, for :mod:`historyapp.llm`."""
+    context = {name: value for name, value in built.request.items() if name != "tools"}
+    return ModelRequest(built.terms.model, context, tools=built.request.get("tools", ()), **more)
+
+
+def count_by_provider(built: Built) -> int:
+    """Tokens of the request as its model's provider counts them.
+
+    Raises:
+        Invalid: when the provider is not known, takes another format, or does not count; without a key.
+        ModelCallFailed: when it fails to.
+    """
+    return count_tokens(model_request(built))
+
+
+def digest(request: Request) -> str:
+    """SHA-256 of a request's canonical bytes."""
+    return hashlib.sha256(render_bytes(request)).hexdigest()
+
+
+def _chosen(past: Past, terms: Terms) -> Context:
+    """Without the live screen. It is not stored, so all it may change is how much of the budget is left."""
+    left = None if terms.max_tokens is None else max(0, terms.max_tokens - terms.screen_tokens)
+    settings = terms.settings.model_copy(update={"max_tokens": left})
+    try:
+        return policy_named(terms.policy).choose(past, settings, terms.meter, Ask(tools=terms.tools))
+    except Invalid as error:
+        if not terms.screen_tokens or "smallest" not in error.fields:
+            raise
+        smallest = error.fields["smallest"] + terms.screen_tokens
+        raise Invalid(
+            f"A budget of {terms.max_tokens} tokens is too small for this session and a live screen of "
+            f"{terms.screen_tokens}. Give at least {smallest}.",
+            smallest=smallest,
+        ) from error
+
+
+def _with_screen(context: Context, terms: Terms, live_screen: str) -> Context:
+    screen = Segment(source="live_screen", tokens=terms.screen_tokens)
+    overhead = terms.meter.added(context.messages, live_screen)
+    told = [segment for segment in context.manifest.segments if segment.source != "overhead"]
+    segments = [*told, screen, *([Segment(source="overhead", tokens=overhead)] if overhead else [])]
+    tokens = sum(segment.tokens for segment in segments)
+    changed = {"segments": segments, "tokens": tokens, "max_tokens": terms.max_tokens}
+    manifest = context.manifest.model_copy(update=changed)
+    return context.model_copy(update={"live_screen": live_screen, "manifest": manifest})

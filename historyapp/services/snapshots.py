@@ -1,0 +1,176 @@
+"""Snapshots: recording what was served, making it again from the log, and comparing two of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F
+
+from historyapp.core.context_diff import (
+    CacheEffect,
+    PrefixDiff,
+    SegmentDiff,
+    cache_effect,
+    diff_prefix,
+    diff_segments,
+)
+from historyapp.core.errors import NotFound
+from historyapp.core.formats import prefix_bytes
+from historyapp.core.settings import load_settings
+from historyapp.core.usage import usage_of
+from historyapp.models import Session, Snapshot, TokenCorrection
+from historyapp.models.snapshots import PastHistory, WitnessedHistory
+from historyapp.services.contexts import Built, Request, Terms, Wish, build, digest, model_of, terms_of
+from historyapp.services.corrections import correction_of, learn
+from historyapp.services.prices import price_list
+from historyapp.services.transactions import writing
+
+MOST_TOKENS = 2**31 - 1
+"""That the table's columns hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A context as it was built for a caller, and what is needed to build it again."""
+
+    built: Built
+    session: Session
+    position: int
+    summaries: list[str]
+    """Ids of those that it was given."""
+    correction: TokenCorrection | None
+
+
+def serve(session: Session, wish: Wish) -> Served:
+    """Builds a context; nothing is written.
+
+    Raises:
+        Invalid: as :func:`historyapp.services.contexts.build`, and when ``as_of`` lies beyond the head.
+    """
+    past = WitnessedHistory(session, wish.as_of)
+    correction = correction_of(session.project_id, model_of(session, wish))
+    built = build(past, terms_of(session, wish, correction), wish.live_screen)
+    position = session.head if wish.as_of is None else wish.as_of
+    return Served(built, session, position, list(past.given), correction)
+
+
+def record_snapshot(served: Served, *, counted: int | None = None) -> Snapshot:
+    """Keeps the account of a context that is being served. ``counted``: by the provider's own endpoint."""
+    built, terms = served.built, served.built.terms
+    with writing():
+        snapshot = Snapshot.objects.create(
+            session=served.session,
+            position=served.position,
+            policy=terms.policy,
+            format=terms.format,
+            model=terms.model,
+            max_tokens=terms.max_tokens,
+            settings=terms.settings.model_dump(),
+            factor=terms.factor,
+            tools=list(terms.tools),
+            screen_tokens=terms.screen_tokens,
+            summaries=served.summaries,
+            manifest=built.manifest.model_dump(exclude_defaults=True),
+            sha256=built.sha256,
+            estimated=built.tokens,
+            counted=counted,
+        )
+        Session.objects.filter(pk=served.session.pk).update(revision=F("revision") + 1)
+    return snapshot
+
+
+def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snapshot:
+    """One of a session's own snapshots.
+
+    Raises:
+        NotFound: when it has none of this id, or had none yet at the position.
+    """
+    session.lineage(as_of)  # refuses a position beyond the head
+    found = Snapshot.objects.filter(session=session, pk=id).first()
+    if found is None or (as_of is not None and found.position > as_of):
+        raise NotFound(f"There is no snapshot {id} in this session.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A request made again from the log, without the live screen that it may have had."""
+
+    request: Request
+    sha256: str
+    matches: bool
+    """Whether it has the bytes that were served."""
+
+
+def rebuild_request(session: Session, snapshot: Snapshot) -> Rebuilt:
+    """The request of a snapshot, from the log as it stood and under the same terms."""
+    past = PastHistory(session, snapshot.position, snapshot.summaries)
+    request = build(past, _terms(snapshot)).request
+    sha256 = digest(request)
+    return Rebuilt(request, sha256, sha256 == snapshot.sha256)
+
+
+def _terms(snapshot: Snapshot) -> Terms:
+    return Terms(
+        policy=snapshot.policy,
+        format=snapshot.format,
+        model=snapshot.model,
+        max_tokens=snapshot.max_tokens,
+        settings=load_settings(snapshot.settings),
+        factor=snapshot.factor,
+        tools=snapshot.tools,
+        screen_tokens=snapshot.screen_tokens,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDiff:
+    """What changed from an earlier snapshot to a later one."""
+
+    earlier: Snapshot
+    later: Snapshot
+    segments: SegmentDiff
+    prefix: PrefixDiff
+    cache: CacheEffect
+
+
+def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotDiff:
+    """Compares two snapshots, whichever was first; live screens are not compared."""
+    earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
+    before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
+    prefix = diff_prefix(before, after)
+    segments = diff_segments(earlier.account.segments, later.account.segments)
+    effect = cache_effect(tokens_of(later), prefix.share, price_list().of(later.model))
+    return SnapshotDiff(earlier, later, segments, prefix, effect)
+
+
+def tokens_of(snapshot: Snapshot) -> int:
+    """The best that is known of its input tokens: billed, else counted by the provider, else estimated."""
+    known = (snapshot.billed, snapshot.counted, snapshot.estimated)
+    return next(tokens for tokens in known if tokens is not None)
+
+
+def settle(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
+    """Links the snapshot that an output's metadata names, and learns from the usage that it reports.
+
+    Runs within the append's transaction. A snapshot is linked once; an unknown one is left alone.
+    """
+    snapshot = _unanswered(session, metadata.get("snapshot"))
+    if snapshot is None:
+        return
+    billed = min(usage_of(metadata).input, MOST_TOKENS)
+    snapshot.output_position, snapshot.billed = position, billed or None
+    snapshot.save(update_fields=["output_position", "billed"])
+    if billed and not snapshot.screen_tokens:
+        ours = round(snapshot.estimated / snapshot.factor)
+        learn(session.project_id, snapshot.model, ours=ours, estimated=snapshot.estimated, billed=billed)
+
+
+def _unanswered(session: Session, id: Any) -> Snapshot | None:
+    try:
+        known = UUID(id) if isinstance(id, str) else None
+    except ValueError:
+        return None
+    open_ones = Snapshot.objects.filter(session_id=session.pk, output_position=None)
+    return open_ones.filter(pk=known).first() if known else None
