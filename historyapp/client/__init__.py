@@ -1,5 +1,7 @@
 """The Python client for agents: ``httpx`` and the core only, importable without Django (docs/agents.md)."""
 
+from historyapp.client.answers import Episode
+from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.awaiting import AsyncPlayhead
 from historyapp.client.blocking import Playhead
 from historyapp.client.errors import (
@@ -41,9 +43,11 @@ __all__ = [
     "ActionProposal",
     "ActionSuccess",
     "AsyncPlayhead",
+    "AsyncRecorder",
     "Conflict",
     "DebugLog",
     "EntryDraft",
+    "Episode",
     "FieldError",
     "Forbidden",
     "Invalid",

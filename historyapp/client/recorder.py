@@ -11,10 +11,17 @@ from historyapp.client.calls.making import Id
 from historyapp.client.calls.recording import NewEntry
 from historyapp.client.errors import Conflict, NotFound
 from historyapp.client.outcomes import result_of, tool_result_of
+from historyapp.client.provider_answers import entries_of, open_calls
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
 
 log = logging.getLogger(__name__)
+
+
+def tell_what_is_in_flight(session_id: UUID, left: Episode | None) -> None:
+    """Into the log, where people look after a crash."""
+    if left is not None:
+        log.warning("Session %s has an action in flight: step %d", session_id, left.number)
 
 
 class Recorder:
@@ -46,7 +53,7 @@ class Recorder:
             assert session_id is not None
             recorder = cls(playhead, session_id)
             try:
-                recorder._tell_what_is_in_flight()
+                tell_what_is_in_flight(recorder.session_id, recorder.in_flight)
             except NotFound:
                 raise conflict from None  # the id is taken, but not in this project
             return recorder
@@ -100,6 +107,19 @@ class Recorder:
             Conflict: when no action is in flight.
         """
         return self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
+
+    def after_model(self, response: object) -> tuple[ToolCall, ...]:
+        """Records what a provider's model answered, with its usage, and gives the tool calls to carry out.
+
+        Args:
+            response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it.
+
+        Raises:
+            ValueError: when it is neither.
+        """
+        drafts = entries_of(response)
+        self.append(*drafts)
+        return open_calls(drafts)
 
     def after_call(self, call: ToolCall, result: object) -> Appended:
         """Records what came back of one provider tool call; ``result`` as in :meth:`after_execute`."""
@@ -168,11 +188,6 @@ class Recorder:
         found = self.playhead.full_episodes(self.session_id, from_step=first, to_step=last)
         steps = {episode.number: episode for episode in found}
         return [steps[number] for number in wanted]
-
-    def _tell_what_is_in_flight(self) -> None:
-        left = self.in_flight
-        if left is not None:
-            log.warning("Session %s has an action in flight: step %d", self.session_id, left.number)
 
     # As the earlier episodic history had it
     current_episode = in_flight

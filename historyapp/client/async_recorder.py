@@ -1,0 +1,96 @@
+"""The recorder for agents whose loop awaits."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+from uuid import UUID
+
+from historyapp.client.answers import Appended, Episode, Message, Registered, Rewound, Session
+from historyapp.client.awaiting import AsyncPlayhead
+from historyapp.client.calls.making import Id
+from historyapp.client.calls.recording import NewEntry
+from historyapp.client.errors import Conflict, NotFound
+from historyapp.client.outcomes import result_of, tool_result_of
+from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.recorder import tell_what_is_in_flight
+from historyapp.core.actions import ActionProposal
+from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+
+
+class AsyncRecorder:
+    """One session as its agent sees it. Methods do what those of :class:`historyapp.client.Recorder` do.
+
+    Args:
+        session_id: of a session that exists; :meth:`open` makes it where it does not.
+    """
+
+    def __init__(self, playhead: AsyncPlayhead, session_id: Id) -> None:
+        self.playhead = playhead
+        self.session_id = UUID(str(session_id))
+
+    @classmethod
+    async def open(cls, playhead: AsyncPlayhead, session_id: Id | None = None, **fields: Any) -> Self:
+        try:
+            return cls(playhead, (await playhead.create_session(id=session_id, **fields)).id)
+        except Conflict as conflict:
+            assert session_id is not None
+            recorder = cls(playhead, session_id)
+            try:
+                tell_what_is_in_flight(recorder.session_id, await recorder.in_flight())
+            except NotFound:
+                raise conflict from None  # the id is taken, but not in this project
+            return recorder
+
+    async def session(self) -> Session:
+        return await self.playhead.session(self.session_id)
+
+    async def configure(self, **settings: Any) -> Session:
+        return await self.playhead.change_session(self.session_id, settings=settings)
+
+    async def get_messages(self, *, max_tokens: int | None = None) -> list[Message]:
+        return (await self.playhead.messages(self.session_id, max_tokens=max_tokens)).messages
+
+    async def say(self, content: Any, *, channel: str = "user") -> Appended:
+        return await self.append(ModelInput(channel=channel, content=content))
+
+    async def append(self, *entries: NewEntry) -> Appended:
+        return await self.playhead.append(self.session_id, entries)
+
+    async def after_parse(
+        self, proposal: ActionProposal, *, metadata: Mapping[str, Any] | None = None
+    ) -> Registered:
+        return await self.playhead.register_action(self.session_id, proposal, metadata=metadata)
+
+    async def after_execute(self, result: object, *, metadata: Mapping[str, Any] | None = None) -> Registered:
+        return await self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
+
+    async def after_model(self, response: object) -> tuple[ToolCall, ...]:
+        drafts = entries_of(response)
+        await self.append(*drafts)
+        return open_calls(drafts)
+
+    async def after_call(self, call: ToolCall, result: object) -> Appended:
+        return await self.append(ToolResults(results=(tool_result_of(call, result),)))
+
+    async def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> Rewound:
+        return await self.playhead.rewind(self.session_id, episodes=number_of_episodes, reason=reason)
+
+    async def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
+        child = await self.playhead.fork(self.session_id, at_step=at_step, title=title)
+        return type(self)(self.playhead, child.id)
+
+    async def in_flight(self) -> Episode | None:
+        async for newest in self.playhead.full_episodes(self.session_id, order="newest", limit=1):
+            return newest if newest.status == "in_flight" else None
+        return None
+
+    async def fmt_list(self) -> str:
+        return await self.playhead.progress(self.session_id, "list")
+
+    async def fmt_paragraph(self) -> str:
+        return await self.playhead.progress(self.session_id, "paragraph")
+
+    async def compile_progress(self, *, max_tokens: int | None = None) -> str:
+        return await self.playhead.progress(self.session_id, "compiled", max_tokens=max_tokens)
+
+    def __aiter__(self) -> AsyncIterator[Episode]:
+        return self.playhead.full_episodes(self.session_id)
