@@ -73,10 +73,7 @@ class ResponsesAnswer:
             case "response.output_item.done":
                 yield from self._done(event["output_index"], event["item"])
             case "response.completed" | "response.incomplete":
-                self._response = event["response"]
-                if usage := event["response"].get("usage"):
-                    known = usage_of({"usage": usage, "usage_convention": "openai"})
-                    yield UsageDelta(usage=known, raw=usage)
+                yield from self._ended(event["response"])
             case "response.failed":
                 raise error_said(event["response"].get("error") or {}, provider=TITLE)
             case "error":
@@ -118,6 +115,14 @@ class ResponsesAnswer:
             yield self._arguments(index, rest)
         elif kind == "reasoning":
             yield ThoughtDelta(block=item)
+
+    def _ended(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+        self._response = response
+        for index, item in enumerate(response.get("output") or ()):
+            if index not in self._items:
+                yield from self._done(index, item)
+        if usage := response.get("usage"):
+            yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "openai"}), raw=usage)
 
     def end(self) -> Finished | None:
         response = self._response

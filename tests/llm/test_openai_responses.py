@@ -93,6 +93,13 @@ def test_what_was_never_streamed_is_taken_from_the_finished_items() -> None:
     assert (found.output.raw_message or {})["output"] == [message, call]
 
 
+def test_what_only_the_whole_response_says_is_taken_from_there() -> None:
+    reasoning = item("reasoning", summary=[], encrypted_content="x")
+    message = item("message", content=[{"type": "output_text", "text": "All at once."}])
+    output = of(completed(output=[reasoning, message])).output
+    assert (output.text, output.reasoning) == ("All at once.", [reasoning])
+
+
 def test_commentary_and_answer_are_two_paragraphs() -> None:
     told: list[dict[str, Any]] = []
     for index, text in enumerate(("First I look.", "Done.")):

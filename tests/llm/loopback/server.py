@@ -183,6 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._begin_stream()
         events = list(dialect.events(*facts))
+        wishes = request.body.get("stream_options") or {}
+        if request.path == "/v1/chat/completions" and not wishes.get("include_usage"):
+            events.pop()  # usage comes on demand
         for event in events[: step.after] if isinstance(step, Broken) else events:
             if answer.pause:
                 self.owner.closing.wait(answer.pause)
