@@ -47,15 +47,20 @@ def _moment(value: object) -> datetime:
     raise PydanticCustomError("moment", "must be a date and time as in 2026-01-31T09:30:00Z")
 
 
+def uuid_or_none(value: object) -> UUID | None:
+    """The id that a text writes out; None when it is none."""
+    return UUID(value) if isinstance(value, str) and _UUID.fullmatch(value) else None
+
+
 def _uuid(value: object) -> UUID:
-    if isinstance(value, str) and _UUID.fullmatch(value):
-        return UUID(value)
+    if id := uuid_or_none(value):
+        return id
     raise PydanticCustomError("uuid", "must be a UUID as in 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
 def _session_id(value: object) -> UUID:
-    if isinstance(value, str) and _UUID.fullmatch(value):
-        return UUID(value)
+    if id := uuid_or_none(value):
+        return id
     raise no_such_session(value)
 
 

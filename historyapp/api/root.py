@@ -8,8 +8,10 @@ from historyapp.api import (
     entries,
     episodes,
     forks,
+    ledger,
     rewinds,
     sessions,
+    snapshots,
     summaries,
     transfers,
 )
@@ -28,5 +30,7 @@ api = PlayheadAPI(
     docs_decorator=require_GET,
 )
 api.add_decorator(prepared)
-for resource in (sessions, entries, actions, episodes, contexts, summaries, rewinds, forks, transfers):
+for resource in (
+    sessions, entries, actions, episodes, contexts, snapshots, ledger, summaries, rewinds, forks, transfers,
+):  # fmt: skip
     api.add_router("", resource.router)

@@ -1,0 +1,181 @@
+"""Snapshots over HTTP: listed, rebuilt byte by byte, compared."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.agent import Agent, called, returned, said
+from tests.api.test_problems import assert_problem
+
+MISSING = "0197c7d4-0000-7000-8000-00000000dead"
+
+
+def grow(run: Agent, *ids: str, outputs: str = "line\n" * 20) -> None:
+    for id in ids:
+        run.append(called(id))
+        run.append(returned(id, outputs))
+
+
+@pytest.fixture
+def three(run: Agent) -> Agent:
+    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    grow(run, "call_0", "call_1", "call_2")
+    return run
+
+
+def taken(run: Agent, **wish: Any) -> str:
+    answer = run.post("/contexts", {"max_tokens": 5000, "policy": "live", **wish})
+    assert answer.status == 201, answer.body
+    return str(answer["snapshot"])
+
+
+def test_snapshots_are_listed_newest_first_in_pages(three: Agent) -> None:
+    taken_ids = [taken(three) for _ in range(5)]
+    first = three.get("/snapshots?limit=3")
+    second = three.get(f"/snapshots?limit=3&cursor={first['next']}")
+    assert [item["id"] for item in (*first["items"], *second["items"])] == taken_ids[::-1]
+    assert second["next"] is None
+    assert all("manifest" not in item for item in first["items"])
+    assert_problem(three.get("/snapshots?cursor=WyJzbmFwc2hvdHMiLCJ4Il0"), 422, "none of this call")
+
+
+def test_snapshots_are_as_of_a_position(three: Agent) -> None:
+    old = taken(three, as_of=4)
+    new = taken(three)
+    assert [item["id"] for item in three.get("/snapshots?as_of=4")["items"]] == [old]
+    assert three.get(f"/snapshots/{new}").status == 200
+    assert_problem(three.get(f"/snapshots/{new}?as_of=4"), 404, "There is no snapshot")
+    assert_problem(three.get("/snapshots?as_of=99"), 422, "Use 0 to 8")
+
+
+def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
+    tool = {"name": "read", "parameters": {"type": "object", "properties": {}}}
+    served = three.post("/contexts", {"model": "gpt-5", "tools": [tool]}).body
+    snapshot = three.get(f"/snapshots/{served['snapshot']}").body
+    assert snapshot["manifest"] == served["manifest"]
+    assert snapshot["sha256"] == served["sha256"]
+    assert snapshot["tools"] == [tool]
+    assert snapshot["settings"]["full_message_count"] == 4
+    assert (snapshot["position"], snapshot["model"], snapshot["output_position"]) == (8, "gpt-5", None)
+    assert snapshot["tokens"]["estimated"] == served["tokens"]["estimated"]
+
+
+@pytest.mark.parametrize("policy", ["episodic", "sliding_window", "live", "masked"])
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic_messages", "plain"])
+def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent, policy: str, format: str) -> None:
+    three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "read the first file"})
+    served = three.post("/contexts", {"policy": policy, "format": format, "max_tokens": 700}).body
+    # At the same head, so that only the snapshot itself can tell that it came later.
+    three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "something else"})
+    three.patch("", {"model": "claude-opus-4-5", "settings": {"full_message_count": 1, "window_size": 1}})
+    three.append({"kind": "system_instruction", "text": "You do something else."})
+    grow(three, "call_3")
+    three.post("/rewinds", {"episodes": 3})
+    rebuilt = three.get(f"/snapshots/{served['snapshot']}/request")
+    assert rebuilt["matches"] is True
+    assert rebuilt["request"] == served["request"]
+    assert rebuilt["sha256"] == served["sha256"]
+    assert rebuilt["note"] is None
+
+
+def test_a_fork_rebuilds_what_its_parent_gave_it(alice: Agent, three: Agent) -> None:
+    fork = alice.within(f"/sessions/{three.post('/forks')['id']}")
+    three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "made in the parent, later"})
+    wish = {"policy": "episodic", "max_tokens": 700}
+    fork.patch("", {"settings": {"full_message_count": 1}})
+    served = fork.post("/contexts", wish).body
+    three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "and once more"})
+    assert fork.get(f"/snapshots/{served['snapshot']}/request")["matches"] is True
+    assert fork.get(f"/snapshots/{served['snapshot']}/request")["request"] == served["request"]
+
+
+def test_a_live_screen_is_not_kept_and_the_rest_is_still_compared(three: Agent) -> None:
+    id = taken(three, live_screen="a very private window " * 30, max_tokens=300)
+    rebuilt = three.get(f"/snapshots/{id}/request")
+    assert rebuilt["matches"] is True
+    assert "never stored" in rebuilt["note"]
+    assert "private" not in str(rebuilt.body) + str(three.get(f"/snapshots/{id}").body)
+    assert three.get(f"/snapshots/{id}")["live_screen"] is True
+
+
+def test_what_no_longer_matches_is_said(three: Agent) -> None:
+    from historyapp.models import Snapshot
+
+    id = taken(three)
+    Snapshot.objects.update(sha256="0" * 64)
+    assert three.get(f"/snapshots/{id}/request")["matches"] is False
+
+
+def test_two_contexts_are_compared_by_segment_and_by_byte(three: Agent) -> None:
+    one = taken(three, model="gpt-5")
+    grow(three, "call_3")
+    other = taken(three, model="gpt-5")
+    diff = three.get(f"/snapshots/{one}/diff?with={other}")
+    assert (diff["earlier"], diff["later"]) == (one, other)
+    assert [segment["step"] for segment in diff["segments"]["added"]] == [4]
+    assert diff["segments"]["removed"] == []
+    first = diff["prefix"]["first_difference"]
+    assert first > 0
+    assert 0.5 < diff["prefix"]["share"] < 1
+    assert three.get(f"/snapshots/{other}/diff?with={one}").body == diff.body
+
+
+def test_a_context_is_no_different_from_itself(three: Agent) -> None:
+    id = taken(three)
+    diff = three.get(f"/snapshots/{id}/diff?with={id}").body
+    assert diff["segments"] == {"added": [], "removed": [], "changed": []}
+    assert diff["prefix"] == {"first_difference": None, "share": 1.0}
+
+
+def test_what_a_cache_saves_is_told_at_the_models_prices(three: Agent) -> None:
+    grow(three, "call_3", outputs="a long line\n" * 700)
+    saved = {}
+    for model in ("gpt-5", "claude-opus-4-5", "llama-9"):
+        one, other = (taken(three, model=model) for _ in range(2))
+        cache = three.get(f"/snapshots/{one}/diff?with={other}")["cache"]
+        assert cache["reusable_tokens"] > 1024
+        assert cache["reusable_tokens"] % 128 == 0
+        saved[model] = cache["saved"]
+    assert saved["gpt-5"] > 0
+    assert saved["claude-opus-4-5"] > 0
+    assert saved["llama-9"] == "unknown"
+
+
+def test_missing_and_foreign_snapshots_are_404(alice: Agent, three: Agent) -> None:
+    id = taken(three)
+    elsewhere = alice.within(f"/sessions/{alice.post('/sessions')['id']}")
+    for path in (f"/snapshots/{id}", f"/snapshots/{id}/request", f"/snapshots/{id}/diff?with={id}"):
+        assert_problem(elsewhere.get(path), 404, "There is no snapshot")
+    assert_problem(three.get(f"/snapshots/{MISSING}"), 404)
+    assert_problem(three.get("/snapshots/seven"), 404)
+    assert_problem(three.get(f"/snapshots/{id}/diff?with={MISSING}"), 404)
+    assert_problem(three.get(f"/snapshots/{id}/diff"), 422)
+
+
+def test_an_output_that_names_its_snapshot_is_linked_and_bills_it(three: Agent) -> None:
+    id = taken(three, model="claude-opus-4-5")
+    estimated = three.get(f"/snapshots/{id}")["tokens"]["estimated"]
+    usage = {"input_tokens": 100, "cache_read_input_tokens": estimated, "output_tokens": 7}
+    metadata = {"snapshot": id, "usage": usage, "model": "claude-opus-4-5"}
+    (position,) = three.append({"kind": "model_output", "text": "done", "metadata": metadata})
+    snapshot = three.get(f"/snapshots/{id}").body
+    assert (snapshot["output_position"], snapshot["tokens"]["billed"]) == (position, estimated + 100)
+    tokens = three.post("/contexts", {"model": "claude-opus-4-5"})["tokens"]
+    assert tokens["learned_from"] == 1
+    assert tokens["factor"] != snapshot["tokens"]["factor"]
+    assert tokens["error"] == pytest.approx(100 / (estimated + 100))
+
+
+@pytest.mark.parametrize("name", [MISSING, "", "seven", 7, None, [], "\ud800"])
+def test_an_output_may_name_anything_as_its_snapshot(three: Agent, name: Any) -> None:
+    assert three.append({"kind": "model_output", "text": "done", "metadata": {"snapshot": name}}) == [9]
+
+
+def test_exact_counts_are_not_corrected(three: Agent) -> None:
+    id = taken(three, model="gpt-5")
+    estimated = three.get(f"/snapshots/{id}")["tokens"]["estimated"]
+    metadata = {"snapshot": id, "usage": {"input_tokens": estimated + 5, "output_tokens": 1}}
+    three.append({"kind": "model_output", "text": "done", "metadata": metadata})
+    tokens = three.post("/contexts", {"model": "gpt-5"})["tokens"]
+    assert (tokens["factor"], tokens["learned_from"]) == (1.0, 1)
+    assert tokens["error"] > 0
