@@ -18,8 +18,7 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, clean_body, request_body
-from historyapp.llm.tools import as_anthropic, tools_as
+from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.transport import Event
 
 DEFAULT_MAX_TOKENS = 8192
@@ -40,9 +39,9 @@ _THINKING = ("thinking", "redacted_thinking")
 
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
     """The request."""
-    written = request_body(request, model, context=("system", "messages"), limit="max_tokens", reserved=())
-    if request.tools:
-        written["tools"] = clean_body({"tools": tools_as(as_anthropic, request.tools)})["tools"]
+    written = request_body(
+        request, model, context=("tools", "system", "messages"), limit="max_tokens", reserved=()
+    )
     return {"max_tokens": DEFAULT_MAX_TOKENS, **written}
 
 

@@ -16,8 +16,7 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, clean_body, request_body
-from historyapp.llm.tools import as_openai_chat, tools_as
+from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.transport import Event
 
 _REASONS: dict[str, FinishReason] = {
@@ -36,11 +35,13 @@ _BLOCKS = "reasoning_details"
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
     """The request. One choice only: an answer is one output."""
     written = request_body(
-        request, model, context=("messages",), limit="max_completion_tokens", reserved=("n", "stream_options")
+        request,
+        model,
+        context=("tools", "messages"),
+        limit="max_completion_tokens",
+        reserved=("n", "stream_options"),
     )
     written["stream_options"] = {"include_usage": True}
-    if request.tools:
-        written["tools"] = clean_body({"tools": tools_as(as_openai_chat, request.tools)})["tools"]
     return written
 
 

@@ -17,8 +17,7 @@ from historyapp.llm.deltas import (
 )
 from historyapp.llm.errors import error_said
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, clean_body, request_body
-from historyapp.llm.tools import as_openai_responses, tools_as
+from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.transport import Event
 
 TITLE = "OpenAI"
@@ -33,12 +32,10 @@ def body(request: ModelRequest, model: str) -> dict[str, Any]:
     written = request_body(
         request,
         model,
-        context=("instructions", "input"),
+        context=("tools", "instructions", "input"),
         limit="max_output_tokens",
         reserved=("background", "conversation", "previous_response_id"),
     )
-    if request.tools:
-        written["tools"] = clean_body({"tools": tools_as(as_openai_responses, request.tools)})["tools"]
     return {"store": False, "include": ["reasoning.encrypted_content"], **written}
 
 

@@ -1,6 +1,6 @@
 """What is asked of a model, and how long one is prepared to wait for it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,10 @@ class ModelRequest:
 
     model: str
     context: Mapping[str, Any]
-    """What its format renders: ``{messages}``, ``{instructions, input}`` or ``{system, messages}``."""
+    """What the provider's format renders: ``messages``, ``instructions`` and ``input``, or ``system`` and
+    ``messages``; and ``tools``."""
     max_output_tokens: int | None = None
     """Null: as much as the provider allows, where it lets one leave it out."""
-    tools: Sequence[Mapping[str, Any]] = ()
-    """Function tools in any provider's shape; other kinds of tools in their own provider's."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the provider's request, passed on as they are: ``temperature``, ``thinking`` …"""
 
@@ -47,7 +46,7 @@ def request_body(
     """
     if strange := sorted(set(request.context) - set(context)):
         raise Invalid(f"{model} takes {_listed(context)}; {_listed(strange)} belong to another format.")
-    taken = {"model", "stream", "tools", limit, *context, *reserved}
+    taken = {"model", "stream", limit, *context, *reserved}
     if strange := sorted(taken & set(request.options)):
         raise Invalid(f"{_listed(strange)} cannot be set through options.")
     if request.max_output_tokens is not None and request.max_output_tokens < 1:
@@ -55,12 +54,7 @@ def request_body(
     body = {"model": model, "stream": True, **request.options, **request.context}
     if request.max_output_tokens is not None:
         body[limit] = request.max_output_tokens
-    return clean_body(body)
-
-
-def clean_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body without what no wire carries: NUL and lone surrogates become U+FFFD."""
-    cleaned: dict[str, Any] = clean_value(dict(body))
+    cleaned: dict[str, Any] = clean_value(body)  # formats render clean texts; options hold anything
     return cleaned
 
 

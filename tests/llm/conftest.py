@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.formats import FORMATS
 from historyapp.llm.calling import call_model
 from historyapp.llm.collecting import Collected, collect
 from historyapp.llm.deltas import ModelOutputDelta
 from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retrying import RetryPolicy
+from historyapp.llm.router import PROVIDERS
 from tests.llm.loopback import Answer, Loopback
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -28,8 +30,11 @@ class Api:
     half_way: int
     """Events after which some of a text has been said."""
 
-    def request(self, **more: Any) -> ModelRequest:
-        return ModelRequest(self.model, self.context, **more)
+    def request(self, *, tools: bool = False, **more: Any) -> ModelRequest:
+        """Its request, with or without a tool in the provider's shape."""
+        shape = FORMATS[PROVIDERS[self.name].format]
+        context = {**self.context, **({"tools": shape.tools([TOOL])} if tools else {})}
+        return ModelRequest(self.model, context, **more)
 
 
 _SAID = [{"role": "user", "content": "Where is the bug?"}]

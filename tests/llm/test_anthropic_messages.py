@@ -17,6 +17,7 @@ from tests.llm.loopback import Answer, Call, Loopback
 
 API = APIS[2]
 START = {"type": "message_start", "message": {"id": "msg_1", "model": "m", "usage": {"input_tokens": 3}}}
+USED = {"output_tokens": 5, "input_tokens": None, "cache_read_input_tokens": None}
 STOP = {"type": "message_stop"}
 
 
@@ -33,7 +34,7 @@ def text(index: int, said: str) -> list[dict[str, Any]]:
 
 
 def of(*events: dict[str, Any], reason: str = "end_turn") -> Collected:
-    end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 5}}
+    end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": USED}
     return collect(read("anthropic", [START, *events, end, STOP]))
 
 

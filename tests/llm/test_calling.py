@@ -14,7 +14,7 @@ from historyapp.llm.errors import (
     KeyRefused,
 )
 from historyapp.llm.request import TimeLimits
-from tests.llm.conftest import SCHEMA, TOOL, Api, Caller
+from tests.llm.conftest import SCHEMA, Api, Caller
 from tests.llm.loopback import Answer, Broken, Call, Loopback
 from tests.llm.loopback.server import WRONG_KEY
 
@@ -25,7 +25,7 @@ def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller:
     loopback.steps.append(
         Answer(text="I look.", thoughts="Where?", opaque="c2lnbmVk", calls=(READ,), cached=5)
     )
-    found = caller.collected(api.request(tools=[TOOL]))
+    found = caller.collected(api.request(tools=True))
     assert (found.output.text, found.output.thoughts) == ("I look.", "Where?")
     assert [call.model_dump() for call in found.output.tool_calls] == [
         {"id": "call_1", "name": "read_file", "arguments": {"path": "a.py"}}
@@ -49,7 +49,7 @@ def test_the_text_comes_piece_by_piece(loopback: Loopback, api: Api, caller: Cal
 def test_the_request_carries_context_limit_tools_and_options(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
-    caller.collected(api.request(max_output_tokens=77, tools=[TOOL], options={"top_p": 0.5}))
+    caller.collected(api.request(max_output_tokens=77, tools=True, options={"top_p": 0.5}))
     (request,) = loopback.requests
     assert request.path == api.path
     assert {name: request.body[name] for name in api.context} == api.context
@@ -147,7 +147,7 @@ def test_no_error_and_no_log_line_holds_the_key(
 
 
 def test_the_providers_count_tokens_themselves(loopback: Loopback, api: Api) -> None:
-    request = api.request(max_output_tokens=50, tools=[TOOL], options={"temperature": 1})
+    request = api.request(max_output_tokens=50, tools=True, options={"temperature": 1})
     if api.name == "openai":
         with pytest.raises(Invalid, match="does not count"):
             count_tokens(request)

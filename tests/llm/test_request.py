@@ -43,7 +43,10 @@ def test_a_limit_below_one_is_refused(api: Api) -> None:
 
 
 def test_what_no_wire_carries_is_replaced(api: Api) -> None:
-    tool = {"name": "f", "description": "\ud800", "parameters": {"type": "object"}}
-    written = body(api, options={"user": "a\0b\ud800"}, tools=[tool])
-    assert written["user"] == "a\ufffdb\ufffd"
-    assert "\ud800" not in str(written["tools"])
+    assert body(api, options={"user": "a\0b\ud800"})["user"] == "a\ufffdb\ufffd"
+
+
+def test_a_context_goes_as_it_was_rendered(api: Api) -> None:
+    request = api.request(tools=True)
+    written = PROVIDERS[api.name].body(request, "m")
+    assert {name: written[name] for name in request.context} == request.context

@@ -3,6 +3,7 @@
 import pytest
 
 from historyapp.core.errors import Invalid
+from historyapp.core.formats import FORMATS
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 
 
@@ -33,6 +34,10 @@ def test_an_unknown_model_is_refused_and_told_what_there_is(model: str) -> None:
     with pytest.raises(Invalid) as caught:
         ProviderRouter().route(model)
     assert all(f"`{name}:`" in caught.value.detail for name in PROVIDERS)
+
+
+def test_every_provider_takes_a_format_that_exists() -> None:
+    assert {provider.format for provider in PROVIDERS.values()} <= set(FORMATS)
 
 
 @pytest.mark.parametrize("model", ["local", "local:anything"])
