@@ -74,8 +74,7 @@ class ResponsesAnswer:
             case "response.failed":
                 raise error_said(event["response"].get("error") or {}, provider=TITLE)
             case "error":
-                # The flat form has its code beside ``type: error``, which says nothing about the cause.
-                raise error_said(event.get("error") or {**event, "type": None}, provider=TITLE)
+                raise error_said(event, provider=TITLE)
 
     def _added(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._told[index] = 0
