@@ -4,6 +4,8 @@ from historyapp.client.answers import Episode
 from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.awaiting import AsyncPlayhead
 from historyapp.client.blocking import Playhead
+from historyapp.client.calls.contexts import ContextWish
+from historyapp.client.context_answers import Context
 from historyapp.client.errors import (
     Conflict,
     FieldError,
@@ -45,6 +47,8 @@ __all__ = [
     "AsyncPlayhead",
     "AsyncRecorder",
     "Conflict",
+    "Context",
+    "ContextWish",
     "DebugLog",
     "EntryDraft",
     "Episode",

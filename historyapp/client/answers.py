@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from historyapp.core.entries import Body, load_body
 from historyapp.core.rendering import call_text
@@ -238,59 +238,6 @@ class Take(Answer):
 
 class TextAnswer(Answer):
     text: Text
-
-
-class Message(Answer):
-    """One message in no provider's format."""
-
-    role: str
-    content: Any
-    """Text, or a list of parts."""
-    tool_calls: list[Any] | None = None
-    tool_call_id: Text | None = None
-    is_error: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """The message with the fields that the server sent."""
-        return self.model_dump(exclude_unset=True)
-
-
-class Segment(Answer):
-    """One part of a context and where it comes from."""
-
-    source: str
-    tokens: int
-    step: int | None = None
-    last_step: int | None = None
-    position: int | None = None
-    form: str = "full"
-    summary: str | None = None
-
-
-class LeftOut(Answer):
-    """Steps or an input that are not in the context, and why."""
-
-    reason: Text
-    first_step: int | None = None
-    last_step: int | None = None
-    position: int | None = None
-
-
-class Manifest(Answer):
-    """The account of a context."""
-
-    policy: str
-    max_tokens: int | None
-    """The budget; null: none."""
-    tokens: int
-    segments: list[Segment] = Field(default_factory=list)
-    left_out: list[LeftOut] = Field(default_factory=list)
-    notes: list[Text] = Field(default_factory=list)
-
-
-class Messages(Answer):
-    messages: list[Message]
-    manifest: Manifest
 
 
 class ImportedSession(Answer):

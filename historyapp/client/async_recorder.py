@@ -1,13 +1,15 @@
 """The recorder for agents whose loop awaits."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from uuid import UUID
 
-from historyapp.client.answers import Appended, Episode, Message, Registered, Rewound, Session
+from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
 from historyapp.client.awaiting import AsyncPlayhead
+from historyapp.client.calls.contexts import ContextWish
 from historyapp.client.calls.making import Id
 from historyapp.client.calls.recording import NewEntry
+from historyapp.client.context_answers import Context, Message
 from historyapp.client.errors import Conflict, NotFound
 from historyapp.client.outcomes import result_of, tool_result_of
 from historyapp.client.provider_answers import entries_of, open_calls
@@ -49,6 +51,9 @@ class AsyncRecorder:
     async def get_messages(self, *, max_tokens: int | None = None) -> list[Message]:
         return (await self.playhead.messages(self.session_id, max_tokens=max_tokens)).messages
 
+    async def context(self, **wish: Unpack[ContextWish]) -> Context:
+        return await self.playhead.serve_context(self.session_id, **wish)
+
     async def say(self, content: Any, *, channel: str = "user") -> Appended:
         return await self.append(ModelInput(channel=channel, content=content))
 
@@ -63,8 +68,8 @@ class AsyncRecorder:
     async def after_execute(self, result: object, *, metadata: Mapping[str, Any] | None = None) -> Registered:
         return await self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
-    async def after_model(self, response: object) -> tuple[ToolCall, ...]:
-        drafts = entries_of(response)
+    async def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
+        drafts = entries_of(response, context.snapshot if context else None)
         await self.append(*drafts)
         return open_calls(drafts)
 

@@ -10,7 +10,7 @@ import httpx
 
 from historyapp.client import wire
 from historyapp.client.answers import Page
-from historyapp.client.calls import organising, reading, recording, rewinding, transfers
+from historyapp.client.calls import contexts, costs, organising, reading, recording, rewinding, transfers
 from historyapp.client.description import Call, Pages, Stream
 from historyapp.client.retrying import Outcome
 
@@ -95,6 +95,16 @@ class Playhead:
     episode = _answered(reading.episode)
     progress = _answered(reading.progress)
     messages = _answered(reading.messages)
+
+    context = _answered(contexts.context)
+    serve_context = _answered(contexts.serve_context)
+    snapshots = _paged(contexts.snapshots)
+    snapshot = _answered(contexts.snapshot)
+    snapshot_request = _answered(contexts.snapshot_request)
+    snapshot_diff = _answered(contexts.snapshot_diff)
+
+    ledger = _answered(costs.ledger)
+    step_ledgers = _paged(costs.step_ledgers)
 
     rewind = _answered(rewinding.rewind)
     undo_rewind = _answered(rewinding.undo_rewind)

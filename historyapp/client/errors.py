@@ -92,6 +92,11 @@ class Invalid(PlayheadError):
             if isinstance(error, dict)
         )
 
+    @property
+    def smallest(self) -> int | None:
+        """Where a budget was too small: one that works, in tokens."""
+        return self.problem.get("smallest")
+
 
 class UnreadableTranscript(Invalid):
     """None of the files is a transcript that can be imported."""

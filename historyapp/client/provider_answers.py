@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
 from historyapp.core.importers.anthropic_messages import MessageReader
@@ -10,12 +10,13 @@ from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.json_document import listing, mapping
 
 
-def entries_of(response: object) -> list[EntryDraft]:
+def entries_of(response: object, snapshot: UUID | None = None) -> list[EntryDraft]:
     """The entries of an answer, with its usage and model in their metadata.
 
     Args:
         response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it or as an object
             of the same fields.
+        snapshot: of the context that it answers.
 
     Raises:
         ValueError: when it is neither.
@@ -24,10 +25,12 @@ def entries_of(response: object) -> list[EntryDraft]:
     choice = mapping(next(iter(listing(fields.get("choices"))), None))
     if message := mapping(choice.get("message")):
         drafts = list(ChatReader(uuid4().hex).drafts({**message, "role": "assistant"}))
-        return _with_facts(drafts, fields, "openai", choice.get("finish_reason"))
+        facts = _facts(fields, "openai", choice.get("finish_reason"))
+        return _told(drafts, facts, snapshot)
     if isinstance(fields.get("content"), list):
         drafts = list(MessageReader(uuid4().hex).drafts({"role": "assistant", "content": fields["content"]}))
-        return _with_facts(drafts, fields, "anthropic", fields.get("stop_reason"))
+        facts = _facts(fields, "anthropic", fields.get("stop_reason"))
+        return _told(drafts, facts, snapshot)
     raise ValueError("This is neither a chat completion of OpenAI nor a message of Anthropic.")
 
 
@@ -52,24 +55,21 @@ def _dumped(response: object) -> Mapping[str, Any]:
     return found
 
 
-def _with_facts(
-    drafts: list[EntryDraft], response: Mapping[str, Any], provider: str, reason: object
-) -> list[EntryDraft]:
-    """The usage belongs to the whole answer, and is counted with its last output."""
-    facts = {
+def _facts(response: Mapping[str, Any], provider: str, reason: object) -> dict[str, Any]:
+    return {
         "provider": provider,
         "model": response.get("model"),
         "source": {"id": response.get("id"), "finish_reason": reason},
         "usage": response.get("usage"),
         "usage_convention": provider,
     }
+
+
+def _told(drafts: list[EntryDraft], facts: dict[str, Any], snapshot: UUID | None) -> list[EntryDraft]:
+    """With what is known of the whole answer at its last output, so that its usage is counted once."""
     last = max(place for place, draft in enumerate(drafts) if isinstance(draft.body, ModelOutput))
-    told = {name: fact for name, fact in facts.items() if fact is not None}
-    drafts[last] = EntryDraft(drafts[last].body, metadata={**told, **_renamed(drafts[last])})
+    facts["source"] |= drafts[last].metadata.get("source", {})
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    linked = {"snapshot": str(snapshot)} if snapshot else {}
+    drafts[last] = EntryDraft(drafts[last].body, metadata={**known, **linked})
     return drafts
-
-
-def _renamed(draft: EntryDraft) -> dict[str, Any]:
-    """Calls that came without an id of their own were given one; what they had is kept."""
-    call_ids = draft.metadata.get("source", {}).get("call_ids")
-    return {"call_ids": call_ids} if call_ids else {}

@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, overload
+from typing import Any, Self, Unpack, overload
 from uuid import UUID
 
-from historyapp.client.answers import Appended, Episode, Message, Registered, Rewound, Session
+from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
 from historyapp.client.blocking import Playhead
+from historyapp.client.calls.contexts import ContextWish
 from historyapp.client.calls.making import Id
 from historyapp.client.calls.recording import NewEntry
+from historyapp.client.context_answers import Context, Message
 from historyapp.client.errors import Conflict, NotFound
 from historyapp.client.outcomes import result_of, tool_result_of
 from historyapp.client.provider_answers import entries_of, open_calls
@@ -73,6 +75,17 @@ class Recorder:
         """The context of the policy ``episodic``, as the session's settings have it."""
         return self.playhead.messages(self.session_id, max_tokens=max_tokens).messages
 
+    def context(self, **wish: Unpack[ContextWish]) -> Context:
+        """What the model is sent next, within a budget and as its provider wants it; a snapshot is kept.
+
+        What is left out of ``policy``, ``format``, ``model``, ``max_tokens``, ``tools`` and ``live_screen``
+        is as the session has it; see :meth:`Playhead.serve_context`.
+
+        Raises:
+            Invalid: when the budget is too small; ``smallest`` is one that works.
+        """
+        return self.playhead.serve_context(self.session_id, **wish)
+
     def say(self, content: Any, *, channel: str = "user") -> Appended:
         """Records what a person or another program says to the agent: text, or a list of parts."""
         return self.append(ModelInput(channel=channel, content=content))
@@ -108,16 +121,17 @@ class Recorder:
         """
         return self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
-    def after_model(self, response: object) -> tuple[ToolCall, ...]:
+    def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
         """Records what a provider's model answered, with its usage, and gives the tool calls to carry out.
 
         Args:
             response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it.
+            context: what it answers. Naming it links the snapshot, and the server learns what models bill.
 
         Raises:
             ValueError: when it is neither.
         """
-        drafts = entries_of(response)
+        drafts = entries_of(response, context.snapshot if context else None)
         self.append(*drafts)
         return open_calls(drafts)
 

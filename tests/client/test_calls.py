@@ -5,28 +5,30 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
-from pydantic import BaseModel
 
 from historyapp.api.root import api
 from historyapp.client import (
     ActionProposal,
     ActionSuccess,
     AsyncPlayhead,
+    ContextWish,
     ModelInput,
     Playhead,
     UseTool,
     calls,
 )
-from historyapp.client.answers import Answer, Page
+from historyapp.client.answers import Answer, Entry, Page
 from historyapp.client.calls import making
 from historyapp.client.description import Call, Pages, Stream
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
+    "snapshot_id": SESSION,
+    "other_id": SESSION,
     "position": 7,
     "number": 7,
     "action": ActionProposal(thoughts="look", use_tool=UseTool(name="ls"), raw_message={"content": "ls"}),
@@ -70,11 +72,16 @@ def call_of(description: Any) -> Call[Any]:
     return description
 
 
+def filled(function: Callable[..., Any]) -> Call[Any]:
+    """The call when every argument is given."""
+    names = [name for name in inspect.signature(function).parameters if name != "wish"]
+    wish = ContextWish.__annotations__ if "wish" in inspect.signature(function).parameters else ()
+    return call_of(function(**{name: FILLED.get(name, "x") for name in [*names, *wish]}))
+
+
 def described(function: Callable[..., Any]) -> Operation:
-    """What the server is asked when every argument is given."""
-    call = call_of(
-        function(**{name: FILLED.get(name, "x") for name in inspect.signature(function).parameters})
-    )
+    """What the server is asked then."""
+    call = filled(function)
     path = call.path.replace(SESSION, "{}").replace("/7", "/{}")
     fields = {*(call.body or {}), *(["files"] if call.files else [])}
     return Operation(call.method, path, frozenset(call.query), frozenset(fields))
@@ -83,11 +90,14 @@ def described(function: Callable[..., Any]) -> Operation:
 def served() -> Iterator[Operation]:
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
-            short = re.sub(r"\{\w+\}", "{}", path.removeprefix("/api/v1"))
             query = frozenset(p["name"] for p in operation["parameters"] if p["in"] == "query")
             content = operation.get("requestBody", {}).get("content", {})
             fields = frozenset(name for kind in content.values() for name in fields_of(kind["schema"]))
-            yield Operation(method.upper(), short, query, fields)
+            yield Operation(method.upper(), shortened(path), query, fields)
+
+
+def shortened(path: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", path.removeprefix("/api/v1"))
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -131,33 +141,55 @@ def test_every_description_is_a_method_of_both_clients(client: type) -> None:
         assert getattr(client, name).__doc__ == function.__doc__
 
 
-def answers_of(function: Callable[..., Any]) -> type[BaseModel] | None:
-    """The model that a call's answer is read with; None where it is none."""
-    read = call_of(
-        function(**{name: FILLED.get(name, "x") for name in inspect.signature(function).parameters})
-    ).read
-    model = getattr(read, "__self__", None)
+def model_of(function: Callable[..., Any]) -> type[Answer] | None:
+    """The model that a call's answer is read with; None where it has none."""
+    model = getattr(filled(function).read, "__self__", None)
     return model if isinstance(model, type) and issubclass(model, Answer) else None
 
 
-@pytest.mark.parametrize("name", [name for name, function in descriptions().items() if answers_of(function)])
+def schemas_of(operation: Operation) -> list[dict[str, Any]]:
+    """What a call may answer; of a page, what its items may be."""
+    path = next(path for path in DOCUMENT["paths"] if shortened(path) == operation.path)
+    responses = DOCUMENT["paths"][path][operation.method.lower()]["responses"]
+    answer = next(responses[status] for status in (200, 201) if status in responses)
+    schema = resolved(answer["content"]["application/json"]["schema"])
+    if set(schema.get("properties", {})) == {"items", "next"}:
+        schema = resolved(schema["properties"]["items"]["items"])
+    return [resolved(variant) for variant in schema.get("anyOf", schema.get("oneOf", [schema]))]
+
+
+@pytest.mark.parametrize("name", [name for name, function in descriptions().items() if model_of(function)])
 def test_every_field_of_an_answer_is_typed(name: str) -> None:
-    function = descriptions()[name]
-    model = answers_of(function)
+    model = model_of(descriptions()[name])
     assert model is not None
-    operation = described(function)
-    path = next(p for p in DOCUMENT["paths"] if re.sub(r"\{\w+\}", "{}", p) == f"/api/v1{operation.path}")
-    answered = DOCUMENT["paths"][path][operation.method.lower()]["responses"]
-    schema = next(
-        resolved(answered[status]["content"]["application/json"]["schema"])
-        for status in (200, 201)
-        if status in answered
-    )
     if issubclass(model, Page):
-        model = model.model_fields["items"].annotation.__args__[0]  # type: ignore[union-attr]
-        schema = schema["properties"]["items"]["items"]
-    known = set(model.model_fields)
-    possible = [resolved(variant) for variant in schema.get("anyOf", [schema])]
-    assert any(set(variant.get("properties", {})) == known for variant in possible) or "oneOf" in resolved(
-        schema
+        (model,) = get_args(model.model_fields["items"].annotation)
+    assert any(agrees(model, schema) for schema in schemas_of(described(descriptions()[name])))
+
+
+def agrees(model: type[Answer], schema: dict[str, Any]) -> bool:
+    """Whether a model has the fields of a schema, and the models in it those of the schemas in that one.
+
+    An entry has further ones, those of its kind.
+    """
+    fields, properties = model.model_fields, schema["properties"]
+    if set(fields) != set(properties) and not (model is Entry and set(fields) < set(properties)):
+        return False
+    return all(
+        agrees(inner, resolved(ref))
+        for name, field in fields.items()
+        for inner, ref in zip(models_in(field.annotation), refs_in(properties[name]), strict=False)
     )
+
+
+def models_in(annotation: Any) -> list[type[Answer]]:
+    if isinstance(annotation, type) and not get_args(annotation):
+        return [annotation] if issubclass(annotation, Answer) else []
+    return [model for argument in get_args(annotation) for model in models_in(argument)]
+
+
+def refs_in(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    if "$ref" in schema:
+        return [schema]
+    inner = [schema.get("items", {}), *schema.get("anyOf", [])]
+    return [ref for part in inner if part for ref in refs_in(part)]

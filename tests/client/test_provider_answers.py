@@ -84,9 +84,7 @@ def test_a_tool_that_the_provider_ran_itself_is_not_open() -> None:
     assert open_calls(entries_of({"content": [search, found]})) == ()
 
 
-@pytest.mark.parametrize(
-    "response", [None, "text", {}, {"choices": [1]}, {"content": "text"}]
-)
+@pytest.mark.parametrize("response", [None, "text", {}, {"choices": [1]}, {"content": "text"}])
 def test_anything_else_is_refused(response: object) -> None:
     with pytest.raises(ValueError, match=r"neither|no answer"):
         entries_of(response)

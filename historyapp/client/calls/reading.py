@@ -2,9 +2,10 @@
 
 from typing import Any, Literal
 
-from historyapp.client.answers import Episode, EpisodeItem, Messages, TextAnswer
+from historyapp.client.answers import Episode, EpisodeItem, TextAnswer
 from historyapp.client.calls.making import Id, at, get, given, pages
 from historyapp.client.calls.recording import Order
+from historyapp.client.context_answers import Messages
 from historyapp.client.description import Call, Pages
 
 

@@ -1,0 +1,127 @@
+"""Contexts through the client: within a budget, in a provider's shape, and found again as snapshots."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from historyapp.client import (
+    ActionProposal,
+    AsyncPlayhead,
+    AsyncRecorder,
+    Invalid,
+    Playhead,
+    Recorder,
+    SystemInstruction,
+    UseTool,
+)
+
+READ: dict[str, Any] = {
+    "name": "read_file",
+    "description": "Reads a file.",
+    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+}
+COMPLETION = {
+    "id": "chatcmpl-1",
+    "model": "gpt-5.3",
+    "choices": [{"message": {"content": "Found it."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 300, "completion_tokens": 3},
+}
+
+
+@pytest.fixture
+def run(recorder: Recorder) -> Recorder:
+    recorder.append(SystemInstruction(text="You repair code."))
+    recorder.say("Find the bug.")
+    for number in range(1, 4):
+        recorder.after_parse(ActionProposal(thoughts="so", use_tool=UseTool(name=f"tool_{number}")))
+        recorder.after_execute("x" * 400)
+    return recorder
+
+
+def test_a_context_has_the_shape_of_its_provider(run: Recorder) -> None:
+    openai = run.context(format="openai_chat", max_tokens=4000, tools=[READ])
+    assert openai.request["messages"][0] == {"role": "system", "content": "You repair code."}
+    assert openai.request["tools"][0]["function"]["name"] == "read_file"
+    anthropic = run.context(format="anthropic_messages", max_tokens=4000, live_screen="The screen.")
+    assert set(anthropic.request) == {"system", "messages"}
+    assert "The screen." in str(anthropic.request["messages"][-1])
+
+
+def test_a_budget_that_is_too_small_tells_one_that_works(run: Recorder) -> None:
+    with pytest.raises(Invalid) as caught:
+        run.context(policy="masked", max_tokens=3)
+    smallest = caught.value.smallest
+    assert smallest
+    assert run.context(policy="masked", max_tokens=smallest).tokens.estimated <= smallest
+
+
+def test_no_budget_is_another_wish_than_the_sessions(run: Recorder) -> None:
+    run.configure(max_tokens=500)
+    assert run.context().manifest.max_tokens == 500
+    assert run.context(max_tokens=None).manifest.max_tokens is None
+
+
+def test_looking_at_a_context_records_nothing(playhead: Playhead, run: Recorder) -> None:
+    seen = playhead.context(run.session_id, policy="live", format="plain", model="gpt-5.3", max_tokens=9000)
+    assert (seen.snapshot, seen.manifest.policy) == (None, "live")
+    assert playhead.serve_context(run.session_id, record=False).snapshot is None
+    assert list(playhead.snapshots(run.session_id)) == []
+    then = playhead.context(run.session_id, format="plain", as_of=4)
+    assert "tool_1" in str(then.request)
+    assert "tool_2" not in str(then.request)
+
+
+def test_what_was_served_is_found_again_byte_by_byte(playhead: Playhead, run: Recorder) -> None:
+    first = run.context(max_tokens=4000)
+    run.say("And now?")
+    second = run.context(max_tokens=4000)
+    assert first.snapshot is not None
+    assert second.snapshot is not None
+    assert [item.id for item in playhead.snapshots(run.session_id, limit=1)] == [
+        second.snapshot,
+        first.snapshot,
+    ]
+    assert playhead.snapshot(run.session_id, first.snapshot).manifest == first.manifest
+    rebuilt = playhead.snapshot_request(run.session_id, first.snapshot)
+    assert (rebuilt.request, rebuilt.matches, rebuilt.sha256) == (first.request, True, first.sha256)
+    diff = playhead.snapshot_diff(run.session_id, second.snapshot, first.snapshot)
+    assert (diff.earlier, diff.later) == (first.snapshot, second.snapshot)
+    assert [segment.source for segment in diff.segments.added] == ["input"]
+
+
+def test_the_answer_is_linked_with_the_context_that_it_answers(playhead: Playhead, run: Recorder) -> None:
+    context = run.context(model="gpt-5.3", max_tokens=4000)
+    assert run.after_model(COMPLETION, context) == ()
+    (item,) = playhead.snapshots(run.session_id)
+    assert (item.output_position, item.tokens.billed) == (run.session.head, 300)
+    assert run.context(model="gpt-5.3").tokens.learned_from == 1
+
+
+def test_what_a_session_cost_is_told_in_all_and_by_step(playhead: Playhead, run: Recorder) -> None:
+    run.after_model(COMPLETION)
+    ledger = playhead.ledger(run.session_id)
+    assert (ledger.calls, ledger.usage.input, ledger.usage.output, ledger.models[0].model) == (
+        1,
+        300,
+        3,
+        "gpt-5.3",
+    )
+    steps = list(playhead.step_ledgers(run.session_id, limit=2))
+    assert [step.input for step in steps] == [0, 0, 0, 300]
+    assert playhead.ledger(run.session_id, as_of=4).calls == 0
+    assert len(list(playhead.step_ledgers(run.session_id, as_of=4))) == 1
+
+
+def test_the_asynchronous_recorder_serves_contexts_too(live_server: LiveServer, api_key: str) -> None:
+    async def loop() -> None:
+        async with AsyncPlayhead(live_server.url, api_key) as playhead:
+            recorder = await AsyncRecorder.open(playhead)
+            await recorder.say("Find the bug.")
+            context = await recorder.context(format="openai_chat")
+            assert context.request == {"messages": [{"role": "user", "content": "Find the bug."}]}
+            await recorder.after_model(COMPLETION, context)
+            assert [item.output_position async for item in playhead.snapshots(recorder.session_id)] == [2]
+
+    asyncio.run(loop())
