@@ -139,6 +139,18 @@ def test_every_control_has_a_name_and_every_id_is_its_own(page: Page, addresses:
         assert page.locator("h1").count() == 1, address
 
 
+def test_menus_open_inside_a_phones_screen(page: Page, project: Project) -> None:
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto(page_of(record_session(project, 3)))
+    for menu in page.locator("[data-menu]").all():
+        menu.locator("summary").click()
+        box = menu.locator(".menu-items").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+        page.keyboard.press("Escape")
+
+
 def test_the_controls_stay_in_sight_on_a_phone(page: Page, project: Project) -> None:
     session = record_session(project, 30)
     page.set_viewport_size({"width": 360, "height": 640})

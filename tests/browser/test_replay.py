@@ -196,6 +196,17 @@ def test_scrolling_the_list_upward_keeps_its_place(page: Page, project: Project)
     expect(page.locator("#rows [data-step='78']")).to_be_in_viewport()
 
 
+def test_the_next_step_is_there_before_it_is_asked_for(page: Page, session: Session) -> None:
+    with page.expect_response(re.compile("/steps/2")):
+        page.goto(page_of(session))
+    page.keyboard.press("ArrowRight")
+    expect_step(page, 2)
+    sizes = page.evaluate("""performance.getEntriesByType("resource")
+        .filter((entry) => entry.name.includes("/steps/2")).map((entry) => entry.transferSize)""")
+    assert len(sizes) == 2
+    assert sizes[1] == 0
+
+
 def test_the_past_is_replayed_in_the_past(page: Page, project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     append(project, session.pk, [act("another_way"), ok()])
