@@ -18,6 +18,7 @@ from historyapp.models import Entry, ImportSource, Session, Summary
 from historyapp.services.append import Prepared, append_locked, lock_session, prepare
 from historyapp.services.reading import Read
 from historyapp.services.rewinds import path_to, rewind_locked
+from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 BATCH = 500
@@ -106,7 +107,8 @@ class SessionWriter:
         self._settled = source.settled
         self._tail: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
-        self._go_back = False
+        self._agreed: _Read | None = None
+        """The newest operation as the last import read it, once a later one reads differently."""
         self._waiting: list[_Read] = []
         self._summaries: list[Summarised] = []
         self._last = _Read(
@@ -136,11 +138,7 @@ class SessionWriter:
             self._mark = read
         self._last = read
         if read.number > self._settled:
-            self._waiting.append(read)
-            if self._tail and len(self._waiting) == len(self._tail):
-                self._compare_tail()
-            if len(self._waiting) >= BATCH:
-                self.flush()
+            self._add(before, read)
         elif read.number == self._settled and read.chain != self.source.settled_digest:
             raise OtherBeginning(self.start.session)
 
@@ -155,8 +153,6 @@ class SessionWriter:
             if not self._is_known(self._last):
                 raise OtherBeginning(self.start.session)
             return
-        if self._tail:
-            self._compare_tail()
         if self._waiting or self._mark.number > self.source.settled:
             self.flush()
         if self._summaries:
@@ -165,14 +161,16 @@ class SessionWriter:
                 for summary in self._summaries:
                     _summarise(session, self.source, summary)
 
-    def _compare_tail(self) -> None:
-        """The last import's provisional operations: there already, or read differently now."""
-        chains = [read.chain for read in self._waiting]
-        if chains == self._tail[: len(chains)]:
-            self._waiting = []
-        else:
-            self._go_back = True
-        self._tail = []
+    def _add(self, before: _Read, read: _Read) -> None:
+        """The last import's provisional operations are there already, until one reads differently now."""
+        place = read.number - self._settled - 1
+        if place < len(self._tail):
+            if read.chain == self._tail[place]:
+                return
+            self._agreed, self._tail = before, []
+        self._waiting.append(read)
+        if len(self._waiting) >= BATCH:
+            self.flush()
 
     def _is_known(self, read: _Read) -> bool:
         """Whether the session holds this operation where it should; entries before it are taken on trust."""
@@ -187,29 +185,21 @@ class SessionWriter:
         prepared = [read.counted() for read in self._waiting]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
-            if (source.settled, source.settled_digest) != (self.source.settled, self.source.settled_digest):
+            if _progress(source) != _progress(self.source):
                 raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
             session = lock_session(source.project, source.session_id)
             status = session.status
-            if self._go_back:
-                self._cut_back(session, source)
+            if self._agreed is not None:
+                _cut_back(session, source, self._agreed)
             added = self._carry_out(session, source, prepared)
+            stored = [*source.provisional_digests, *(read.chain for read in self._waiting)]
+            source.provisional_digests = stored[self._mark.number - source.settled :]
             source.settled, source.settled_digest = self._mark.number, self._mark.chain
             source.settled_position = shifted(source, self._mark.position)
-            if self._waiting:
-                source.provisional_digests = [
-                    read.chain for read in self._waiting if read.number > self._mark.number
-                ]
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
-        self.source, self._waiting, self._go_back = source, [], False
+        self.source, self._waiting, self._agreed = source, [], None
         self.counts.added += added
-
-    def _cut_back(self, session: Session, source: ImportSource) -> None:
-        """Cuts off what the file now gives differently, so that it stays as a take."""
-        reason = "the end of the file reads differently now"
-        body = Rewind(to_position=source.settled_position, spans=(), reason=reason, actor="import")
-        rewind_locked(session, path_to(session, source.settled_position), EntryDraft(body), "import")
 
     def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> int:
         """Runs of entries in one append each; returns how many entries were added."""
@@ -229,6 +219,21 @@ class SessionWriter:
                     _shift(source, read.position, session.head + 1 - read.position)
                     _rewind(session, source, read.operation)
         return added
+
+
+def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
+    """What another import of the same session would have changed."""
+    return source.settled, source.settled_digest, source.provisional_digests
+
+
+def _cut_back(session: Session, source: ImportSource, agreed: _Read) -> None:
+    """Cuts off what the file now gives differently, so that it stays as a take."""
+    kept = agreed.number - source.settled
+    source.provisional_digests = source.provisional_digests[:kept]
+    to_position = shifted(source, agreed.position) if kept else source.settled_position
+    reason = "the end of the file reads differently now"
+    draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
+    rewind_locked(session, path_to(session, to_position), draft, "import")
 
 
 def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
@@ -297,3 +302,4 @@ def _summarise(session: Session, source: ImportSource, read: Summarised) -> None
         tokens_after=count_tokens(read.text),
         actor="import",
     )
+    touch({session.pk, ends[1].session_id})

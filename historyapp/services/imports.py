@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.db.models import Q
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
-from historyapp.core.errors import Invalid, PlayheadError, UnreadableTranscript
+from historyapp.core.errors import Conflict, Invalid, PlayheadError, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS, detect
 from historyapp.core.importers.base import (
     Append,
@@ -156,22 +157,35 @@ def _read(
     while True:
         job = new_job(variants)
         try:
-            with new_reader() as reader:
-                for read in reader:
-                    job.take(read)
-                    if seen is not None:
-                        seen(reader.position)
-            job.finish()
-        except (UnreadableTranscript, OSError):
-            job.finish()
-            raise
+            broken_off = _read_once(job, new_reader, seen)
         except OtherBeginning as other:
             variants[str(other)] += 1
             job.report.skipped, job.report.skipped_count, job.report.damaged_count = [], 0, 0
             continue
         finally:
             job.report.sessions = job.sessions()
+        if broken_off is not None:
+            raise broken_off
         return
+
+
+def _read_once(
+    job: "_Job",
+    new_reader: Callable[[], AbstractContextManager[Reader]],
+    seen: Callable[[int], None] | None,
+) -> UnreadableTranscript | OSError | None:
+    """Why the file cannot be read to its end, if it cannot. What comes before that is kept."""
+    broken_off: UnreadableTranscript | OSError | None = None
+    try:
+        with new_reader() as reader:
+            for read in reader:
+                job.take(read)
+                if seen is not None:
+                    seen(reader.position)
+    except (UnreadableTranscript, OSError) as error:
+        broken_off = error
+    job.finish()
+    return broken_off
 
 
 class _Job:
@@ -206,23 +220,34 @@ class _Job:
     def _start(self, start: SessionStart) -> None:
         if start.session in self.writers:
             return
-        variant = self.variants[start.session]
-        with writing():
-            source = ImportSource.objects.filter(
-                project=self.project, format=self.format, source_id=_key(start.session), variant=variant
-            ).first()
-            if source is None:
-                self.new.add(start.session)
-                source = self._create(start, variant)
+        try:
+            with writing():
+                source = self._source(start)
+        except IntegrityError as error:
+            raise Conflict(
+                f"Another import of {start.session} is under way. Import it again later."
+            ) from error
         self.writers[start.session] = SessionWriter(start, source)
 
+    def _source(self, start: SessionStart) -> ImportSource:
+        """How far the session has been read before; made, with its session, when it never was."""
+        variant = self.variants[start.session]
+        known = ImportSource.objects.filter(
+            project=self.project, format=self.format, source_id=_key(start.session), variant=variant
+        ).first()
+        if known is not None:
+            return known
+        self.new.add(start.session)
+        return self._create(start, variant)
+
     def _create(self, start: SessionStart, variant: int) -> ImportSource:
-        session = self._new_session(start)
+        session, shifts = self._new_session(start), list[list[int]]()
         parent = self.writers.get(start.forked_from[0]) if start.forked_from else None
         if parent is not None and start.forked_from is not None:
             parent.flush()
             session.forked_from = Session.objects.get(pk=parent.source.session_id)
             position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
+            shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
             begin_fork(session, path_to(session.forked_from, position), position)
         else:
             session.save(force_insert=True)
@@ -233,6 +258,8 @@ class _Job:
             variant=variant,
             file=clean(self.report.name)[-300:],
             session=session,
+            settled_position=session.head,
+            shifts=shifts,
             spawned_by=_key(start.spawned_by or ""),
         )
         self._link(source)

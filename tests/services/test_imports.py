@@ -1,7 +1,7 @@
 """Importing again adds nothing, a grown file adds what is new, and nothing that was read is lost."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -32,7 +32,7 @@ SOURCE = Source("run.jsonl", io.BytesIO())
 class Script:
     """An importer that reads the operations it is given, whatever the file says."""
 
-    operations: list[Operation]
+    operations: Iterable[Operation]
     breaks_off: bool = False
     name = "script"
     title = "Script"
@@ -102,6 +102,43 @@ def test_a_provisional_end_that_proves_right_stays(project: Project, script: Scr
     assert live_texts() == ["a", "b", "c", "d"]
 
 
+def test_a_provisional_end_that_was_final_after_all_is_not_cut_off_later(
+    project: Project, script: Script
+) -> None:
+    read(project, script, *texts("a"), *texts("b", "c", provisional=True))
+    assert read(project, script, *texts("a", "b", "c")).total("added") == 0
+    assert read(project, script, *texts("a", "b", "c", "d")).total("added") == 1
+    assert Entry.objects.filter(kind="rewind").count() == 0
+
+
+def test_a_provisional_end_may_be_longer_than_a_batch(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 2)
+    file = [*texts("a"), *texts("b", "c", "d", "e", "f", provisional=True)]
+    read(project, script, *file)
+    assert read(project, script, *file).total("added") == 0
+    assert (
+        read(project, script, *texts("a"), *texts("b", "c", "d", "x", provisional=True)).total("added") == 1
+    )
+    assert live_texts() == ["a", "b", "c", "d", "x"]
+    assert read(project, script, *texts("a", "b", "c", "d", "x", "y")).total("added") == 1
+    assert live_texts() == ["a", "b", "c", "d", "x", "y"]
+
+
+def test_of_two_imports_at_once_one_is_told_to_come_again(project: Project, script: Script) -> None:
+    file = [SessionStart("s"), *texts("a", provisional=True)]
+
+    def overtaken() -> Iterator[Operation]:
+        yield from file
+        script.operations = file
+        assert import_file(project, SOURCE, format="script").error == ""
+
+    script.operations = overtaken()
+    assert "under way" in import_file(project, SOURCE, format="script").error
+    assert live_texts() == ["a"]
+
+
 @pytest.mark.parametrize("other", [("x", "b", "c"), ("x", "b", "c", "d"), ("x",)])
 def test_a_file_with_the_same_id_and_another_beginning_is_a_session_of_its_own(
     project: Project, script: Script, other: tuple[str, ...]
@@ -150,6 +187,14 @@ def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script
     assert child.forked_from == Session.objects.get(title="a run")
 
 
+def test_a_fork_in_the_file_may_end_before_the_file_does(project: Project, script: Script) -> None:
+    file = [*texts("a", "b"), SessionStart("f", title="fork", forked_from=("s", 2))]
+    read(project, script, *file, *texts("half", session="f", provisional=True))
+    read(project, script, *file, *texts("whole", session="f"))
+    entries = History(Session.objects.get(title="fork")).entries()
+    assert [entry.body["content"] for entry in entries] == ["a", "b", "whole"]
+
+
 def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
     steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
     file: list[Operation] = [*steps, Summarised("s", 1, 2, "looked")]
@@ -164,7 +209,9 @@ def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Proj
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     more: list[Operation] = [Append("s", act()), Append("s", ok())]
     read(project, script, *steps, *more, Summarised("s", 3, 4, "second"))
+    before = Session.objects.get().revision
     read(project, script, *steps, Summarised("s", 1, 2, "first"), *more, Summarised("s", 3, 4, "second"))
+    assert Session.objects.get().revision > before
     assert sorted(Summary.objects.values_list("text", flat=True)) == ["first", "second"]
     assert Session.objects.count() == 1
 
@@ -175,6 +222,13 @@ def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Scr
     assert report.error == "the rest is noise"
     assert [skipped.line for skipped in report.skipped] == [2]
     assert live_texts() == ["a", "b"]
+
+
+def test_a_file_with_another_beginning_may_break_off_too(project: Project, script: Script) -> None:
+    read(project, script, *texts("a", "b", "c"))
+    script.breaks_off = True
+    assert read(project, script, *texts("x")).error == "the rest is noise"
+    assert Session.objects.count() == 2
 
 
 def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Project, script: Script) -> None:
