@@ -57,7 +57,7 @@ def _openai(key: str, url: str) -> Sdk:
 def _anthropic(key: str, url: str) -> Sdk:
     import anthropic
 
-    client = anthropic.Anthropic(api_key=key, base_url=url, max_retries=0, open_telemetry=False)
+    client = anthropic.Anthropic(api_key=key, base_url=url, max_retries=0)
     return Sdk(anthropic, client, key)
 
 

@@ -88,8 +88,8 @@ def test_calls_whose_pieces_mingle_are_told_apart() -> None:
 
 
 def test_repeated_ids_and_names_count_once() -> None:
-    piece = ToolCallDelta(index=0, id="a", name="f", arguments="")
-    (call,) = of_calls(piece, piece).output.tool_calls
+    first, second = ToolCallDelta(index=0, id="a", name="f"), ToolCallDelta(index=0, id="chunk-2", name="f")
+    (call,) = of_calls(first, second).output.tool_calls
     assert (call.id, call.name, call.arguments) == ("a", "f", {})
 
 
