@@ -135,7 +135,8 @@ class RequestMeter:
 
     def _lines(self, text: str) -> int:
         """Plain text line by line, so that texts that are put together cost what they cost alone."""
-        return 1 + sum(self._scaled(self.count(line) + 1) for line in text.split("\n")) if text else 0
+        lines = ["", *text.split("\n")] if text else []
+        return sum(self._scaled(self.count(line) + 1) for line in lines)
 
     def _scaled(self, tokens: int) -> int:
         return ceil(tokens * self.factor)

@@ -34,7 +34,7 @@ LONGEST_ID = 64
 NO_BEGINNING = "(What came before was not recorded.)"
 
 Block = dict[str, Any]
-_THINKING: dict[Any, tuple[str, ...]] = {
+_THINKING: dict[str, tuple[str, ...]] = {
     "thinking": ("thinking", "signature"),
     "redacted_thinking": ("data",),
 }
@@ -126,7 +126,8 @@ def _thinking(output: ModelOutput) -> list[Block]:
     """The thinking blocks that Anthropic made itself, byte for byte; it refuses any other."""
     blocks = []
     for block in output.reasoning:
-        names = _THINKING.get(block.get("type"), ()) if isinstance(block, dict) else ()
+        kind = block.get("type") if isinstance(block, dict) else None
+        names = _THINKING.get(kind, ()) if isinstance(kind, str) else ()
         if names and all(isinstance(block.get(name), str) for name in names) and block[names[-1]]:
             exact = {name: block[name] for name in ("type", *names)}
             blocks += [exact] if clean_value(exact) == exact else []

@@ -6,6 +6,7 @@ content as text, neutral parts or the blocks of an Anthropic answer.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from historyapp.core.entries import Body, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
@@ -35,18 +36,20 @@ def conversation_of(context: Context) -> list[Turn | Aside]:
 
 
 def halves(context: Context) -> tuple[list[Turn | Aside], list[Turn | Aside]]:
-    """The conversation: the part that the next one will begin with too, then the rest.
+    """The conversation: the part that the next one will begin with too, then the rest."""
+    messages = context.messages
+    start = leading(messages)
+    cut = _whole(messages, start, max(start, min(context.stable, len(messages))))
+    return mended(messages[start:cut], context), [*mended(messages[cut:], context), *_screen(context)]
 
-    A stable part that would end within a turn ends before its results instead, and they follow in the rest.
-    """
-    start, messages = leading(context.messages), context.messages
-    stable = max(start, min(context.stable, len(messages)))
-    while start < stable < len(messages) and messages[stable].role == "tool":
-        stable -= 1
-    return (
-        mended(messages[start:stable], context),
-        [*mended(messages[stable:], context), *_screen(context)],
-    )
+
+def _whole(messages: Sequence[Message], start: int, cut: int) -> int:
+    """The cut, or where the turn begins whose results it would tear off."""
+    following = (message.role for message in messages[cut:])
+    if "tool" not in takewhile(lambda role: role != "assistant", following):
+        return cut
+    roles = [message.role for message in messages[start:cut]]
+    return cut - 1 - roles[::-1].index("assistant") if "assistant" in roles else start
 
 
 def _screen(context: Context) -> Iterator[Aside]:

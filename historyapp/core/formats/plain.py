@@ -9,7 +9,16 @@ from historyapp.core.formats.base import Frame, Item
 from historyapp.core.formats.neutral import conversation_of, leading_texts
 from historyapp.core.formats.parts import plain_text
 from historyapp.core.formats.tools import Definition
-from historyapp.core.formats.turns import INSTRUCTING, Aside, Turn, object_of, reported, returned, spoken
+from historyapp.core.formats.turns import (
+    INSTRUCTING,
+    Aside,
+    Turn,
+    legal_name,
+    object_of,
+    reported,
+    returned,
+    spoken,
+)
 from historyapp.core.manifest import Context
 from historyapp.core.rendering import as_list, as_paragraphs, call_text
 from historyapp.core.text import clean
@@ -68,7 +77,7 @@ def _turn(turn: Turn) -> Iterator[Item]:
     if text.strip():
         yield _block("Assistant", text)
     for call, result in zip(calls, turn.results, strict=False):
-        name = call.name or "tool"
+        name = legal_name(call.name)
         yield _block("Call", call_text(name, object_of(call.arguments)))
         yield _block(
             f"Result of {name}" if result.status == "success" else f"{name} failed", returned(result)

@@ -1,0 +1,143 @@
+"""Renders the corpus at its cut points for every policy, format and many budgets, and validates each request.
+
+    python -m bench.validity [FOLDER] [--cases 200000] [--seed 1]
+
+Each case takes a session of the corpus, as it is or torn (entries dropped, doubled and swapped at random), as
+of one of its positions, and a budget from 0 upward. A request must pass the providers' rules, cost what its
+manifest says, and keep to its budget; ``episodic`` may exceed it where its manifest says so. Budgets that are
+refused, because not even the pinned part fits, are counted apart.
+"""
+
+import argparse
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Entry
+from historyapp.core.errors import Invalid, UnreadableTranscript
+from historyapp.core.formats import FORMATS
+from historyapp.core.importers import detect
+from historyapp.core.importers.base import Source
+from historyapp.core.policies import POLICIES
+from historyapp.core.policies.base import Ask
+from historyapp.core.settings import SessionSettings
+from historyapp.core.tokens import count_tokens
+from tests.core.entries import told
+from tests.core.formats.refusals import Refused
+from tests.core.formats.validators import validate
+from tests.core.policies.past import MemoryPast, Summary
+from tests.shared import SHARED
+
+TOOLS = ({"name": "ls", "description": "Lists a folder.", "input_schema": {"type": "object"}},)
+LONGEST = 150
+"""Entries of a session that are played; of longer ones a stretch at random."""
+count = lru_cache(1 << 17)(count_tokens)
+
+
+def sessions(folder: Path) -> list[list[Entry]]:
+    """What importers read of every file, without rewinds: one list of entries for each file."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as stream:
+            source = Source(path.name, stream, str(path.parent))
+            try:
+                entries = told(detect(source).read(source))
+            except UnreadableTranscript:
+                continue
+        if entries:
+            found.append(entries)
+    return found
+
+
+def torn(entries: list[Entry], chance: random.Random) -> list[Entry]:
+    """A stretch of a session with entries dropped, doubled and swapped."""
+    start = chance.randrange(max(1, len(entries) - LONGEST))
+    kept = [e for e in entries[start : start + LONGEST] if chance.random() > 0.1]
+    kept += chance.sample(kept, len(kept) // 10)
+    kept.sort(key=lambda entry: entry.position + chance.uniform(-2, 2))
+    return [replace(entry, position=position) for position, entry in enumerate(kept, start=1)]
+
+
+def past(entries: list[Entry], chance: random.Random) -> MemoryPast:
+    """The session as of one of its positions, some ranges of steps summarised."""
+    as_of = chance.randint(0, len(entries))
+    episodes = MemoryPast(entries, as_of=as_of).episodes(1, as_of)
+    summaries = []
+    for first in range(0, len(episodes) - 3, 4):
+        span = episodes[first : first + 4]
+        if chance.random() < 0.5:
+            reach = span[0].first_position, span[-1].last_position, span[0].number, span[-1].number
+            summaries.append(Summary(str(first), *reach, f"Looked at {first} files; all tests pass."))
+    return MemoryPast(entries, summaries, as_of)
+
+
+def budgets(chance: random.Random) -> Iterator[int | None]:
+    """From 0 upward, small ones more often; now and then none."""
+    while True:
+        yield None if chance.random() < 0.02 else int(2 ** chance.uniform(0, 14.5)) - 1
+
+
+def play(folder: Path, cases: int, seed: int) -> Counter[str]:
+    chance = random.Random(seed)
+    corpus = sessions(folder)
+    budget = budgets(chance)
+    tally: Counter[str] = Counter(sessions=len(corpus), entries=sum(map(len, corpus)))
+    while tally["rendered"] < cases:
+        entries = chance.choice(corpus)
+        start = chance.randrange(max(1, len(entries) - LONGEST))
+        whole = [replace(e, position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
+        history = past(torn(entries, chance) if chance.random() < 0.5 else whole, chance)
+        ask = Ask(TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else "")
+        for policy in POLICIES:
+            for format in FORMATS:
+                tally.update(case(history, policy, format, next(budget), ask))
+    return tally
+
+
+def case(history: MemoryPast, policy: str, format: str, budget: int | None, ask: Ask) -> list[str]:
+    """What became of one case."""
+    meter = RequestMeter(format, count)
+    try:
+        context = POLICIES[policy].choose(history, SessionSettings(max_tokens=budget), meter, ask)
+    except Invalid as refusal:
+        return ["refused" if refusal.fields["smallest"] > (budget or 0) else "WRONG REFUSALS"]
+    found = ["rendered", f"{policy}, {format}"]
+    request = FORMATS[format].render(context, model="m", tools=ask.tools)
+    try:
+        validate(format, request)
+    except Refused as refused:
+        found += ["INVALID", f"INVALID {policy} {format}: {refused}"]
+    total = meter.total(request)
+    if total != context.manifest.tokens:
+        found += ["MISCOUNTED", f"MISCOUNTED {policy} {format}: {total} is not {context.manifest.tokens}"]
+    if format == "plain" and count_tokens(request["text"]) > total:
+        found.append("MORE THAN COUNTED")
+    if budget is not None and total > budget:
+        found.append(
+            "over, and said so" if context.manifest.notes and policy == "episodic" else "OVER BUDGET"
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=SHARED / "corpus")
+    parser.add_argument("--cases", type=int, default=200_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began = time.monotonic()
+    tally = play(options.folder, options.cases, options.seed)
+    for name in ("INVALID", "OVER BUDGET", "MISCOUNTED", "MORE THAN COUNTED", "WRONG REFUSALS"):
+        tally.setdefault(name, 0)
+    for name, number in tally.items():
+        print(f"{number:9,}  {name}")
+    print(f"{time.monotonic() - began:9.0f}  seconds")
+
+
+if __name__ == "__main__":
+    main()

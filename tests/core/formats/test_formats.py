@@ -1,0 +1,256 @@
+"""Rules that hold for every format and whatever a policy hands over (DESIGN 7)."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.errors import Invalid
+from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
+from historyapp.core.formats.base import CONTINUE, START
+from historyapp.core.formats.turns import NO_RESULT
+from historyapp.core.manifest import Context, Message
+from tests.core.formats.contexts import CONTEXTS, ENCRYPTED, REDACTED, SIGNED, TINY_PNG, TOOLS, context
+from tests.core.formats.validators import validate
+
+EVERY = pytest.mark.parametrize("name", FORMATS)
+CHATTING = pytest.mark.parametrize("name", [name for name in FORMATS if name != "plain"])
+ASKS = Message(role="user", content="go")
+
+
+def calling(*ids: str, **fields: Any) -> Message:
+    calls = [{"id": id, "name": "ls", "arguments": {"at": "."}} for id in ids]
+    return Message(role="assistant", content="", tool_calls=calls, **fields)
+
+
+def answer(id: str, content: Any = "here", **fields: Any) -> Message:
+    return Message(role="tool", content=content, tool_call_id=id, **fields)
+
+
+def rendered(name: str, *messages: Message, **fields: Any) -> dict[str, Any]:
+    request = FORMATS[name].render(context(list(messages), **fields), model="m")
+    validate(name, request)
+    return request
+
+
+@EVERY
+@settings(max_examples=100)
+@given(given=CONTEXTS, tools=TOOLS)
+def test_every_context_gives_a_valid_request(name: str, given: Context, tools: list[Any]) -> None:
+    validate(name, FORMATS[name].render(given, model="m", tools=tools))
+
+
+@EVERY
+@settings(max_examples=60)
+@given(given=CONTEXTS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
+def test_every_cut_gives_a_valid_request(name: str, given: Context, cut: tuple[int, int]) -> None:
+    part = given.model_copy(update={"messages": given.messages[cut[0] : cut[1]]})
+    validate(name, FORMATS[name].render(part, model="m"))
+
+
+@EVERY
+@settings(max_examples=20)
+@given(given=CONTEXTS, tools=TOOLS)
+def test_the_same_context_gives_the_same_bytes(name: str, given: Context, tools: list[Any]) -> None:
+    twice = [render_bytes(FORMATS[name].render(given, model="m", tools=tools)) for _ in range(2)]
+    assert twice[0] == twice[1]
+
+
+@EVERY
+@settings(max_examples=60)
+@given(given=CONTEXTS, tools=TOOLS)
+def test_what_is_metered_is_what_the_request_costs(name: str, given: Context, tools: list[Any]) -> None:
+    meter = RequestMeter(name, factor=1.25)
+    parts = (
+        meter.fixed(given.system, given.notebook, tools).total
+        + meter.messages(given.messages)
+        + meter.said(given.live_screen)
+        + meter.added(given.messages, given.live_screen)
+    )
+    assert meter.total(FORMATS[name].render(given, model="m", tools=tools)) == parts
+
+
+@CHATTING
+@settings(max_examples=40)
+@given(given=CONTEXTS)
+def test_the_stable_part_is_where_it_is_said_to_be(name: str, given: Context) -> None:
+    """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
+    stable = given.messages[: given.stable]
+    longer = given.model_copy(update={"messages": [*stable, ASKS], "live_screen": ""})
+    longest = given.model_copy(
+        update={"messages": [*stable, ASKS, calling("zz"), answer("zz")], "live_screen": ""}
+    )
+    short, long = (prefix_bytes(FORMATS[name].render(c, model="m")) for c in (longer, longest))
+    assert long.startswith(short.rstrip(b"]}"))
+
+
+@CHATTING
+def test_every_call_is_answered_directly_and_once(name: str) -> None:
+    request = rendered(
+        name, ASKS, calling("a", "b"), ASKS, answer("b", "2"), answer("a", "1"), answer("a", "3")
+    )
+    text = render_bytes(request).decode()
+    assert text.index('"1"') < text.index('"2"')
+    assert "returned: `3`" in text
+
+
+@CHATTING
+def test_an_unanswered_call_gets_a_truthful_result(name: str) -> None:
+    assert NO_RESULT in render_bytes(rendered(name, ASKS, calling("a"))).decode()
+    assert NO_RESULT in render_bytes(rendered(name, ASKS, calling("a"), calling("b"), answer("b"))).decode()
+
+
+@EVERY
+def test_a_result_without_its_call_becomes_the_users_text(name: str) -> None:
+    assert "`lost`" in render_bytes(rendered(name, ASKS, answer("a", "lost"))).decode()
+
+
+@CHATTING
+def test_an_id_that_recurs_is_another_one_each_time(name: str) -> None:
+    messages = [ASKS] + [m for _ in range(3) for m in (calling("a"), answer("a"))]
+    validate(name, rendered(name, *messages))
+
+
+@CHATTING
+def test_calls_of_one_message_with_one_id_are_both_answered(name: str) -> None:
+    rendered(name, ASKS, calling("a", "a"), answer("a"))
+
+
+def test_arguments_are_an_object_here_and_a_string_there() -> None:
+    written = Message(
+        role="assistant",
+        content=None,
+        tool_calls=[{"id": "a", "type": "function", "function": {"name": "ls", "arguments": '{"at":"日"}'}}],
+    )
+    [_, call, _] = rendered("openai_chat", ASKS, written)["messages"]
+    assert call["tool_calls"][0]["function"]["arguments"] == '{"at":"日"}'
+    assert rendered("anthropic_messages", ASKS, written)["messages"][1]["content"][0]["input"] == {"at": "日"}
+
+
+def test_reasoning_goes_to_its_maker_only_and_as_it_was() -> None:
+    thinking = calling("a", reasoning=[SIGNED, ENCRYPTED, REDACTED])
+    requests = {name: rendered(name, ASKS, thinking, answer("a")) for name in FORMATS}
+    blocks = requests["anthropic_messages"]["messages"][1]["content"]
+    assert blocks[:2] == [SIGNED, REDACTED]
+    assert [item["type"] for item in requests["openai_responses"]["input"]] == [
+        "message", "reasoning", "function_call", "function_call_output",
+    ]  # fmt: skip
+    assert requests["openai_responses"]["input"][1] == ENCRYPTED
+    for name in ("openai_chat", "plain"):
+        assert "gAAA" not in json.dumps(requests[name])
+        assert "EmwK" not in json.dumps(requests[name])
+
+
+@pytest.mark.parametrize("provider", ["openai", "elsewhere"])
+def test_reasoning_of_another_maker_is_left_out(provider: str) -> None:
+    request = rendered("anthropic_messages", ASKS, calling("a", reasoning=[SIGNED], provider=provider))
+    assert [block["type"] for block in request["messages"][1]["content"]] == ["tool_use"]
+
+
+def test_reasoning_that_led_to_nothing_is_left_out() -> None:
+    alone = Message(role="assistant", content="", reasoning=[SIGNED, ENCRYPTED])
+    assert len(rendered("anthropic_messages", ASKS, alone)["messages"]) == 1
+    assert len(rendered("openai_responses", ASKS, alone)["input"]) == 1
+
+
+def test_anthropic_begins_and_ends_with_a_user() -> None:
+    said = Message(role="assistant", content="done")
+    messages = rendered("anthropic_messages", said)["messages"]
+    assert [(m["role"], m["content"][0]["text"]) for m in messages] == [
+        ("user", START), ("assistant", "done"), ("user", CONTINUE),
+    ]  # fmt: skip
+
+
+def test_parallel_results_are_one_message_for_anthropic_and_one_each_for_openai() -> None:
+    parallel = [ASKS, calling("a", "b"), answer("a"), answer("b")]
+    blocks = rendered("anthropic_messages", *parallel)["messages"][2]["content"]
+    assert [block["tool_use_id"] for block in blocks] == ["a", "b"]
+    assert [m["role"] for m in rendered("openai_chat", *parallel)["messages"][2:]] == ["tool", "tool"]
+    assert [i["type"] for i in rendered("openai_responses", *parallel)["input"][1:]] == [
+        "function_call", "function_call", "function_call_output", "function_call_output",
+    ]  # fmt: skip
+
+
+def test_a_leading_system_message_goes_beside_anthropics_messages_and_a_later_one_is_the_users() -> None:
+    told = Message(role="system", content="told")
+    request = rendered("anthropic_messages", told, ASKS, told, system="first")
+    assert [block["text"] for block in request["system"]] == ["first", "told"]
+    assert [block["text"] for block in request["messages"][0]["content"]] == ["go", "told"]
+
+
+def test_images_are_converted_or_named() -> None:
+    image = {"type": "image", "media_type": "image/jpeg", "data": TINY_PNG}
+    seen = Message(role="user", content=[image])
+    [block] = rendered("anthropic_messages", seen)["messages"][0]["content"]
+    assert block["source"]["media_type"] == "image/png"  # what it is, not what it is called
+    [part] = rendered("openai_chat", seen)["messages"][0]["content"]
+    assert part["image_url"]["url"] == f"data:image/png;base64,{TINY_PNG}"
+    shot = [ASKS, calling("a"), answer("a", [image])]
+    assert rendered("openai_responses", *shot)["input"][2]["output"][0]["type"] == "input_image"
+    assert rendered("openai_chat", *shot)["messages"][2]["content"] == "[image]"
+
+
+def test_the_live_screen_rides_behind_the_newest_result() -> None:
+    turn = [ASKS, calling("a"), answer("a")]
+    blocks = rendered("anthropic_messages", *turn, live_screen="now")["messages"][-1]["content"]
+    assert [block["type"] for block in blocks] == ["tool_result", "text"]
+    assert rendered("openai_chat", *turn, live_screen="now")["messages"][-1] == {
+        "role": "user",
+        "content": "now",
+    }
+
+
+def test_breakpoints_stand_on_what_stays() -> None:
+    turns = [ASKS, calling("a"), answer("a"), calling("b"), answer("b"), calling("c"), answer("c")]
+    request = rendered("anthropic_messages", *turns, system="s", notebook="n", live_screen="x", stable=5)
+    assert ["cache_control" in block for block in request["system"]] == [True, True]
+    marked = [
+        [("cache_control" in b) for b in m["content"]] for m in request["messages"] if m["role"] == "user"
+    ]
+    assert marked == [[False], [True], [True], [False, False]]
+    tools = [{"name": "ls"}]
+    request = FORMATS["anthropic_messages"].render(context([ASKS]), model="m", tools=tools)
+    assert "cache_control" in request["tools"][-1]
+    assert b"cache_control" not in prefix_bytes(request)
+
+
+def test_plain_text_tells_it_all_in_order() -> None:
+    text = rendered("plain", ASKS, calling("a"), answer("a", "x", is_error=True), system="Be brief.")["text"]
+    assert text == "## System\nBe brief.\n\n## User\ngo\n\n## Call\nls(at='.')\n\n## ls failed\nx"
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("odd", "must be an object"),
+        ({"name": "a b"}, "letters, digits"),
+        ({"name": "x" * 65}, "letters, digits"),
+        ({}, "letters, digits"),
+        ({"name": "ls", "parameters": {"type": "string"}}, "JSON schema of type object"),
+        ({"name": "ls", "parameters": "odd"}, "JSON schema of type object"),
+        (
+            {"name": "ls", "input_schema": {"type": "object", "properties": []}},
+            "properties must be an object",
+        ),
+        ({"name": "ls", "description": 7}, "must be text"),
+        ({"type": "web_search_20250305", "name": "web_search"}, "is no function"),
+    ],
+)
+@CHATTING
+def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        FORMATS[name].render(context([ASKS]), model="m", tools=[tool])
+
+
+@CHATTING
+def test_two_tools_of_one_name_are_refused(name: str) -> None:
+    with pytest.raises(Invalid, match="more than one"):
+        FORMATS[name].tools([{"name": "ls"}, {"name": "ls"}])
+
+
+def test_an_unknown_format_names_those_there_are() -> None:
+    with pytest.raises(Invalid, match="openai_chat, openai_responses, anthropic_messages, plain"):
+        format_named("xml")

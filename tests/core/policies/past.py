@@ -1,0 +1,65 @@
+"""Sessions in memory, as policies read them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction
+from historyapp.core.episodes import Episode, group_episodes
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary as the database would hold it."""
+
+    id: str
+    first_position: int
+    last_position: int
+    first_step: int
+    last_step: int
+    text: str
+    level: int = 2
+
+
+class MemoryPast:
+    """Live entries as of a position (None: the newest)."""
+
+    def __init__(
+        self, entries: Iterable[Entry], summaries: Sequence[Summary] = (), as_of: int | None = None
+    ) -> None:
+        self._entries = [entry for entry in entries if as_of is None or entry.position <= as_of]
+        last = self._entries[-1].position if self._entries else 0
+        self._summaries = [summary for summary in summaries if summary.last_position <= last]
+        own = {s.first_step: s.text for s in self._summaries if s.first_step == s.last_step}
+        grouped = group_episodes(self._entries)
+        self._episodes = [replace(episode, summary=own.get(episode.number)) for episode in grouped]
+
+    @property
+    def steps(self) -> int:
+        return len(self._episodes)
+
+    @property
+    def instruction(self) -> str | None:
+        bodies = [entry.body for entry in self._entries]
+        return next((b.text for b in reversed(bodies) if isinstance(b, SystemInstruction)), None)
+
+    @property
+    def notebook(self) -> str | None:
+        bodies = [entry.body for entry in self._entries]
+        return next((b.content for b in reversed(bodies) if isinstance(b, MemoryNotebook)), None)
+
+    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
+        return reversed(self._episodes[:last])
+
+    def episodes(self, first: int, last: int) -> list[Episode]:
+        return self._episodes[max(0, first - 1) : last]
+
+    def inputs(self, after: int) -> Iterator[Entry]:
+        return (e for e in self._entries if isinstance(e.body, ModelInput) and e.position > after)
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
+        return [
+            summary
+            for summary in self._summaries
+            if first_position <= summary.last_position
+            and (last_position is None or summary.last_position <= last_position)
+        ]

@@ -1,0 +1,165 @@
+"""What every policy in the registry keeps to, whatever the session, the budget and the format (DESIGN 6)."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Entry
+from historyapp.core.errors import Invalid
+from historyapp.core.formats import FORMATS, render_bytes
+from historyapp.core.manifest import Context
+from historyapp.core.policies import POLICIES, policy_named
+from historyapp.core.policies.base import NO_ASK, Ask
+from historyapp.core.settings import SessionSettings
+from tests.core.entries import LIVE, calls, result, session
+from tests.core.formats.contexts import TOOLS
+from tests.core.formats.validators import validate
+from tests.core.policies.past import MemoryPast, Summary
+
+EVERY = pytest.mark.parametrize("name", POLICIES)
+BUDGETS = st.none() | st.integers(0, 400)
+FORMAT = st.sampled_from(list(FORMATS))
+ASKS = st.builds(Ask, tools=TOOLS, live_screen=st.sampled_from(["", "the screen"]))
+
+
+@st.composite
+def summarised(draw: st.DrawFn) -> MemoryPast:
+    """A session with summaries of some of its steps, as of some position."""
+    entries: list[Entry] = draw(LIVE)
+    episodes = MemoryPast(entries).episodes(1, 99)
+    summaries = []
+    for number in range(draw(st.integers(0, 2)) if episodes else 0):
+        first, last = sorted(draw(st.tuples(*[st.integers(1, len(episodes))] * 2)))
+        span = episodes[first - 1].first_position, episodes[last - 1].last_position
+        summaries.append(Summary(str(number), *span, first, last, draw(st.sampled_from(["it worked", ""]))))
+    return MemoryPast(entries, summaries, draw(st.none() | st.integers(0, len(entries))))
+
+
+def choose(
+    name: str,
+    past: Any,
+    max_tokens: int | None = None,
+    format: str = "openai_chat",
+    ask: Ask = NO_ASK,
+    **given: Any,
+) -> Context:
+    chosen = SessionSettings(max_tokens=max_tokens, **given)
+    return POLICIES[name].choose(past, chosen, RequestMeter(format), ask)
+
+
+def request_of(context: Context, format: str = "openai_chat", ask: Ask = NO_ASK) -> dict[str, Any]:
+    request = FORMATS[format].render(context, model="m", tools=ask.tools)
+    validate(format, request)
+    return request
+
+
+@EVERY
+@settings(max_examples=60)
+@given(past=summarised(), budget=BUDGETS, format=FORMAT, ask=ASKS)
+def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget(
+    name: str, past: MemoryPast, budget: int | None, format: str, ask: Ask
+) -> None:
+    try:
+        context = choose(name, past, budget, format, ask, window_size=3, full_message_count=2)
+    except Invalid as refusal:
+        assert budget is not None and refusal.fields["smallest"] > budget  # noqa: PT017 PT018 budgets are random
+        return
+    manifest = context.manifest
+    assert manifest.tokens == sum(segment.tokens for segment in manifest.segments)
+    assert manifest.tokens == RequestMeter(format).total(request_of(context, format, ask))
+    if budget is not None and manifest.tokens > budget:
+        assert name == "episodic"
+        assert any(f"more than the budget of {budget}" in note for note in manifest.notes)
+
+
+@EVERY
+@settings(max_examples=40)
+@given(past=summarised(), budget=BUDGETS)
+def test_every_step_is_in_the_manifest_once_or_more_and_what_is_left_out_has_its_reason(
+    name: str, past: MemoryPast, budget: int | None
+) -> None:
+    try:
+        manifest = choose(name, past, budget, window_size=3, full_message_count=2).manifest
+    except Invalid:
+        return
+    told = {n for s in manifest.segments if s.step for n in range(s.step, (s.last_step or s.step) + 1)}
+    spans = [(out.first_step, out.last_step) for out in manifest.left_out if out.first_step]
+    left = {n for first, last in spans if first and last for n in range(first, last + 1)}
+    assert told | left == set(range(1, past.steps + 1))
+    assert not told & left
+    assert all(out.reason for out in manifest.left_out)
+
+
+@EVERY
+@settings(max_examples=30)
+@given(past=summarised(), budget=BUDGETS)
+def test_the_smallest_budget_that_is_named_works_and_no_smaller_one(
+    name: str, past: MemoryPast, budget: int | None
+) -> None:
+    try:
+        choose(name, past, budget)
+    except Invalid as refusal:
+        smallest = refusal.fields["smallest"]
+        assert choose(name, past, smallest).manifest.tokens <= smallest
+        with pytest.raises(Invalid):
+            choose(name, past, smallest - 1)
+
+
+@EVERY
+@settings(max_examples=20)
+@given(past=summarised(), budget=BUDGETS)
+def test_the_same_past_gives_the_same_context(name: str, past: MemoryPast, budget: int | None) -> None:
+    def once() -> Any:
+        try:
+            context = choose(name, past, budget)
+            return context, render_bytes(request_of(context))
+        except Invalid as refusal:
+            return refusal.detail
+
+    assert once() == once()
+
+
+@EVERY
+def test_a_context_as_of_a_position_knows_nothing_later(name: str) -> None:
+    entries = session(calls("a"), result("a", "early"), calls("b"), result("b", "late"))
+    assert b"late" in render_bytes(request_of(choose(name, MemoryPast(entries))))
+    earlier = choose(name, MemoryPast(entries, as_of=2))
+    assert earlier == choose(name, MemoryPast(entries[:2]))
+    assert b"late" not in render_bytes(request_of(earlier))
+
+
+@EVERY
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_step_in_flight_is_shown_without_an_invented_result(name: str, format: str) -> None:
+    context = choose(name, MemoryPast(session(calls("a"))), format=format)
+    assert [segment.step for segment in context.manifest.segments if segment.source == "step"] == [1]
+    assert [message.role for message in context.messages] == ["assistant"]
+    assert b"no result was recorded" in render_bytes(request_of(context, format))
+
+
+@EVERY
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_history_gives_a_request(name: str, format: str) -> None:
+    context = choose(name, MemoryPast([]), format=format)
+    assert context.messages == []
+    request_of(context, format)
+
+
+@EVERY
+def test_no_budget_is_no_limit_and_zero_is_zero(name: str) -> None:
+    past = MemoryPast(session(calls("a"), result("a", "long " * 5000)))
+    assert choose(name, past).manifest.tokens > 5000
+    if name == "episodic":
+        assert choose(name, past, 0).manifest.notes
+    else:
+        with pytest.raises(Invalid, match="0 tokens"):
+            choose(name, past, 0)
+
+
+def test_every_policy_is_registered_under_its_name() -> None:
+    assert all(policy.name == name for name, policy in POLICIES.items())
+    with pytest.raises(Invalid, match="episodic, sliding_window"):
+        policy_named("best")
