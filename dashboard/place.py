@@ -12,6 +12,7 @@ from dashboard.access import PersonRequest, find_session, projects
 from historyapp.core.errors import Invalid
 from historyapp.models import Session
 from historyapp.models.history import History
+from historyapp.models.takes import Take
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Place:
     def at(self, step: int) -> str:
         """The address of another step."""
         return f"{self.url}?step={step}{self.and_as_of}"
+
+    def of_take(self, take: Take) -> str:
+        """Where a take is looked at: its first step as of when it was live, or the newest where it holds none."""
+        return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
 
     @property
     def here(self) -> str:

@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from dashboard.place import Place
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
+from historyapp.models.takes import Take
 
 register = template.Library()
 
@@ -54,6 +55,12 @@ def outcome(status: str, words: bool = True) -> SafeString:
 def step_url(place: Place, number: int) -> str:
     """The address of a step, as of the same position."""
     return place.at(number)
+
+
+@register.simple_tag
+def take_url(place: Place, take: Take) -> str:
+    """Where a take is looked at."""
+    return place.of_take(take)
 
 
 @register.simple_tag

@@ -150,9 +150,9 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     found = next((take for take in takes(here) if take.rewind.position == position), None)
     if found is None:
         raise Invalid(f"What the rewind at {position} cut off is live again.")
-    then = Place(History(session, found.as_of), found.after_step)
     if not request.htmx:
-        return redirect(then.at(found.after_step + 1))
+        return redirect(Place(here, 0).of_take(found))
+    then = Place(History(session, found.as_of), found.after_step)
     rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
     return render(request, "_take_rows.html", {"place": then, "rows": rows, "take": found})
 

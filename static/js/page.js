@@ -27,6 +27,14 @@ document.addEventListener("click", (event) => {
   }
 });
 
+document.addEventListener("submit", (event) => {
+  const button = event.target.matches("[data-busy]") && event.target.querySelector("button");
+  if (button) {
+    button.textContent = event.target.dataset.busy;
+    button.disabled = true;
+  }
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     const menu = document.querySelector("[data-menu][open]");

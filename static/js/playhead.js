@@ -29,6 +29,9 @@ if (panel) {
   let wanted = null; // the step to go to once the request under way has ended
   let moving = null;
 
+  /** Swaps in what the server answers. What goes wrong is told by the error bar. */
+  const load = (url, target) => htmx.ajax("GET", url, { target, swap: "innerHTML" }).catch(() => {});
+
   /** Brings a step into view. While one is on its way only the newest wish is kept. */
   function go(step, { remember = true } = {}) {
     wanted = { step: within(step), remember };
@@ -40,14 +43,14 @@ if (panel) {
     while (wanted) {
       const { step, remember } = wanted;
       wanted = null;
-      await htmx.ajax("GET", stepUrl(step), { target: panel, swap: "innerHTML" }).catch(() => {});
+      await load(stepUrl(step), panel);
       if (number("at") !== step) {
-        pause(); // the error bar says why
+        pause();
         showPosition(number("at"));
         return;
       }
       history[remember ? "pushState" : "replaceState"]({ step }, "", pageUrl(step));
-      await show();
+      if (!wanted) await show();
     }
   }
 
@@ -58,6 +61,7 @@ if (panel) {
     document.title = document.title.replace(/^Step [\d,]+/, `Step ${at.toLocaleString("en")}`);
     for (const link of root.querySelectorAll("[data-move]")) aim(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
+    if (!playing) part("announced").textContent = view().querySelector("header").innerText;
     panel.scrollTop = 0;
     await mark(at);
     prefetch(at + 1);
@@ -81,16 +85,19 @@ if (panel) {
       return;
     }
     const step = moves[link.dataset.move]();
-    if (step) link.href = pageUrl(step);
-    else link.removeAttribute("href");
-    link.toggleAttribute("aria-disabled", !step);
-    if (!step) link.setAttribute("aria-disabled", "true");
+    if (step) {
+      link.href = pageUrl(step);
+      link.removeAttribute("aria-disabled");
+    } else {
+      link.removeAttribute("href");
+      link.setAttribute("aria-disabled", "true");
+    }
   }
 
   /** Marks the step's row, and fetches the rows around it when the list holds others. */
   async function mark(at) {
     const row = () => root.querySelector(`#rows [data-step="${at}"]`);
-    if (!row()) await htmx.ajax("GET", rowsUrl(at), { target: "#rows", swap: "innerHTML" });
+    if (!row()) await load(rowsUrl(at), "#rows");
     root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
     row()?.setAttribute("aria-current", "step");
     reveal(row());
@@ -98,37 +105,35 @@ if (panel) {
 
   /** Scrolls the list, and only the list, so that a row is well inside it. */
   function reveal(row) {
-    const list = part("steps-pane");
     if (!row) return;
-    const [top, box] = [row.getBoundingClientRect().top - list.getBoundingClientRect().top, list.clientHeight];
-    if (top < box * 0.15 || top > box * 0.75) list.scrollTop += top - box * 0.35;
+    const list = part("steps-pane");
+    const top = row.getBoundingClientRect().top - list.getBoundingClientRect().top;
+    if (top < list.clientHeight * 0.15 || top > list.clientHeight * 0.75) list.scrollTop += top - list.clientHeight * 0.35;
   }
 
   // Playing: each step stays in view for its time, or for as long as the next one takes to come.
-  let playing = false;
+  let playing = null; // the run under way: one that was paused stays paused when another begins
   let speed = 1;
-  const rest = (milliseconds) => new Promise((done) => setTimeout(done, Math.max(0, milliseconds)));
+  const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
   async function play() {
-    if (playing) return;
-    showPlaying(true);
+    const run = {};
+    showPlaying(run);
     if (number("at") === number("steps")) await go(1);
-    while (playing && number("at") < number("steps")) {
-      const begun = performance.now();
+    while (playing === run && number("at") < number("steps")) {
       await rest(INTERVAL / speed);
-      if (playing) await go(number("at") + 1, { remember: false });
-      if (performance.now() - begun > 10_000) break; // the tab slept
+      if (playing === run) await go(number("at") + 1, { remember: false });
     }
-    showPlaying(false);
+    if (playing === run) pause();
   }
 
-  const pause = () => showPlaying(false);
+  const pause = () => showPlaying(null);
 
-  function showPlaying(is) {
-    playing = is;
+  function showPlaying(run) {
+    playing = run;
     const button = part("play");
-    button.setAttribute("aria-pressed", String(is));
-    button.title = is ? "Pause (space)" : "Play (space)";
+    button.setAttribute("aria-pressed", String(Boolean(run)));
+    button.title = run ? "Pause (space)" : "Play (space)";
   }
 
   function jump(step) {
@@ -150,7 +155,7 @@ if (panel) {
 
   async function openDialog(url) {
     pause();
-    await htmx.ajax("GET", url, { target: "#dialog-body", swap: "innerHTML" });
+    await load(url, "#dialog-body");
     const dialog = document.getElementById("dialog");
     if (dialog.querySelector("form")) dialog.showModal();
   }

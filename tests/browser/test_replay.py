@@ -73,6 +73,29 @@ def test_keys_move_the_playhead(page: Page, session: Session) -> None:
         expect_step(page, step)
 
 
+def test_pausing_and_playing_again_does_not_play_twice(page: Page, project: Project) -> None:
+    page.goto(page_of(record_session(project, 30)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.resource_type == "xhr" else None)
+    play = page.get_by_role("button", name="Play")
+    for _ in range(5):
+        play.click()
+    expect(page.locator("#step h2").first).to_have_text("Step 3")
+    play.click()
+    assert len(asked) == len(set(asked)) <= 3
+
+
+def test_jumps_are_spoken_and_replay_is_not(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.keyboard.press("e")
+    expect(page.locator("[data-announced]")).to_contain_text("Step 3")
+    expect(page.locator("[data-announced]")).to_contain_text("error")
+    page.get_by_role("button", name="×8").click()
+    page.get_by_role("button", name="Play").click()
+    expect_step(page, STEPS)
+    expect(page.locator("[data-announced]")).to_contain_text("Step 3")
+
+
 def test_space_plays_and_pauses(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     play = page.get_by_role("button", name="Play")

@@ -241,3 +241,14 @@ def test_odd_names_do_not_break_a_page(alice: Client, project: Project) -> None:
     assert "\u202e" not in page
     assert "[U+202E]evil[U+202C]" in page
     assert "\x00" not in page
+
+
+def test_a_take_of_results_alone_leads_to_the_step_it_ended(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_position=10))
+    page = html(alice.get(page_of(session)))
+    assert "take: 1 entry cut off by the rewind at 12" in text(alice.get(page_of(session)))
+    assert f'href="{page_of(session)}?as_of=11&amp;step=-1"' in page
+    response = alice.get(reverse("take", args=[session.pk, 12]))
+    assert at(alice, response["Location"]) == 5
