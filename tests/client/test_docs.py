@@ -1,0 +1,105 @@
+"""docs/agents.md, run as its reader would run it: against a live server, and models on the loopback."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from historyapp.client import PlayheadError
+from tests.client import episodic_history
+from tests.client.test_calls import descriptions
+from tests.llm.loopback import Answer, Call, Loopback
+
+PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text()
+READ = Call("call_1", "read_file", '{"path": "notes.txt"}')
+READ_OTHER = Call("call_2", "read_file", '{"path": "other.txt"}')
+ANSWERS = {
+    "openai_agent.py": (Answer(calls=(READ,)), Answer(text="Milk and bread.")),
+    "anthropic_agent.py": (
+        Answer(thoughts="Two files.", opaque="c2lnbmVk", calls=(READ, READ_OTHER)),
+        Answer(text="Milk and bread. There is no other list."),
+    ),
+}
+
+
+class Example(NamedTuple):
+    name: str
+    """As the code names itself, or the heading that it stands below."""
+    code: str
+    printed: str
+
+
+def examples() -> Iterator[Example]:
+    """Each block of Python with the next block of text, which is what it prints."""
+    heading, code = "", ""
+    found = re.findall(r"^## ([^\n]+)$|^```(\w+)\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    for place, (title, language, block) in enumerate(found):
+        heading = title or heading
+        if language == "python":
+            code = block
+            named = re.match(r"# (\w+\.py)\n", code)
+            printed = next(text for _, language, text in found[place:] if language == "text")
+            yield Example(named[1] if named else heading, code, printed)
+
+
+EXAMPLES = list(examples())
+
+
+@pytest.fixture
+def reader(
+    live_server: LiveServer, api_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Loopback]:
+    """In a folder with notes, with a server, a key, and models that say what they are told."""
+    (tmp_path / "notes.txt").write_text("milk, bread")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "history", episodic_history)
+    with Loopback() as loopback:
+        for name, value in {"PLAYHEAD": live_server.url, "KEY": api_key, **loopback.environment}.items():
+            monkeypatch.setenv(name, value)
+        yield loopback
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_every_example_prints_what_the_page_says(
+    example: Example, reader: Loopback, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader.steps.extend(ANSWERS.get(example.name, ()))
+    exec(compile(example.code, example.name, "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == example.printed
+    assert not reader.steps
+
+
+def test_an_agent_moves_over_by_its_imports_and_the_line_that_makes_its_history() -> None:
+    code = {example.name: ast.parse(example.code).body for example in EXAMPLES}
+    before, after = (
+        list(map(ast.unparse, without_imports(code[name]))) for name in ("before.py", "after.py")
+    )
+    assert before[0].startswith("history = EpisodicHistory(")
+    assert after[0].startswith("playhead = Playhead(")
+    assert after[1].startswith("history = Recorder.open(")
+    assert before[1:] == after[2:]
+
+
+def without_imports(code: str) -> list[str]:
+    """The other statements, one text each."""
+    imports = (ast.Import, ast.ImportFrom)
+    return [
+        ast.unparse(statement) for statement in ast.parse(code).body if not isinstance(statement, imports)
+    ]
+
+
+@pytest.mark.parametrize("name", descriptions())
+def test_every_method_is_listed(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+@pytest.mark.parametrize("kind", PlayheadError.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_every_error_is_listed_with_what_it_tells(kind: type[PlayheadError]) -> None:
+    row = next(line for line in PAGE.splitlines() if f"`{kind.__name__}`" in line.partition(" | ")[0])
+    told = [name for name, value in vars(kind).items() if isinstance(value, property)]
+    assert [name for name in told if f"`{name}`" not in row] == []
