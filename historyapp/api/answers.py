@@ -10,6 +10,9 @@ from django.utils.http import parse_etags
 from historyapp.core.text import dump_json
 from historyapp.models import Session
 
+REPLAYED = {"Idempotency-Replayed": "true"}
+"""Headers of an answer to a request that had been answered before."""
+
 
 def reply(data: Any, status: int = 200) -> HttpResponse:
     """JSON of plain values. Nothing is validated again: the tests hold answers to their schemas."""

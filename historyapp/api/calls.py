@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from ninja.operation import Operation
 
+from historyapp.api.answers import REPLAYED
 from historyapp.api.auth import ApiRequest
 from historyapp.api.parsing import query_check
 from historyapp.services.idempotency import Answer, earlier, once
@@ -75,10 +76,8 @@ def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase])
 
 
 def _response(first: Answer) -> HttpResponse:
-    response = HttpResponse(first.body, status=first.status, content_type="application/json")
-    if first.replayed:
-        response["Idempotency-Replayed"] = "true"
-    return response
+    headers = REPLAYED if first.replayed else None
+    return HttpResponse(first.body, status=first.status, content_type="application/json", headers=headers)
 
 
 def fingerprint(request: ApiRequest) -> str:

@@ -9,6 +9,7 @@ from historyapp.api import (
     episodes,
     forks,
     ledger,
+    model_calls,
     rewinds,
     sessions,
     snapshots,
@@ -31,6 +32,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(prepared)
 for resource in (
-    sessions, entries, actions, episodes, contexts, snapshots, ledger, summaries, rewinds, forks, transfers,
+    sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, rewinds, forks,
+    transfers,
 ):  # fmt: skip
     api.add_router("", resource.router)

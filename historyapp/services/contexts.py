@@ -123,8 +123,7 @@ def build(past: Past, terms: Terms, live_screen: str = "") -> Built:
 
 def model_request(built: Built, **more: Any) -> ModelRequest:
     """A call with this context, for :mod:`historyapp.llm`."""
-    context = {name: value for name, value in built.request.items() if name != "tools"}
-    return ModelRequest(built.terms.model, context, tools=built.request.get("tools", ()), **more)
+    return ModelRequest(built.terms.model, built.request, **more)
 
 
 def count_by_provider(built: Built) -> int:

@@ -20,6 +20,7 @@ PATHS = {
     "/sessions/{session_id}/progress": {"get"},
     "/sessions/{session_id}/messages": {"get"},
     "/sessions/{session_id}/contexts": {"get", "post"},
+    "/sessions/{session_id}/calls": {"post"},
     "/sessions/{session_id}/snapshots": {"get"},
     "/sessions/{session_id}/snapshots/{snapshot_id}": {"get"},
     "/sessions/{session_id}/snapshots/{snapshot_id}/request": {"get"},

@@ -1,0 +1,280 @@
+"""Calling models over HTTP: what streams, what ends in the log, and what a failure leaves."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.http import StreamingHttpResponse
+from django.test import Client
+
+from historyapp.llm.retrying import RetryPolicy
+from historyapp.models import Entry, Session, Snapshot
+from historyapp.services import calls
+from tests.api.agent import Agent, called, returned, said
+from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
+
+HALF_WAY = {"gpt-5": 3, "claude-opus-4-5": 5, "openai_responses:gpt-5": 6}
+"""Events after which some of a text has been said."""
+MODELS = tuple(HALF_WAY)
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nothing is slept; what would have been is noted."""
+    noted: list[float] = []
+    monkeypatch.setattr(calls, "RETRIES", RetryPolicy(sleep=noted.append, chance=lambda: 0.0))
+    return noted
+
+
+@pytest.fixture
+def ready(run: Agent, loopback: Loopback) -> Agent:
+    run.append({"kind": "system_instruction", "text": "You repair code."}, said("find it"))
+    return run
+
+
+Event = tuple[str, dict[str, Any]]
+
+
+def events_of(answer: Any) -> list[Event]:
+    assert answer.status == 200, answer.body
+    assert answer.headers["Content-Type"] == "text/event-stream"
+    blocks = answer.body.decode().strip().split("\n\n")
+    found = []
+    for block in blocks:
+        name, data = block.split("\n", 1)
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def call(run: Agent, model: str = "gpt-5", **wish: Any) -> list[Event]:
+    return events_of(run.post("/calls", {"model": model, "policy": "live", "max_tokens": 5000, **wish}))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_an_answer_streams_and_becomes_one_entry(ready: Agent, loopback: Loopback, model: str) -> None:
+    loopback.steps.append(Answer(text="It is in the parser, line 7."))
+    *deltas, (name, appended) = call(ready, model)
+    assert name == "appended"
+    assert {name for name, _ in deltas} == {"delta"}
+    assert "".join(d["text"] for _, d in deltas if d["kind"] == "text") == "It is in the parser, line 7."
+    entry = ready.get("/entries/3").body
+    assert (entry["kind"], entry["text"]) == ("model_output", "It is in the parser, line 7.")
+    assert (appended["position"], appended["number"], appended["head"]) == (3, 1, 3)
+    assert appended["output"]["text"] == entry["text"]
+    assert appended["usage"]["input"] > 0
+    assert appended["latency"] >= 0
+    assert entry["metadata"]["usage"]
+    assert entry["metadata"]["provider"] == appended["provider"]
+    assert entry["metadata"]["snapshot"] == appended["snapshot"]
+    assert appended["money"] > 0
+    assert entry["metadata"]["cost"] == appended["money"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_was_sent_is_the_snapshot_that_is_linked(ready: Agent, loopback: Loopback, model: str) -> None:
+    (_, appended) = call(ready, model)[-1]
+    snapshot = ready.get(f"/snapshots/{appended['snapshot']}").body
+    assert snapshot["output_position"] == 3
+    assert snapshot["tokens"]["billed"] == appended["usage"]["input"]
+    request = ready.get(f"/snapshots/{appended['snapshot']}/request")
+    assert request["matches"] is True
+    (sent,) = loopback.requests
+    assert {name: sent.body[name] for name in request["request"]} == request["request"]
+
+
+def test_tool_calls_put_an_action_in_flight(ready: Agent, loopback: Loopback) -> None:
+    loopback.steps.append(Answer(calls=(Call("call_7", "read", '{"path": "a"}'),)))
+    tool = {"name": "read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    (_, appended) = call(ready, tools=[tool])[-1]
+    (asked,) = appended["output"]["tool_calls"]
+    assert asked == {"id": "call_7", "name": "read", "arguments": {"path": "a"}}
+    assert loopback.requests[0].body["tools"][0]["function"]["name"] == "read"
+    assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "already set")
+    ready.append(returned("call_7"))
+    assert call(ready)[-1][0] == "appended"
+
+
+def test_one_session_alternates_providers_turn_by_turn(ready: Agent, loopback: Loopback) -> None:
+    for number, model in enumerate(MODELS * 3):
+        loopback.steps.append(
+            Answer(thoughts="hm", opaque=f"sig{number}", calls=(Call(f"call_{number}", "read"),))
+        )
+        assert call(ready, model)[-1][0] == "appended"
+        ready.append(returned(f"call_{number}"))
+    assert ready.get("")["steps"] == 9
+    models = {model["model"] for model in ready.get("/ledger")["models"]}
+    assert models == {"gpt-5", "claude-opus-4-5"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
+def test_a_call_that_fails_half_way_leaves_a_note_and_nothing_else(
+    ready: Agent, loopback: Loopback, model: str, how: Any
+) -> None:
+    loopback.steps.extend([Broken(how, after=HALF_WAY[model])] * 4)
+    *_, (name, problem) = call(ready, model)
+    assert name == "error"
+    assert problem["status"] == 502
+    assert problem["type"] == "/docs/errors#model-call-failed"
+    entries = ready.get("/entries?after=2")["items"]
+    assert [entry["kind"] for entry in entries] == ["debug_log"]
+    assert entries[0]["category"] == "model_call"
+    assert model in entries[0]["message"]
+    assert ready.get("")["steps"] == 0
+    assert [s["output_position"] for s in ready.get("/snapshots")["items"]] == [None]
+    loopback.steps.clear()
+    assert call(ready, model)[-1][0] == "appended"
+
+
+def test_what_goes_wrong_before_the_answer_is_a_problem(ready: Agent, loopback: Loopback) -> None:
+    loopback.steps.append(Refusal(400, "max_tokens is too large", "invalid_request_error"))
+    refused = ready.post("/calls", {"model": "gpt-5"})
+    assert_problem(refused, 502, "refuses the request", "It said: max_tokens is too large")
+    (note,) = ready.get("/entries?after=2")["items"]
+    assert "max_tokens is too large" in note["message"]
+
+
+@pytest.mark.parametrize("body", [b"data: {}\n\n", b"data: 7\n\n", b"data: {", b"", b"<html>", b"\xff\xfe"])
+@pytest.mark.parametrize("model", MODELS)
+def test_nonsense_is_a_502_and_nothing_is_half_appended(
+    ready: Agent, loopback: Loopback, model: str, body: bytes
+) -> None:
+    loopback.default = lambda _: Raw(body)
+    assert_problem(ready.post("/calls", {"model": model}), 502)
+    assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == ["debug_log"]
+
+
+def test_an_answer_that_the_log_refuses_is_a_failed_call(ready: Agent, loopback: Loopback) -> None:
+    loopback.steps.append(Answer(calls=(Call("same", "read"), Call("same", "read"))))
+    *_, (name, problem) = call(ready)
+    assert (name, problem["status"]) == ("error", 502)
+    assert ready.get("")["steps"] == 0
+
+
+def test_passing_faults_are_retried_as_asked(ready: Agent, loopback: Loopback, waits: list[float]) -> None:
+    loopback.steps.extend([Refusal(429, "slow down", "rate_limit_error", headers={"retry-after": "3"})])
+    assert call(ready)[-1][0] == "appended"
+    assert waits == [3.0]
+
+
+def test_restarts_are_told(ready: Agent, loopback: Loopback) -> None:
+    loopback.steps.extend([Broken("cut", after=4), Answer(text="All of it.")])
+    deltas = [data for name, data in call(ready) if name == "delta"]
+    kinds = [delta["kind"] for delta in deltas]
+    assert "restarted" in kinds
+    after = deltas[kinds.index("restarted") :]
+    assert "".join(delta["text"] for delta in after if delta["kind"] == "text") == "All of it."
+    assert ready.get("/entries/3")["text"] == "All of it."
+
+
+def stream(run: Agent, wish: dict[str, Any]) -> tuple[StreamingHttpResponse, Iterator[bytes]]:
+    client: Client = run._client
+    response = client.post(f"{run._base}/calls", wish, "application/json")
+    assert isinstance(response, StreamingHttpResponse)
+    return response, iter(response)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopback) -> None:
+    loopback.steps.append(Broken("ping", after=6))
+    response, events = stream(ready, {"model": "claude-opus-4-5"})
+    assert next(events).startswith(b"event: delta")
+    response.close()
+    assert loopback.requests[0].left.wait(10)
+    assert ready.get("")["head"] == 2
+
+
+def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: Loopback) -> None:
+    _, first = stream(ready, {"model": "gpt-5"})
+    _, second = stream(ready, {"model": "gpt-5"})
+    assert b"event: appended" in b"".join(first)
+    told = b"".join(second)
+    assert b"event: error" in told
+    assert b'"status":409' in told
+    assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == [
+        "model_output",
+        "debug_log",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "words"),
+    [
+        ({"model": "llama-9"}, 422, "No provider is known for the model 'llama-9'"),
+        ({"model": "local:extract"}, 422, "cannot be called"),
+        ({}, 422, "No provider is known"),
+        ({"model": "gpt-5", "provider": "acme"}, 422, "Use one of openai, openai_responses, anthropic"),
+        ({"model": "gpt-5", "policy": "telepathic"}, 422, "Use one of episodic"),
+        ({"model": "gpt-5", "format": "plain"}, 422, "takes the format openai_chat"),
+        ({"model": "gpt-5", "policy": "live", "max_tokens": 5}, 422, "too small"),
+        ({"model": "gpt-5", "options": {"stream": False}}, 422, "cannot be set through options"),
+        ({"model": "gpt-5", "max_output_tokens": 0}, 422, "body.max_output_tokens"),
+        ({"model": "gpt-5", "expected_position": 1}, 409, "head is 2"),
+        ({"model": "gpt-5", "as_of": 1}, 422, "is not a field"),
+    ],
+)
+def test_what_cannot_be_called_is_refused_before_anything_happens(
+    ready: Agent, loopback: Loopback, wish: dict[str, Any], status: int, words: str
+) -> None:
+    assert_problem(ready.post("/calls", wish), status, words)
+    assert (loopback.requests, ready.get("")["head"], Snapshot.objects.count()) == ([], 2, 0)
+
+
+def test_without_a_key_the_variable_is_named(ready: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert_problem(ready.post("/calls", {"model": "gpt-5"}), 422, "OPENAI_API_KEY")
+    assert not Snapshot.objects.exists()
+
+
+def test_a_wrong_key_is_a_502_that_does_not_repeat_it(
+    ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-0123456789")
+    refused = ready.post("/calls", {"model": "gpt-5"})
+    assert_problem(refused, 502, "does not accept the key")
+    assert "sk-wrong" not in json.dumps(refused.body)
+    assert "sk-wrong" not in "".join(entry.body.get("message", "") for entry in Entry.objects.all())
+
+
+def test_a_call_with_its_key_is_made_once(ready: Agent, loopback: Loopback) -> None:
+    key = {"Idempotency-Key": "call-1"}
+    wish = {"model": "gpt-5", "policy": "live"}
+    first, again = ready.post("/calls", wish, key), ready.post("/calls", wish, key)
+    assert events_of(again) == events_of(first)[-1:]
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert (len(loopback.requests), Session.objects.get().head) == (1, 3)
+    assert_problem(ready.post("/calls", {"model": "gpt-5-mini"}, key), 422, "another request")
+
+
+def test_a_call_that_failed_may_be_made_again_with_its_key(ready: Agent, loopback: Loopback) -> None:
+    key = {"Idempotency-Key": "call-1"}
+    wish = {"model": "gpt-5", "policy": "live"}
+    loopback.steps.append(Refusal(400, "no", "invalid_request_error"))
+    assert_problem(ready.post("/calls", wish, key), 502)
+    assert events_of(ready.post("/calls", wish, key))[-1][0] == "appended"
+
+
+def test_a_live_screen_is_sent_and_not_stored(ready: Agent, loopback: Loopback) -> None:
+    call(ready, live_screen="a very private window")
+    assert "private" in json.dumps(loopback.requests[0].body)
+    assert "private" not in json.dumps([entry.body for entry in Entry.objects.all()])
+
+
+def test_hostile_answers_go_through_as_they_are(ready: Agent, loopback: Loopback) -> None:
+    text = "<script>\u2028\x00 event: appended\n\ndata: {}\n\n"
+    loopback.steps.append(Answer(text=text))
+    assert call(ready)[-1][1]["output"]["text"] == text
+    assert ready.get("/entries/3")["text"] == text
+
+
+def test_archived_sessions_and_strangers_cannot_call(ready: Agent, charlie: Agent, session_id: str) -> None:
+    assert_problem(charlie.within(f"/sessions/{session_id}").post("/calls", {"model": "gpt-5"}), 404)
+    ready.delete()
+    assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "archived")
+
+
+def test_an_unanswered_parallel_call_is_still_in_flight(ready: Agent) -> None:
+    ready.append(called("a", "b"), returned("a"))
+    assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "already set")
