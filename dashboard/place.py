@@ -59,7 +59,7 @@ class Place:
         return f"{self.url}?step={step}{self.and_as_of}"
 
     def of_take(self, take: Take) -> str:
-        """Where a take is looked at: as of when it was live, at its first step or where it has none at the last."""
+        """Where a take is looked at: as of when it was live, at its first step (the last if it has none)."""
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
 
     @property
