@@ -15,7 +15,7 @@ from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, Sample
 from historyapp.models.sessions import Session
-from historyapp.models.summaries import Summary, best_by_step
+from historyapp.models.summaries import Summary, own_by_step
 
 STEP_KINDS = ("model_output", "tool_results", "review")
 
@@ -133,9 +133,9 @@ class History:
             self.lineage, after=rows[0].first_position - 1, before=end + 1, kinds=STEP_KINDS
         )
         grouped = episodes_core.group_episodes((entry.core() for entry in entries), rows[0].number)
-        summaries = best_by_step(self.summaries(rows[0].first_position, end))
+        own = own_by_step(self.summaries(rows[0].first_position, end))
         return [
-            (row, replace(_as_row(episode, row), summary=_own_text(summaries.get(row.number))))
+            (row, replace(_as_row(episode, row), summary=own[row.number].text if row.number in own else None))
             for episode, row in zip(grouped, rows, strict=False)
         ]
 
@@ -189,11 +189,6 @@ def _as_row(episode: episodes_core.Episode, row: Episode) -> episodes_core.Episo
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode
 
 
-def _own_text(summary: Summary | None) -> str | None:
-    """The text of a summary that stands for just this one step; a range's text would repeat for each step."""
-    return summary.text if summary and summary.first_step == summary.last_step else None
-
-
 def tail_of(lineage: Lineage) -> Tail:
     """The live end of any lineage, found from its newest entry and the step that this belongs to."""
     newest = next(Entry.objects.live(lineage, newest_first=True, limit=1), None)
@@ -226,8 +221,3 @@ def _pending_input(lineage: Lineage, after: int) -> str:
     inputs = Entry.objects.live(lineage, after=after, kinds=("model_input",), newest_first=True, limit=1)
     said = next(inputs, None)
     return advance(Tail(), said.core()).tail.input_preview if said else ""
-
-
-def core_entries(entries: Iterable[Entry]) -> Iterator[core.Entry]:
-    """Rows as the core knows them."""
-    return (entry.core() for entry in entries)

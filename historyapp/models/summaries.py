@@ -112,10 +112,10 @@ class Summary(models.Model):
         return self.made_at <= (as_of if made_here else min(as_of, session.fork_position))
 
 
-def best_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
-    """For each step number the summary that stands for it: the highest level, then the newest."""
-    best: dict[int, Summary] = {}
-    for summary in sorted(summaries, key=lambda s: (s.level, s.created_at, s.id)):
-        for number in range(summary.first_step, summary.last_step + 1):
-            best[number] = summary
-    return best
+def own_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
+    """For each step number the newest summary that stands for this step alone.
+
+    A range's summary is no step's own, and whether a slice of the history holds it must not matter.
+    """
+    own = (summary for summary in summaries if summary.first_step == summary.last_step)
+    return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.created_at, s.id))}

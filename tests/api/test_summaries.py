@@ -45,6 +45,14 @@ def test_the_newest_summary_of_a_step_is_shown_with_it(three: Agent) -> None:
     assert [three.get(f"/episodes/{number}")["summary"] for number in (1, 2)] == [None, ""]
 
 
+def test_a_range_s_summary_hides_no_step_s_own(three: Agent) -> None:
+    summarise(three, 2, 2, "its own")
+    summarise(three, 1, 3, "of all")
+    for wanted in ("from=2&to=2", "from=1&to=3"):
+        episodes = three.get(f"/episodes?full=true&{wanted}")["items"]
+        assert [e["summary"] for e in episodes if e["number"] == 2] == ["its own"]
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
