@@ -5,6 +5,8 @@ from typing import Any, Self
 from uuid import UUID
 
 from django.db import models
+from django.db.models.functions import StrIndex
+from django.db.models.lookups import GreaterThan
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
@@ -31,10 +33,11 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return found
 
     def tagged(self, tags: Iterable[str]) -> Self:
-        """Sessions that carry all the tags."""
+        """Sessions that carry all the tags, spelt just so: SQLite's LIKE would take A for a."""
         found = self
         for tag in tags:
-            found = found.filter(tags_text__contains=f"\n{tag}\n")
+            place = StrIndex("tags_text", models.Value(f"\n{tag}\n"))
+            found = found.filter(GreaterThan(place, 0))
         return found
 
 

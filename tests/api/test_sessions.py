@@ -171,6 +171,7 @@ def many(alice: Agent) -> dict[str, str]:
         ("?tag=bug", {"Fix the parser", "100% of_it"}),
         ("?tag=bug&tag=red", {"Fix the parser"}),
         ("?tag=bu", set()),
+        ("?tag=BUG", set()),
         ("?status=finished", {"Write the docs"}),
         ("?status=live&tag=bug", {"Fix the parser", "100% of_it"}),
         ("?status=archived", set()),
