@@ -59,11 +59,6 @@ class Lineage:
         """The sessions whose entries it holds, each once, oldest first."""
         return tuple(dict.fromkeys(span.session for span in self.spans))
 
-    @property
-    def starts(self) -> frozenset[tuple[str, int]]:
-        """``(session, first)`` of each span: where it goes on after a rewind or a fork."""
-        return frozenset((span.session, span.first) for span in self.spans)
-
     def cut(self, to_position: int) -> "Lineage":
         """What is left when everything after ``to_position`` is taken away."""
         kept = [span for span in self.spans if span.first <= to_position]
@@ -83,14 +78,21 @@ class Lineage:
 
     def session_at(self, position: int) -> str | None:
         """The session whose entry is live at the position; None when none is."""
-        index = bisect_right(self.spans, position, key=lambda span: span.first) - 1
-        if index >= 0 and position <= self.spans[index].last:
-            return self.spans[index].session
-        return None
+        span = self._span_at(position)
+        return span.session if span else None
 
     def contains(self, session: str, position: int) -> bool:
         """Whether the entry that ``session`` has at ``position`` is live."""
         return self.session_at(position) == session
+
+    def starts_at(self, session: str, position: int) -> bool:
+        """Whether the lineage goes on there, in ``session``, after a rewind or a fork."""
+        span = self._span_at(position)
+        return span is not None and (span.session, span.first) == (session, position)
+
+    def _span_at(self, position: int) -> Span | None:
+        index = bisect_right(self.spans, position, key=lambda span: span.first) - 1
+        return self.spans[index] if index >= 0 and position <= self.spans[index].last else None
 
     def newest_first(self) -> Iterator[tuple[str, int]]:
         """``(session, position)`` of every live entry, newest first."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -12,6 +13,8 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
+
+_FAILED_AT_ONCE = 50
 
 
 class Sample(NamedTuple):
@@ -61,9 +64,13 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         rows = self.filter(
             session_id__in=session_ids(lineage), status="error", number__gt=number, number__lte=last
         )
-        for row in rows.order_by("number").iterator(chunk_size=50):
-            if _is_live(row, lineage):
-                yield row.number
+        # In pages: PostgreSQL works out the whole of what it streams, and most callers want the first.
+        ordered = rows.order_by("number", "session", "anchor")
+        for start in count(0, _FAILED_AT_ONCE):
+            page = list(ordered[start : start + _FAILED_AT_ONCE])
+            yield from (row.number for row in page if _is_live(row, lineage))
+            if len(page) < _FAILED_AT_ONCE:
+                return
 
 
 def _standing(found: Iterable[Row], lineage: Lineage) -> list[Row]:
@@ -77,7 +84,7 @@ def _standing(found: Iterable[Row], lineage: Lineage) -> list[Row]:
 def _is_live(row: _Row, lineage: Lineage) -> bool:
     """A row holds where its anchor is live, or where the lineage goes on from the cut that made it."""
     session = str(row.session_id)
-    return lineage.contains(session, row.anchor) or (session, row.anchor + 1) in lineage.starts
+    return lineage.contains(session, row.anchor) or lineage.starts_at(session, row.anchor + 1)
 
 
 class Episode(models.Model):
