@@ -1,0 +1,69 @@
+"""docs/contexts.md: its loop, run as its reader would run it, and what it lists."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.servers.basehttp import WSGIRequestHandler
+from pytest_django.live_server_helper import LiveServer
+
+from historyapp.core.formats import FORMATS
+from historyapp.core.policies import POLICIES
+from historyapp.models import Project, Session
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+from tests.llm.loopback import Answer, Call, Loopback, Recorded
+
+DOCS = Path(__file__).parents[2] / "docs"
+STEPS = 200
+BUDGET = 2048
+
+
+def loop() -> str:
+    (code,) = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "contexts.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    return str(code)
+
+
+def test_the_loop_is_about_thirty_lines() -> None:
+    lines = [line for line in loop().splitlines() if line.strip()]
+    assert len(lines) <= 40
+
+
+def test_every_policy_and_every_format_is_named() -> None:
+    text = (DOCS / "api.md").read_text()
+    assert all(f"`{name}`" in text for name in (*POLICIES, *FORMATS))
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_loop_alternates_providers_for_200_steps_without_an_invalid_request(
+    live_server: LiveServer, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
+    key = key_for(Project.objects.create(name="A reader's"), "reader")
+    monkeypatch.setenv("PLAYHEAD", f"{live_server.url}/api/v1")
+    monkeypatch.setenv("KEY", key)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parser.py").write_text("def parse(text):\n    return text.splitlines()[:-1]\n" * 20)
+
+    def read(request: Recorded) -> Answer:
+        number = len(loopback.requests)
+        path = "parser.py" if number % 5 else "missing.py"
+        calls = tuple(
+            Call(f"call_{number}_{i}", "read_file", f'{{"path": "{path}"}}') for i in range(number % 3)
+        )
+        calls = calls or (Call("call_again", "read_file", '{"path": "parser.py"}'),)
+        return Answer(text="I read on.", thoughts="Hm.", opaque=f"signature {number}", calls=calls)
+
+    loopback.default = read
+    exec(compile(loop(), "contexts.md", "exec"), {"__name__": "loop"})
+    session = Session.objects.get()
+    assert session.steps == STEPS
+    assert len(loopback.requests) == STEPS
+    assert [request.path for request in loopback.requests[:2]] == ["/v1/chat/completions", "/v1/messages"]
+    snapshots = Agent(key).get(f"/sessions/{session.pk}/snapshots?limit=500")["items"]
+    assert len(snapshots) == STEPS
+    assert all(snapshot["tokens"]["estimated"] <= BUDGET for snapshot in snapshots)
+    assert all(snapshot["output_position"] for snapshot in snapshots)
