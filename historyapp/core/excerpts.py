@@ -21,8 +21,8 @@ T = TypeVar("T")
 LONGEST_PIECE = 200
 """Characters; longer lines are broken into pieces."""
 _LONGEST_CALL = 240
-_KEPT = 1000  # characters of result lines
-_OTHERS = 400  # characters of further names
+_KEPT = 1200  # characters of result lines
+_OTHERS = 600  # characters of further names
 _PIECES_READ = 1000
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
@@ -122,14 +122,14 @@ def _break(window: str) -> int:
 class Piece(NamedTuple):
     rank: float
     """How much it tells for its length; the smallest tells most."""
-    index: int
+    place: int
     text: str
     names: list[str]
     """Its identifiers that stand in no piece before it."""
 
 
 def telling_pieces(text: str) -> list[Piece]:
-    """The pieces of a text that have an identifier not seen in it before, or tell of a failure; best first."""
+    """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
     parts = list(islice(pieces(text), _PIECES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
@@ -147,7 +147,7 @@ def _results(text: str, count: TokenCounter) -> tuple[tuple[Line, ...], tuple[st
     rest = [name for piece in ranked[len(kept) :] for name in piece.names]
     others = _within(rest, [len(name) + 1 for name in rest], _OTHERS)
     lines = []
-    for piece in sorted(kept, key=lambda piece: piece.index):
+    for piece in sorted(kept, key=lambda piece: piece.place):
         line = clean(piece.text.rstrip())
         lines.append(Line(line, count(line), tuple(piece.names[:_NAMES_OF_LINE])))
     return tuple(lines), tuple(others), sum(len(piece.names) for piece in ranked)

@@ -1,0 +1,110 @@
+"""Transcripts as the core sees them, without a database: each session's live entries, grouped into steps."""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from historyapp.core.entries import Entry, ModelInput, text_of
+from historyapp.core.episodes import Episode, group_episodes
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers import detect
+from historyapp.core.importers.base import Append, RewindTo, SessionStart, Source
+
+_NO_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One session of a file."""
+
+    format: str
+    file: str
+    session: str
+    episodes: list[Episode]
+    inputs: list[Entry]
+    fixed: list[Entry]
+    """Instructions and notebooks."""
+
+    @property
+    def held_out(self) -> bool:
+        """Whether its file is among the half that was set aside while the policy was made."""
+        return sha256(self.file.encode()).digest()[0] % 2 == 1
+
+
+@dataclass(slots=True)
+class _Log:
+    """A session while its file is read: each position with the one that came before it in the lineage."""
+
+    entries: dict[int, tuple[Entry | None, int]] = field(default_factory=dict)
+    format: str = ""
+    head: int = 0
+    live: int = 0
+
+    def append(self, operation: Append) -> None:
+        self.head += 1
+        draft = operation.draft
+        entry = Entry(self.head, draft.body, draft.created_at or _NO_TIME, draft.metadata)
+        self.entries[self.head] = (entry, self.live)
+        self.live = self.head
+
+    def rewind(self, to_position: int) -> None:
+        self.head += 1
+        self.entries[self.head] = (None, to_position)
+        self.live = self.head
+
+    def fork(self, position: int) -> "_Log":
+        return _Log(dict(self.entries), self.format, position, position)
+
+    def lineage(self) -> list[Entry]:
+        found = []
+        position = self.live
+        while position:
+            entry, position = self.entries[position]
+            if entry is not None:
+                found.append(entry)
+        return found[::-1]
+
+
+def load(folder: Path, cache: Path | None = None) -> list[Recorded]:
+    """Every session of every file below the folder that can be imported; from the cache where it exists."""
+    if cache and cache.exists():
+        found: list[Recorded] = pickle.loads(cache.read_bytes())
+        return found
+    sessions = [s for path in sorted(folder.rglob("*")) if path.is_file() for s in _read(path, folder)]
+    if cache:
+        cache.write_bytes(pickle.dumps(sessions))
+    return sessions
+
+
+def _read(path: Path, folder: Path) -> Iterator[Recorded]:
+    logs = _logs(path)
+    for session, log in logs.items():
+        entries = log.lineage()
+        inputs = [e for e in entries if isinstance(e.body, ModelInput) and text_of(e.body.content).strip()]
+        fixed = [e for e in entries if e.kind in ("system_instruction", "memory_notebook")]
+        name = str(path.relative_to(folder))
+        yield Recorded(log.format, name, session, list(group_episodes(entries)), inputs, fixed)
+
+
+def _logs(path: Path) -> dict[str, _Log]:
+    """What an importer makes of a file; nothing where it is no transcript."""
+    logs: dict[str, _Log] = {}
+    with path.open("rb") as stream:
+        source = Source(path.name, stream, str(path.parent))
+        try:
+            importer = detect(source)
+            for operation in importer.read(source):
+                match operation:
+                    case SessionStart(session=session, forked_from=fork):
+                        parent = logs[fork[0]].fork(fork[1]) if fork else _Log()
+                        logs[session] = replace(parent, format=importer.name)
+                    case Append(session=session):
+                        logs[session].append(operation)
+                    case RewindTo(session=session, to_position=position):
+                        logs[session].rewind(position)
+        except UnreadableTranscript:
+            return {}
+    return logs

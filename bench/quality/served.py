@@ -1,0 +1,85 @@
+"""The product's own policy over a recorded session, as it stands before any step."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+from bench.quality.corpus import Recorded
+from bench.quality.costs import METER, tokens_of
+from historyapp.core.entries import Entry, ToolResults
+from historyapp.core.episodes import Episode
+from historyapp.core.excerpts import excerpt_of
+from historyapp.core.manifest import Context, Message
+from historyapp.core.policies.base import StandIn
+from historyapp.core.policies.budgeted import BUDGETED
+from historyapp.core.policies.outline import Outlined
+from historyapp.core.settings import SessionSettings
+from historyapp.core.tokens import entry_tokens
+
+
+class Replayed:
+    """A session's past, held in memory. Instructions are left out: every policy has the same ones."""
+
+    instruction: str | None = None
+    notebook: str | None = None
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        self._outlined = [_outlined(episode) for episode in recorded.episodes]
+        self.steps = len(recorded.episodes)
+
+    def before(self, step: int) -> "Replayed":
+        """As it stood when step ``step`` was about to be taken."""
+        self.steps = step - 1
+        return self
+
+    def outline(self, first: int, last: int) -> list[Outlined]:
+        return self._outlined[first - 1 : last]
+
+    def episodes(self, first: int, last: int) -> list[Episode]:
+        return self._recorded.episodes[first - 1 : last]
+
+    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
+        return reversed(self._recorded.episodes[: self.steps if last is None else last])
+
+    def inputs(self, after: int) -> Iterator[Entry]:
+        return (entry for entry in self._recorded.inputs if after < entry.position < self._end)
+
+    def earlier_inputs(self, before: int, limit: int) -> list[Entry]:
+        found = [entry for entry in self._recorded.inputs if entry.position < before]
+        return found if len(found) <= limit else [found[0], *found[1 - limit :]]
+
+    def summaries(self, first_position: int = 1, last_position: int | None = None) -> Sequence[StandIn]:
+        return []
+
+    @property
+    def _end(self) -> int:
+        """The position at which the next step begins."""
+        episodes = self._recorded.episodes
+        return episodes[self.steps].first_position if self.steps < len(episodes) else sys.maxsize
+
+
+def _outlined(episode: Episode) -> Outlined:
+    said = entry_tokens(episode.output, tokens_of)
+    told = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
+    excerpt = excerpt_of(episode, said, told, tokens_of)
+    return Outlined(episode.number, episode.first_position, episode.status, excerpt)
+
+
+def budgeted_context(recorded: Recorded, step: int, budget: int) -> Context:
+    past = past_of(recorded).before(step)
+    return BUDGETED.choose(past, SessionSettings(max_tokens=budget), METER)
+
+
+def budgeted(recorded: Recorded, step: int, budget: int) -> list[Message]:
+    messages = budgeted_context(recorded, step, budget).messages
+    return [message.model_copy(update={"segment": None}) for message in messages]
+
+
+_pasts: dict[int, tuple[Recorded, Replayed]] = {}
+
+
+def past_of(recorded: Recorded) -> Replayed:
+    """Made once for each session: excerpts are worked out when a step is written, not when it is read."""
+    if id(recorded) not in _pasts:
+        _pasts[id(recorded)] = recorded, Replayed(recorded)
+    return _pasts[id(recorded)][1]

@@ -1,0 +1,270 @@
+"""The best mix of steps within a hard budget on the whole request, with a beginning that stays as it is.
+
+A context is: every input, notes on older steps, the newer steps as messages, fresh notes, the newest step.
+``cuts`` says where notes end and messages begin, ``notes`` which lines are worth their tokens, ``clipping``
+how a step is made to fit. How well this works is measured in docs/context-quality.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Entry, ModelInput, text_of
+from historyapp.core.episodes import Episode
+from historyapp.core.identifiers import identifiers
+from historyapp.core.manifest import Context, LeftOut, Message, Segment
+from historyapp.core.policies.assembly import Assembly, Piece
+from historyapp.core.policies.base import NO_ASK, Ask
+from historyapp.core.policies.clipping import clip_text, clipped_step, fair_share, without_reasoning
+from historyapp.core.policies.cuts import Plan, first_outlined, plan
+from historyapp.core.policies.notes import Notes, notes_text
+from historyapp.core.policies.outline import Outlined, OutlinedPast
+from historyapp.core.policies.units import input_message
+from historyapp.core.settings import SessionSettings
+
+INPUTS = 0.7
+"""Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
+EARLIER_INPUTS = 40
+"""How many inputs from before the outlined steps are looked at."""
+FRESH = 0.2
+"""Share of the room that fresh notes may take: they are paid for in full at each call."""
+LEAST_FRESH = 60
+"""Tokens; fresh notes are not worth a message below this."""
+CACHEABLE = 1024
+"""Tokens of a request below which no provider caches anything. There each token is paid in full at each call,
+and fresh notes, which only fill what is left of the budget, are left out."""
+UNLIMITED = 1_000_000
+"""Tokens that are chosen for where there is no budget."""
+_HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
+_FRESH = "More from earlier steps:\n"
+_GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
+_HEADING_TOKENS = 24
+MARK = "[…]"
+"""Stands for an input of which nothing else has room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a context is made from, and what it may cost."""
+
+    past: OutlinedPast
+    steps: list[Outlined]
+    inputs: list[Entry]
+    room: int
+    """Tokens for inputs, notes and steps."""
+    meter: RequestMeter
+
+
+class Budgeted:
+    name = "budgeted"
+
+    def choose(
+        self, past: OutlinedPast, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+    ) -> Context:
+        """The context and its manifest.
+
+        Raises:
+            Invalid: when not even the newest step and input, shortened as far as can be, fit.
+        """
+        assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
+        budget = UNLIMITED if settings.max_tokens is None else settings.max_tokens
+        given = _given(past, budget - assembly.used, meter)
+        for attempt in (_mixed, _newest_only):
+            made = replace(assembly, pieces=[], left_out=[], notes=[])
+            stable = attempt(made, given)
+            if made.used <= budget:
+                return made.context(stable=stable)
+        _smallest(assembly, given)
+        return assembly.context()
+
+
+BUDGETED = Budgeted()
+
+
+def _given(past: OutlinedPast, room: int, meter: RequestMeter) -> _Given:
+    newest = past.steps
+    steps = past.outline(first_outlined(newest), newest) if newest else []
+    first = steps[0].first_position if steps else 0
+    earlier = past.earlier_inputs(first, EARLIER_INPUTS) if first > 1 else []
+    later = past.inputs(max(0, first - 1))
+    inputs = [entry for entry in (*earlier, *later) if _says_something(entry)]
+    return _Given(past, steps, inputs, room, meter)
+
+
+def _says_something(entry: Entry) -> bool:
+    content = entry.body.content if isinstance(entry.body, ModelInput) else ""
+    return bool(content.strip() if isinstance(content, str) else content)
+
+
+def _mixed(assembly: Assembly, given: _Given) -> int:
+    """Everything in its best form. Returns how many of the first pieces the next context will begin with."""
+    inputs = _inputs(assembly, given, int(INPUTS * max(0, given.room)))
+    for piece in inputs:
+        assembly.add(piece)
+    if not given.steps:
+        return len(inputs)
+    room = given.room - sum(piece.segment.tokens for piece in inputs)
+    planned = plan(given.steps, max(1, room))
+    episodes = given.past.episodes(given.steps[planned.start].number, given.steps[-1].number)
+    notes = Notes(given.steps, _names_in(inputs))
+    # Notes come before the messages: a piece stands after those of the same position that were added earlier.
+    noted = _add_notes(assembly, given, planned, notes)
+    for episode in episodes[:-1]:
+        messages = without_reasoning(episode)
+        whole = assembly.piece(episode, messages)
+        if planned.cuts and whole.segment.tokens > planned.step:
+            whole = assembly.piece(episode, clipped_step(episode, planned.step, given.meter), "clipped")
+        assembly.add(whole)
+    _add_newest(assembly, episodes[-1], given)
+    noted |= _add_fresh(assembly, given, planned, notes)
+    _account(assembly, given, planned, noted)
+    return sum(piece.position < episodes[-1].first_position for piece in assembly.pieces)
+
+
+def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
+    """Every input verbatim; where they take more than their room, the longest are clipped."""
+    whole = [assembly.piece(entry) for entry in given.inputs]
+    sizes = [piece.segment.tokens for piece in whole]
+    if sum(sizes) <= room:
+        return whole
+    level = fair_share(sizes, room)
+    assembly.notes.append(
+        f"The inputs take {sum(sizes)} tokens, more than {room}: those over {level} are clipped."
+    )
+    return [
+        piece if piece.segment.tokens <= level else _clipped_input(assembly, entry, level)
+        for entry, piece in zip(given.inputs, whole, strict=True)
+    ]
+
+
+def _clipped_input(assembly: Assembly, entry: Entry, tokens: int) -> Piece:
+    """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
+    message = input_message(entry)
+    text = clip_text(text_of(message.content), max(0, tokens - 8), assembly.meter) or MARK
+    return assembly.piece(entry, [message.model_copy(update={"content": text})], "clipped")
+
+
+def _add_notes(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -> set[int]:
+    """One message for each cut since notes were last chosen anew. Returns the indexes of noted steps."""
+    noted: set[int] = set()
+    first = 1
+    for cut in planned.cuts:
+        chosen, names = notes.choose(cut.at, cut.start, cut.room - _HEADING_TOKENS)
+        noted.update(note.at for note in chosen)
+        last = given.steps[cut.start].number - 1
+        if last >= first:
+            text = _HEADING.format(first, last) + notes_text(given.steps, chosen, names)
+            assembly.add(_note(text, (first, last), given.steps[cut.start].first_position, given.meter))
+        first = last + 1
+    return noted
+
+
+def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> Piece:
+    """A piece of notes that stands right before the step that began at position ``before``."""
+    messages = [Message(role="user", content=text)]
+    tokens = meter.messages(messages)
+    segment = Segment(source="step", step=steps[0], last_step=steps[1], form="clipped", tokens=tokens)
+    return Piece(before, messages, segment)
+
+
+def _add_newest(assembly: Assembly, newest: Episode, given: _Given) -> None:
+    """The newest step in what is left of the budget: in full, or clipped and said so."""
+    left = given.room - _spent(assembly)
+    whole = assembly.piece(newest)
+    if whole.segment.tokens > left:
+        whole = assembly.piece(newest, without_reasoning(newest))
+    if whole.segment.tokens > left:
+        size = whole.segment.tokens
+        whole = assembly.piece(newest, clipped_step(newest, left, given.meter), "clipped")
+        assembly.notes.append(
+            f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
+        )
+    assembly.add(whole)
+
+
+def _spent(assembly: Assembly) -> int:
+    return sum(piece.segment.tokens for piece in assembly.pieces)
+
+
+def _add_fresh(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -> set[int]:
+    """Notes in what is left of the budget, right before the newest step: they may differ at each call."""
+    left = min(given.room - _spent(assembly), int(FRESH * given.room)) - _HEADING_TOKENS
+    if not planned.start or left < LEAST_FRESH or given.room < CACHEABLE:
+        return set()
+    at = len(given.steps) - 1
+    chosen, names = notes.choose(at, planned.start, left)
+    if not chosen and not names:
+        return set()
+    indexes = {note.at for note in chosen} or {planned.start - 1}
+    covers = given.steps[min(indexes)].number, given.steps[max(indexes)].number
+    text = _FRESH + notes_text(given.steps, chosen, names)
+    piece = _note(text, covers, given.steps[at].first_position, given.meter)
+    if piece.segment.tokens <= left + _HEADING_TOKENS:
+        assembly.pieces.insert(-1, piece)
+        assembly.used += piece.segment.tokens
+    return {note.at for note in chosen}
+
+
+def _account(assembly: Assembly, given: _Given, planned: Plan, noted: set[int]) -> None:
+    """Lists the steps of which nothing is said, in ranges."""
+    first = given.steps[0].number
+    assembly.miss(1, first - 1, f"older than step {first}, with which choosing began")
+    missed = [given.steps[i].number for i in range(planned.start) if i not in noted]
+    for one, last in _ranges(missed):
+        assembly.miss(one, last, "none of their lines is among the likeliest to be needed")
+
+
+def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as ranges without gaps."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number, number))
+    return found
+
+
+def _names_in(inputs: Sequence[Piece]) -> list[str]:
+    texts = (text_of(message.content) for piece in inputs for message in piece.messages)
+    return [name for text in texts for name in identifiers(text)]
+
+
+def _newest_only(assembly: Assembly, given: _Given) -> int:
+    """Inputs in half of the room, a line that names what is left out, and the newest step."""
+    inputs = _inputs(assembly, given, max(0, given.room) // 2)
+    for piece in inputs:
+        assembly.add(piece)
+    if given.steps:
+        _add_gone(assembly, given)
+        newest = given.past.episodes(given.steps[-1].number, given.steps[-1].number)[0]
+        _add_newest(assembly, newest, given)
+    return 0
+
+
+def _add_gone(assembly: Assembly, given: _Given) -> None:
+    newest = given.steps[-1]
+    last = newest.number - 1
+    if last:
+        messages = [Message(role="user", content=_GONE.format(last))]
+        tokens = given.meter.messages(messages)
+        assembly.add(Piece(newest.first_position, messages, Segment(source="overhead", tokens=tokens)))
+        assembly.miss(1, last, "there is no room besides the inputs and the newest step")
+
+
+def _smallest(assembly: Assembly, given: _Given) -> None:
+    """The newest input and the newest step, shortened as far as can be.
+
+    Raises:
+        Invalid: when these do not fit.
+    """
+    pinned = [_clipped_input(assembly, entry, 0) for entry in given.inputs[-1:]]
+    for entry in given.inputs[:-1]:
+        out = LeftOut(position=entry.position, reason="there is room for the newest input only")
+        assembly.left_out.append(out)
+    if given.steps:
+        _add_gone(assembly, given)
+        newest = given.past.episodes(given.steps[-1].number, given.steps[-1].number)[0]
+        pinned.append(assembly.piece(newest, clipped_step(newest, 0, given.meter), "clipped"))
+    assembly.notes.append("There is room for nothing but the newest input and step, shortened.")
+    assembly.pin(pinned)

@@ -1,0 +1,89 @@
+"""Where the ``budgeted`` policy cuts a session: which steps are messages, and which are notes.
+
+A cut turns the oldest messages into notes. Between cuts a context only grows at its end, so that its
+beginning stays byte-stable and provider caches hit. Cuts are replayed from stored token counts, hence the
+same for every reader of the same log.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from historyapp.core.policies.outline import Outlined
+
+PERIOD = 64
+"""Steps. The replay begins one or two periods before the newest step, at a multiple of this."""
+NOTES = 0.8
+"""Share of the room that notes may take before they are chosen anew."""
+CHOSEN_ANEW = 0.8
+"""Share of the notes' room that is used at once when they are chosen anew; the rest is for additions."""
+TAIL = 0.25
+"""Share of the room that older messages may fill before the next cut."""
+TAIL_KEPT = 0.12
+"""Share of the room that a cut leaves to messages, the newest step included."""
+STEP = 0.15
+"""Share of the room that one step gets among the messages once it is not the newest."""
+KEPT_OF_STEP = 0.4
+"""Tokens of notes for each token of messages that a cut takes away."""
+LEAST_ADDITION = 0.04
+LEAST_STEP = 60  # tokens
+FRAMING = 30  # tokens around a step's texts, roughly
+
+
+class Cut(NamedTuple):
+    at: int
+    """Index of the step that was the newest one when the cut was made."""
+    start: int
+    """Index of the first step that stayed among the messages."""
+    room: int
+    """Tokens for the notes that it adds."""
+
+
+class Plan(NamedTuple):
+    start: int
+    """Index of the first step that is given as messages."""
+    cuts: tuple[Cut, ...]
+    """Since notes were last chosen anew, that one included; empty while everything fits in full."""
+    step: int
+    """Tokens for a step among the messages that is not the newest."""
+
+
+def first_outlined(newest: int) -> int:
+    """The number of the first step that is looked at: 64 to 127 steps back, the same for 64 steps running."""
+    return max(0, newest // PERIOD - 1) * PERIOD + 1
+
+
+def plan(steps: Sequence[Outlined], room: int) -> Plan:
+    """Replays the cuts over the outlined steps, oldest first. ``room``: tokens for steps and notes."""
+    step = max(LEAST_STEP, int(STEP * room))
+    aged = [min(_full(outlined), step + FRAMING) for outlined in steps]
+    cuts: list[Cut] = []
+    start = used = 0
+    notes = 0.0
+    whole = steps[0].number == 1
+    for at, outlined in enumerate(steps):
+        used += aged[at] if cuts or not whole else _full(outlined)
+        if used <= (TAIL * room if cuts else room * whole):
+            continue
+        kept = _kept(aged, start, at, TAIL_KEPT * room)
+        addition = max(KEPT_OF_STEP * sum(aged[start:kept]), LEAST_ADDITION * room)
+        if not cuts or notes + addition > NOTES * room:
+            addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
+            cuts = []
+        notes += addition
+        cuts.append(Cut(at, kept, int(addition)))
+        start, used = kept, sum(aged[kept : at + 1])
+    return Plan(start, tuple(cuts), step)
+
+
+def _full(outlined: Outlined) -> int:
+    return outlined.excerpt.said_tokens + outlined.excerpt.result_tokens + FRAMING
+
+
+def _kept(aged: Sequence[int], start: int, at: int, room: float) -> int:
+    """The first step to keep: as many of the newest as have room, and the newest in any case."""
+    used = aged[at]
+    for index in range(at - 1, start - 1, -1):
+        used += aged[index]
+        if used > room:
+            return index + 1
+    return start

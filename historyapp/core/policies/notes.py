@@ -1,0 +1,225 @@
+"""Notes on steps that are no longer messages: the source lines that later steps are likeliest to need.
+
+A line is worth what its identifiers are worth, per token. An identifier is worth more the more often the
+agent wrote it into arguments, and the more recently; one that was only read, the fewer there were beside it.
+The measurements behind the figures are in docs/context-quality.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from historyapp.core.excerpts import Excerpt, Line, one_line
+from historyapp.core.policies.outline import Outlined
+
+NAMES = 0.5
+"""Share of a note's room for names alone, after the lines."""
+HALF_LIFE = 16
+"""Steps after which an identifier that was not mentioned again is worth half."""
+USED = 4.0
+"""What an identifier in arguments is worth; one that was only read is worth at most a half."""
+READ = 0.5
+FEW = 8
+"""Identifiers in a result up to which each of them is likely to matter."""
+UNRESOLVED = 2.0
+"""How much more the lines of a failure are worth until the same tool succeeded."""
+_HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
+_CALL_HEADING = 6
+_LINE_FRAMING = 3
+_CALL = -1
+_OTHERS = 1_000
+_HEADING_CHARACTERS = 24
+
+
+class Note(NamedTuple):
+    """A line that was chosen."""
+
+    at: int
+    """Of its step among the outlined ones."""
+    line: int
+    """Its place in the step; the call comes first."""
+    text: str
+    tokens: int
+
+
+class _Candidate(NamedTuple):
+    at: int
+    line: int
+    text: str
+    tokens: int
+    names: tuple[str, ...]
+
+
+class _Entry(NamedTuple):
+    """A candidate in the queue. No two agree in step and line."""
+
+    rank: float
+    at: int
+    line: int
+    candidate: _Candidate
+
+
+class Notes:
+    """Chooses lines over the cuts of one context. Each line and each name is given once."""
+
+    def __init__(self, steps: Sequence[Outlined], known: Iterable[str]) -> None:
+        """``known``: identifiers that stand in the context anyhow."""
+        self._steps = steps
+        self._known = set(known)
+        self._bare: set[str] = set()
+        self._read = 0
+        self._offered = 0
+        self._worth: dict[str, float] = {}
+        self._uses: dict[str, int] = {}
+        self._first: dict[str, tuple[int, int]] = {}
+        self._heap: list[_Entry] = []
+        self._unresolved = _unresolved(steps)
+
+    def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
+        """Notes on the steps before ``start``, as known when ``at`` was the newest, and further names."""
+        self._read_to(at + 1)
+        for index in range(self._offered, start):
+            self._offer(index)
+        self._offered = max(self._offered, start)
+        messages = set(self._named_in(start, at + 1))
+        lines, left = self._take(room - int(NAMES * room), messages)
+        return lines, self._names(left + int(NAMES * room), messages)
+
+    def _read_to(self, end: int) -> None:
+        """Learns what the steps up to ``end`` mention."""
+        for index in range(self._read, end):
+            excerpt = self._steps[index].excerpt
+            # Growing instead of fading: the order of values stays, and nothing needs to be valued again.
+            recent = 2.0 ** (index / HALF_LIFE)
+            for name in excerpt.names:
+                self._uses[name] = self._uses.get(name, 0) + 1
+                self._worth[name] = USED * self._uses[name] ** 0.8 * recent
+            read = READ * min(1.0, FEW / (4 + excerpt.told)) * recent
+            for place, line in enumerate(excerpt.lines):
+                for name in line.names:
+                    if name not in self._first:
+                        self._first[name] = index, place
+                    if name not in self._uses:
+                        self._worth[name] = max(read, self._worth.get(name, 0.0))
+            for name in excerpt.others:
+                self._worth.setdefault(name, read)
+        self._read = max(self._read, end)
+
+    def _offer(self, index: int) -> None:
+        """Makes the lines of a step candidates, each for the names that stand there first."""
+        step = self._steps[index]
+        excerpt = step.excerpt
+        for place, line in enumerate(excerpt.lines):
+            names = tuple(
+                [n for n in line.names if self._first[n] == (index, place) and n not in self._known]
+            )
+            self._push(_Candidate(index, place, line.text, line.tokens, names))
+        call = step.summary or Line(excerpt.call, excerpt.call_tokens, excerpt.names)
+        names = tuple([n for n in call.names if n not in self._known and n in call.text])
+        self._push(_Candidate(index, _CALL, call.text, call.tokens + _CALL_HEADING, names))
+        if excerpt.others:
+            self._push(_Candidate(index, _OTHERS, "", 2 * len(excerpt.others), excerpt.others))
+
+    def _push(self, candidate: _Candidate) -> None:
+        if candidate.names:
+            rank = -self._value(candidate, candidate.names)
+            heappush(self._heap, _Entry(rank, candidate.at, candidate.line, candidate))
+
+    def _value(self, candidate: _Candidate, names: Iterable[str]) -> float:
+        """Worth per token of the names that a candidate would add."""
+        worth = 0.0
+        for name in names:
+            # A call repeats what some result told first, and that line says more of it.
+            told = candidate.line == _CALL and name in self._first
+            worth += self._worth[name] * (0.5 if told else 1.0)
+        if candidate.at in self._unresolved:
+            worth *= UNRESOLVED
+        return worth / (candidate.tokens + _LINE_FRAMING)
+
+    def _take(self, room: int, messages: set[str]) -> tuple[list[Note], int]:
+        """The best lines that have room, in their order, and the room that is left."""
+        taken: list[Note] = []
+        waiting: list[_Entry] = []
+        opened: set[int] = set()
+        while self._heap and room > _HEADING:
+            entry = heappop(self._heap)
+            candidate = entry.candidate
+            names = [n for n in candidate.names if n not in self._known and n not in messages]
+            if not names or candidate.line == _OTHERS:
+                waiting.append(entry)
+                continue
+            now = -self._value(candidate, names) if len(names) < len(candidate.names) else entry.rank
+            if self._heap and now > self._heap[0].rank:
+                heappush(
+                    self._heap, _Entry(now, entry.at, entry.line, candidate._replace(names=tuple(names)))
+                )
+                continue
+            price = candidate.tokens + 1
+            if candidate.line != _CALL and candidate.at not in opened:
+                price += _HEADING
+            if price > room:
+                waiting.append(entry)
+                continue
+            room -= price
+            opened.add(candidate.at)
+            self._known.update(names)
+            taken.append(Note(candidate.at, candidate.line, candidate.text, price))
+        for entry in waiting:
+            heappush(self._heap, entry)
+        return sorted(taken), room
+
+    def _names(self, room: int, messages: set[str]) -> list[str]:
+        """Names of the lines that would come next, where a name is all that there is room for."""
+        found: list[str] = []
+        for entry in sorted(self._heap):
+            for name in entry.candidate.names:
+                if name in self._known or name in messages or name in self._bare:
+                    continue
+                room -= len(name) // 3 + 2
+                if room < 0:
+                    return found
+                self._bare.add(name)
+                found.append(name)
+        return found
+
+    def _named_in(self, start: int, end: int) -> Iterable[str]:
+        """What steps that are messages mention: their arguments, and the lines that clipping keeps."""
+        for step in self._steps[start:end]:
+            yield from step.excerpt.names
+            for line in step.excerpt.lines[:3]:
+                yield from line.names
+
+
+def _unresolved(steps: Sequence[Outlined]) -> set[int]:
+    """Indexes of failed steps whose tool has not succeeded on the same things since."""
+    found: set[int] = set()
+    succeeded: dict[str, set[str]] = {}
+    for index in range(len(steps) - 1, -1, -1):
+        excerpt = steps[index].excerpt
+        tool = excerpt.call.partition(":")[0]
+        if steps[index].status == "success":
+            succeeded.setdefault(tool, set()).update(excerpt.names or ("",))
+        elif steps[index].status == "error" and succeeded.get(tool, set()).isdisjoint(excerpt.names or ("",)):
+            found.add(index)
+    return found
+
+
+def notes_text(steps: Sequence[Outlined], notes: Iterable[Note], names: Sequence[str]) -> str:
+    """The notes as a model reads them: a short heading for each step, its lines below."""
+    lines = []
+    current = -1
+    for note in notes:
+        step = steps[note.at]
+        if note.at != current or note.line == _CALL:
+            call = note.text if note.line == _CALL else _short(step.excerpt)
+            lines.append(f"step {step.number} {call}")
+        if note.line != _CALL:
+            lines.append(note.text)
+        current = note.at
+    if names:
+        lines.append(f"also seen: {' '.join(names)}")
+    return "\n".join(lines)
+
+
+def _short(excerpt: Excerpt) -> str:
+    return one_line(excerpt.call, _HEADING_CHARACTERS)

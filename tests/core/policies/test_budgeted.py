@@ -1,0 +1,292 @@
+"""The budget is never exceeded, nothing that is pinned is lost, and the beginning stays as it is."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.quality.corpus import Recorded, load
+from bench.quality.costs import METER
+from bench.quality.served import Replayed, budgeted_context, past_of
+from historyapp.core.entries import (
+    Body,
+    Entry,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+)
+from historyapp.core.episodes import group_episodes
+from historyapp.core.errors import Invalid
+from historyapp.core.excerpts import Excerpt, Line
+from historyapp.core.manifest import Context
+from historyapp.core.policies.base import Ask
+from historyapp.core.policies.budgeted import BUDGETED
+from historyapp.core.policies.cuts import PERIOD, first_outlined
+from historyapp.core.policies.notes import Notes
+from historyapp.core.policies.outline import Outlined
+from historyapp.core.settings import SessionSettings
+from historyapp.core.text import dump_json
+from tests.shared import SHARED, needs
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FILES = "corpus/mini_swe_agent", "corpus/openai_chat", "corpus/codex_rollout"
+
+
+def session(
+    results: list[str], inputs: dict[int, str] | None = None, failed: tuple[int, ...] = ()
+) -> Recorded:
+    """A session with one call a step; ``inputs`` by the step before which they came."""
+    said = {1: "Mend the parser in src/parser_main.py.", **(inputs or {})}
+    bodies: list[Body] = []
+    for number, result in enumerate(results, 1):
+        if number in said:
+            bodies.append(ModelInput(content=said[number]))
+        call = ToolCall(id=f"call_{number}", name="read", arguments={"path": f"src/module_{number}.py"})
+        status: Any = "error" if number in failed else "success"
+        answer = ToolResult(tool_call_id=call.id, status=status, outputs=result, reason=result)
+        bodies += [ModelOutput(tool_calls=(call,)), ToolResults(results=(answer,))]
+    entries = [Entry(position, body, NOW) for position, body in enumerate(bodies, 1)]
+    found = [entry for entry in entries if isinstance(entry.body, ModelInput)]
+    return Recorded("test", "test", "test", list(group_episodes(entries)), found, [])
+
+
+def lines(number: int, many: int = 30) -> str:
+    return "\n".join(f"{n}: value_{number}_{n} = load_{number}_{n}(config_{n})" for n in range(many))
+
+
+LONG = session([lines(number) for number in range(1, 151)])
+
+
+def context(recorded: Recorded, budget: int | None, step: int | None = None) -> Context:
+    """As before ``step`` (default: after the last one)."""
+    step = step or len(recorded.episodes) + 1
+    return BUDGETED.choose(past_of(recorded).before(step), SessionSettings(max_tokens=budget), METER)
+
+
+def text_of(found: Context) -> str:
+    return dump_json([message.model_dump() for message in found.messages])
+
+
+def total(found: Context) -> int:
+    return METER.messages(found.messages) + METER.added(found.messages)
+
+
+@cache
+def corpus() -> list[Recorded]:
+    sessions = [recorded for folder in FILES for recorded in load(SHARED / folder)]
+    return [recorded for recorded in sessions if len(recorded.episodes) > 12]
+
+
+@needs("corpus")
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_real_session_exceeds_any_budget_at_any_step(data: st.DataObject) -> None:
+    recorded = data.draw(st.sampled_from(corpus()))
+    step = data.draw(st.integers(1, len(recorded.episodes)))
+    budget = data.draw(st.one_of(st.integers(0, 600), st.integers(600, 9000)))
+    try:
+        found = budgeted_context(recorded, step, budget)
+    except Invalid as error:
+        smallest = error.fields["smallest"]
+        assert smallest > budget
+        found, budget = budgeted_context(recorded, step, smallest), smallest
+    assert total(found) <= budget
+    assert found.manifest.tokens == total(found)
+
+
+@pytest.mark.parametrize("budget", [150, 300, 700, 2048, 8192, None])
+def test_every_step_is_in_the_manifest_once_or_more(budget: int | None) -> None:
+    manifest = context(LONG, budget).manifest
+    told: set[int] = set()
+    for out in manifest.left_out:
+        if out.first_step is not None and out.last_step is not None:
+            told |= set(range(out.first_step, out.last_step + 1))
+    for segment in manifest.segments:
+        if segment.step is not None:
+            told |= set(range(segment.step, (segment.last_step or segment.step) + 1))
+    assert told >= set(range(1, 151))
+
+
+@pytest.mark.parametrize("budget", [150, 200, 400, 1000, 2048, 8192])
+def test_steps_that_are_left_out_are_named_to_the_model(budget: int) -> None:
+    found = context(LONG, budget)
+    given = [segment.step for segment in found.manifest.segments if segment.step and not segment.last_step]
+    assert re.search(rf"teps (\d+) to {min(given) - 1}\b", text_of(found))
+    assert "can be fetched in full by its number." in text_of(found)
+
+
+def test_while_everything_fits_everything_is_there_in_full() -> None:
+    found = context(session(["one", "two", "three"]), 2048)
+    assert [message.role for message in found.messages] == ["user", *["assistant", "tool"] * 3]
+    assert {segment.form for segment in found.manifest.segments} == {"full"}
+    assert not found.manifest.left_out
+
+
+def test_without_a_budget_the_looked_at_steps_are_there_in_full() -> None:
+    found = context(session(["fine"] * 40), None)
+    assert sum(message.role == "tool" for message in found.messages) == 40
+    assert context(LONG, None).manifest.max_tokens is None
+
+
+def test_inputs_stay_verbatim_through_all_cuts() -> None:
+    said = {40: "Keep the <b>public</b> API — exactly.", 90: "And do not touch tests/old_parser.py!"}
+    recorded = session([lines(number) for number in range(1, 101)], said)
+    for step in range(2, 101, 7):
+        contents = [message.content for message in context(recorded, 1500, step).messages]
+        for before, text in {1: "Mend the parser in src/parser_main.py.", **said}.items():
+            assert (text in contents) == (before < step)
+
+
+def test_inputs_that_take_too_much_are_clipped_and_it_is_said() -> None:
+    recorded = session(["fine"] * 8, {1: "begin " + "word " * 5000 + "end", 4: "Short and whole."})
+    found = context(recorded, 1500)
+    contents = [message.content for message in found.messages if message.role == "user"]
+    assert "Short and whole." in contents
+    assert contents[0].startswith("begin")
+    assert contents[0].endswith("end")
+    assert any("inputs take" in note for note in found.manifest.notes)
+    forms = [segment.form for segment in found.manifest.segments if segment.source == "input"]
+    assert forms == ["clipped", "full"]
+
+
+def test_the_newest_step_is_in_full_where_it_can_be() -> None:
+    found = context(LONG, 2048)
+    assert found.messages[-1].content == lines(150)
+    assert found.messages[-2].tool_calls[0]["id"] == found.messages[-1].tool_call_id  # type: ignore[index]
+
+
+def test_a_newest_result_that_is_too_big_is_clipped_and_it_is_said() -> None:
+    recorded = session([*["fine"] * 5, lines(6, 2000)])
+    found = context(recorded, 1000)
+    assert found.messages[-1].content.startswith("0: value_6_0 = load_6_0(config_0)")
+    assert found.messages[-1].content.endswith("[clipped: step 6 has it all]")
+    assert any("Step 6, the newest" in note for note in found.manifest.notes)
+    assert found.manifest.segments[-1].form == "clipped" or found.manifest.segments[-2].form == "clipped"
+
+
+def test_every_call_stands_with_its_result() -> None:
+    for budget in (200, 500, 1000, 4000):
+        messages = context(LONG, budget).messages
+        for index, message in enumerate(messages):
+            if message.tool_calls:
+                ids = [call["id"] for call in message.tool_calls]
+                assert [m.tool_call_id for m in messages[index + 1 : index + 1 + len(ids)]] == ids
+        assert sum(m.role == "tool" for m in messages) == sum(len(m.tool_calls or ()) for m in messages)
+
+
+def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
+    results = [lines(number) for number in range(1, 61)]
+    results[4] = f"{lines(5)}\nthe secret is in src/module_40.py\n{lines(5)}"
+    found = context(session(results), 1200, 46)
+    assert "the secret is in src/module_40.py" in text_of(found)
+
+
+@pytest.mark.parametrize(
+    ("mended", "first"), [(False, "KeyError: lookup_table"), (True, "Found: other_table")]
+)
+def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> None:
+    failed = Excerpt("run: a_b", 3, ("a_b",), (Line("KeyError: lookup_table", 6, ("lookup_table",)),), told=1)
+    fine = Excerpt("run: c_d", 3, ("c_d",), (Line("Found: other_table", 6, ("other_table",)),), told=1)
+    later = Excerpt("run: again", 3, ("a_b",) if mended else ("e_f",))
+    steps = [
+        Outlined(1, 1, "error", failed),
+        Outlined(2, 3, "success", fine),
+        Outlined(3, 5, "success", later),
+    ]
+    chosen, _ = Notes(steps, ["a_b", "c_d", "e_f"]).choose(2, 2, 60)
+    assert [note.text for note in chosen] == [first]
+
+
+def test_the_same_log_gives_the_same_bytes() -> None:
+    for step in (10, 77, 150):
+        assert text_of(context(LONG, 2048, step)) == text_of(context(LONG, 2048, step))
+
+
+def prefix(before: Context, after: Context) -> Iterator[bool]:
+    for old, new in zip(before.messages, after.messages, strict=False):
+        if old != new:
+            return
+        yield True
+
+
+def test_most_of_a_context_begins_the_next_one_too() -> None:
+    """docs/context-quality.md: over a long session more than half of what is sent was sent before."""
+    shared = sent = 0
+    recorded = session([lines(number, 8) for number in range(1, 151)])
+    previous = context(recorded, 4096, 20)
+    for step in range(21, 150):
+        now = context(recorded, 4096, step)
+        same = sum(prefix(previous, now))
+        shared += METER.messages(now.messages[:same])
+        sent += METER.messages(now.messages)
+        previous = now
+    assert shared / sent > 0.5
+
+
+def test_what_is_called_stable_begins_the_next_context_unless_it_is_cut() -> None:
+    kept = 0
+    for step in range(64, 114):
+        now, following = context(LONG, 4096, step), context(LONG, 4096, step + 1)
+        kept += sum(prefix(now, following)) >= now.stable
+    assert kept > 25
+
+
+def test_a_budget_that_cannot_work_names_the_smallest_that_does() -> None:
+    with pytest.raises(Invalid) as caught:
+        context(LONG, 20)
+    smallest = caught.value.fields["smallest"]
+    assert str(smallest) in caught.value.detail
+    assert total(context(LONG, smallest)) <= smallest
+    with pytest.raises(Invalid):
+        context(LONG, smallest - 1)
+
+
+def test_instruction_and_tools_count_against_the_budget() -> None:
+    past = Replayed(LONG)
+    past.instruction = "Be brief. " * 150
+    ask = Ask(tools=[{"name": "read", "description": "word " * 200, "parameters": {"type": "object"}}])
+    found = BUDGETED.choose(past, SessionSettings(max_tokens=2048), METER, ask)
+    assert found.system == past.instruction
+    assert found.manifest.tokens <= 2048
+    assert {"system", "tools"} <= {segment.source for segment in found.manifest.segments}
+
+
+def test_a_session_without_steps_is_its_inputs() -> None:
+    found = [Entry(1, SystemInstruction(text="x"), NOW), Entry(2, ModelInput(content="Hello."), NOW)]
+    empty = Recorded("test", "test", "test", [], found[1:], [])
+    assert [message.content for message in context(empty, 100, 1).messages] == ["Hello."]
+
+
+def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
+    recorded = session(["fine"] * 3)
+    entry = Entry(90, ModelOutput(tool_calls=(ToolCall(id="open", name="read", arguments={}),)), NOW)
+    open_ended = Recorded(
+        "test", "test", "test", [*recorded.episodes, *group_episodes([entry], 4)], recorded.inputs, []
+    )
+    found = context(open_ended, 500)
+    assert found.messages[-1].tool_calls is not None
+    assert found.manifest.tokens == total(found) <= 500
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=[])), st.integers(0, 400))
+@settings(max_examples=50, deadline=None)
+def test_hostile_text_is_only_text(text: str, budget: int) -> None:
+    recorded = session([text * 20, text, text * 200], {2: text})
+    with suppress(Invalid):
+        assert total(context(recorded, budget)) <= budget
+
+
+def test_what_is_looked_at_is_bounded_and_stays_the_same_for_long() -> None:
+    firsts = [first_outlined(newest) for newest in range(1, 1000)]
+    looked_at = [newest - first + 1 for newest, first in enumerate(firsts, 1)]
+    assert max(looked_at) < 2 * PERIOD
+    assert len(set(firsts)) <= 1000 // PERIOD

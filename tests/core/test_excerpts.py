@@ -1,0 +1,100 @@
+"""What is kept of a step is bounded, comes back from storage as it was, and tells what later steps need."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
+from historyapp.core.episodes import Episode, group_episodes
+from historyapp.core.excerpts import LONGEST_PIECE, Excerpt, excerpt_of, one_line, pieces
+from historyapp.core.text import dump_json
+from historyapp.core.tokens import count_tokens
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=[]))
+
+
+def step(result: str, arguments: dict[str, Any] | None = None, status: Any = "success") -> Episode:
+    call = ToolCall(id="1", name="read_file", arguments=arguments or {"path": "src/a_b.py"})
+    answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result)
+    bodies: list[Body] = [ModelOutput(tool_calls=(call,)), ToolResults(results=(answer,))]
+    return next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1)))
+
+
+def excerpt(episode: Episode) -> Excerpt:
+    return excerpt_of(episode, 10, 20, count_tokens)
+
+
+def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:
+    found = excerpt(step("plain words\ndef load_all(self):\n    return self.cache_dir\n"))
+    assert found.call == "read_file: src/a_b.py"
+    assert found.names == ("src/a_b.py",)
+    assert [line.text for line in found.lines] == ["def load_all(self):", "    return self.cache_dir"]
+    assert found.lines[1].names == ("self.cache_dir",)
+    assert found.lines[0].tokens == count_tokens("def load_all(self):")
+    assert (found.said_tokens, found.result_tokens, found.told) == (10, 20, 2)
+
+
+def test_a_line_that_only_repeats_is_not_kept() -> None:
+    found = excerpt(step("see a_b.py\nagain a_b.py\nand c_d.py"))
+    assert [line.text for line in found.lines] == ["see a_b.py", "and c_d.py"]
+
+
+def test_a_failure_is_kept_though_it_names_nothing() -> None:
+    assert excerpt(step("It failed\nwith pity", status="error")).lines[0].text == "It failed"
+
+
+def test_an_action_written_as_text_and_an_answer_have_excerpts_too() -> None:
+    text = ModelOutput(use_tool=UseTool(name="grep", arguments={"pattern": "a_b"}))
+    answer = ModelOutput(text="All done in x_y.")
+    steps = list(group_episodes([Entry(1, text, NOW), Entry(2, answer, NOW)]))
+    assert excerpt(steps[0]).call == "grep: a_b"
+    assert excerpt(steps[0]).names == ("a_b",)
+    assert excerpt(steps[1]).call == "All done in x_y."
+
+
+@pytest.mark.parametrize(
+    "unit", ["name_{} ", "name_{}\n", '{{"id": "u_{}", "n": {}00}}, ', "größe_{} ", "x" * 90]
+)
+def test_it_is_bounded_whatever_the_size(unit: str) -> None:
+    huge = "".join(unit.format(n, n) for n in range(30_000))
+    found = excerpt(step(huge, {"content": huge}))
+    assert len(found.call) <= 240
+    assert sum(len(line.text) for line in found.lines) <= 1200
+    assert len(dump_json(found.dump())) < 6000
+
+
+@given(ANY_TEXT, ANY_TEXT, st.sampled_from(["success", "error", "interrupted_by_human", "skipped"]))
+def test_it_comes_back_from_storage_as_it_was(result: str, argument: str, status: str) -> None:
+    answer = ToolResult(tool_call_id="1", status=status, outputs=result, reason=result, feedback=result)  # type: ignore[arg-type]
+    bodies: list[Body] = [
+        ModelOutput(tool_calls=(ToolCall(id="1", name=argument, arguments={"x": argument}),)),
+        ToolResults(results=(answer,)),
+    ]
+    found = excerpt(next(group_episodes(Entry(n, body, NOW) for n, body in enumerate(bodies, 1))))
+    assert Excerpt.load(found.dump()) == found
+    dump_json(found.dump())
+
+
+def test_nothing_stored_is_an_empty_excerpt() -> None:
+    assert Excerpt.load([]) == Excerpt()
+
+
+@given(st.text(alphabet="ab ,}\n", max_size=2000))
+def test_pieces_are_the_text_in_parts_of_bounded_length(text: str) -> None:
+    parts = list(pieces(text))
+    assert all(len(part) <= LONGEST_PIECE for part in parts)
+    assert "".join(parts) == text.replace("\n", "")
+
+
+def test_long_lines_break_after_an_object() -> None:
+    line = '{"id": "a_1"}, ' * 30
+    assert all(part.endswith("},") for part in list(pieces(line))[:-1])
+
+
+def test_one_line_is_the_beginning_without_breaks() -> None:
+    assert one_line("a\n\n  b", 10) == "a b"
+    assert one_line("x" * 50, 10) == "x" * 9 + "…"

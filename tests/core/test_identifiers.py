@@ -1,0 +1,67 @@
+"""Identifiers are found whole, once, in order, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.identifiers import LONGEST, identifiers, new_identifiers, texts_in
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see src/app/parser.py:41 for it", ["src/app/parser.py"]),
+        ("ran ./tests/run.sh.", ["tests/run.sh"]),
+        ("open /etc/hosts now", ["/etc/hosts"]),
+        ("call os.path.join(a, b)", ["os.path.join"]),
+        ("in file setup.cfg, line 1207", ["setup.cfg", "1207"]),
+        ("snake_case and camelCase and HTTPServer", ["snake_case", "camelCase"]),
+        ("order 4821 of user mia_li_3668 on HAT136", ["4821", "mia_li_3668", "HAT136"]),
+        ("commit 1d7b2ce and e3c9fa0b", ["1d7b2ce", "e3c9fa0b"]),
+        ("get https://example.org/a?b=c&d=1, please", ["https://example.org/a?b=c&d=1"]),
+        ("naïve_name und größe.txt", ["naïve_name", "größe.txt"]),
+        ('{"user_id": "sara_doe_496"}', ["user_id", "sara_doe_496"]),
+    ],
+)
+def test_each_kind_is_found_whole(text: str, found: list[str]) -> None:
+    assert identifiers(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "plain words only, well-known ones.", "12 and 99", "...", "--verbose -x", "a" * 40, "\x00\ud800"],
+)
+def test_other_words_are_none(text: str) -> None:
+    assert identifiers(text) == []
+
+
+def test_each_is_given_once_where_it_first_stands() -> None:
+    assert identifiers("b_2 a_1 b_2 (a_1)") == ["b_2", "a_1"]
+
+
+def test_long_runs_are_data_and_no_names() -> None:
+    assert identifiers("x_" * LONGEST) == []
+    assert identifiers("x_" * (LONGEST // 2 - 1) + "y") != []
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=[])))
+def test_any_text_gives_names_that_stand_in_it(text: str) -> None:
+    for name in identifiers(text):
+        assert name in text
+        assert 3 <= len(name) <= LONGEST
+
+
+@given(st.lists(st.sampled_from(["a_b c.d", "c.d", "x/y a_b", "", "nothing", "größe.txt x/y"]), max_size=6))
+def test_of_several_lines_each_has_the_names_that_are_new_in_it(lines: list[str]) -> None:
+    new = list(new_identifiers(lines))
+    assert len(new) == len(lines)
+    assert [name for names in new for name in names] == identifiers("\n".join(lines))
+
+
+def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
+    value = {"path": "a", "deep": [{"b": "b", "n": 3}, ["c", None, True]], "last": 1.5}
+    assert list(texts_in(value)) == ["a", "b", "3", "c", "1.5"]
+    deep: object = "end"
+    for _ in range(5_000):
+        deep = [deep]
+    assert list(texts_in(deep)) == ["end"]
