@@ -15,7 +15,7 @@ from historyapp.services.append import (
     append_locked,
     check_open,
     check_position,
-    lock_session,
+    lock_tail,
     prepare,
 )
 from historyapp.services.transactions import writing
@@ -34,7 +34,7 @@ def register_action(
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(draft)
     with writing():
-        session = lock_session(project, session_id)
+        session = lock_tail(project, session_id)
         check_position(session, expected_position)
         check_open(session)
         if _in_flight(session.live_tail.step):
@@ -57,7 +57,7 @@ def register_result(
     assert isinstance(draft.body, ToolResults)
     tokens = entry_tokens(draft.body)
     with writing():
-        session = lock_session(project, session_id)
+        session = lock_tail(project, session_id)
         check_position(session, expected_position)
         check_open(session)
         step = session.live_tail.step

@@ -4,6 +4,7 @@ One append costs one read of the session row and one write each for its entries,
 and the session row, however long the session is.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ from historyapp.services.transactions import writing
 
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
+MOST_CALLS = 1000
+"""Tool calls of one output. Each append writes which of them are open, and each result looks through them."""
 
 
 class Prepared(NamedTuple):
@@ -74,7 +77,17 @@ def lock_session(project: Project, session_id: UUID) -> Session:
     Raises:
         NotFound: when the project has no such session.
     """
-    session = select_session(project.pk, session_id)
+    return _found(
+        Session.objects.select_for_update().filter(pk=session_id, project=project).first(), session_id
+    )
+
+
+def lock_tail(project: Project, session_id: UUID) -> Session:
+    """As :func:`lock_session`, with no more of the row than an append needs; the rest loads on demand."""
+    return _found(select_session(project.pk, session_id), session_id)
+
+
+def _found(session: Session | None, session_id: UUID) -> Session:
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
@@ -101,7 +114,7 @@ def append(
     """
     prepared = [prepare(draft) for draft in drafts]
     with writing():
-        session = lock_session(project, session_id)
+        session = lock_tail(project, session_id)
         check_position(session, expected_position)
         return append_locked(session, prepared, lenient=lenient)
 
@@ -151,8 +164,12 @@ def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
     if isinstance(body, Rewind):
         raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
     if isinstance(body, ModelOutput):
-        ids = [call.id for call in body.tool_calls]
-        repeated = next((id for id in ids if ids.count(id) > 1), None)
+        if len(body.tool_calls) > MOST_CALLS:
+            raise Invalid(
+                f"entries[{number}] has {len(body.tool_calls):,} tool calls. Give it at most {MOST_CALLS:,}."
+            )
+        ids = Counter(call.id for call in body.tool_calls)
+        repeated = next((id for id, times in ids.items() if times > 1), None)
         if repeated is not None:
             raise Invalid(
                 f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",

@@ -84,7 +84,6 @@ def change_session(
             setattr(session, name, dump_settings(merged) if merged else value)
         session.revision += 1
         session.save()
-        session.refresh_from_db()
         return session
 
 

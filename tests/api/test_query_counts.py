@@ -91,3 +91,14 @@ def test_an_append_is_no_query_more_than_it_must(run: Agent) -> None:
     """The key, a savepoint as tests are transactions, the session, the entry, the step, the session again."""
     assert len(cost(run.act)) == 1 + 2 + 4
     assert len(cost(run.succeed)) == 1 + 2 + 4
+
+
+def test_a_change_or_a_rewind_loads_its_session_once(run: Agent) -> None:
+    run.step()
+    for call in (
+        lambda: run.patch("", {"title": "better"}),
+        lambda: run.post("/rewinds", {"episodes": 1}),
+        lambda: run.post("/forks"),
+    ):
+        asked = [query for query in cost(call) if query.endswith('FROM "historyapp_session"')]
+        assert len(asked) == 1

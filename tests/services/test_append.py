@@ -56,6 +56,12 @@ def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session)
     assert Session.objects.get().head == 0
 
 
+def test_an_output_has_a_most_of_calls(project: Project, session: Session) -> None:
+    append(project, session.pk, [call(*map(str, range(1000)))])
+    with pytest.raises(Invalid, match="1,001 tool calls"):
+        append(project, session.pk, [call(*map(str, range(1001)))])
+
+
 def test_a_stranger_s_session_is_not_found(session: Session) -> None:
     other = Project.objects.create(name="Charlie's")
     with pytest.raises(NotFound):
