@@ -4,7 +4,9 @@ from historyapp.client.answers import Episode
 from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.awaiting import AsyncPlayhead
 from historyapp.client.blocking import Playhead
+from historyapp.client.call_answers import Answered, Delta
 from historyapp.client.calls.contexts import ContextWish
+from historyapp.client.calls.model_calls import CallWish
 from historyapp.client.context_answers import Context
 from historyapp.client.errors import (
     Conflict,
@@ -12,6 +14,7 @@ from historyapp.client.errors import (
     Forbidden,
     Invalid,
     Malformed,
+    ModelCallFailed,
     NotFound,
     PlayheadError,
     ServerFailed,
@@ -44,12 +47,15 @@ __all__ = [
     "ActionInterrupted",
     "ActionProposal",
     "ActionSuccess",
+    "Answered",
     "AsyncPlayhead",
     "AsyncRecorder",
+    "CallWish",
     "Conflict",
     "Context",
     "ContextWish",
     "DebugLog",
+    "Delta",
     "EntryDraft",
     "Episode",
     "FieldError",
@@ -57,6 +63,7 @@ __all__ = [
     "Invalid",
     "Malformed",
     "MemoryNotebook",
+    "ModelCallFailed",
     "ModelInput",
     "ModelOutput",
     "NotFound",

@@ -6,12 +6,14 @@ from uuid import UUID
 
 from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
 from historyapp.client.awaiting import AsyncPlayhead
+from historyapp.client.call_answers import Answered
 from historyapp.client.calls.contexts import ContextWish
 from historyapp.client.calls.making import Id
+from historyapp.client.calls.model_calls import CallWish
 from historyapp.client.calls.recording import NewEntry
 from historyapp.client.context_answers import Context, Message
 from historyapp.client.errors import Conflict, NotFound
-from historyapp.client.outcomes import result_of, tool_result_of
+from historyapp.client.outcomes import CallLike, result_of, tool_result_of
 from historyapp.client.provider_answers import entries_of, open_calls
 from historyapp.client.recorder import tell_what_is_in_flight
 from historyapp.core.actions import ActionProposal
@@ -69,11 +71,16 @@ class AsyncRecorder:
         return await self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
     async def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
-        drafts = entries_of(response, context.snapshot if context else None)
+        drafts = entries_of(response, context)
         await self.append(*drafts)
         return open_calls(drafts)
 
-    async def after_call(self, call: ToolCall, result: object) -> Appended:
+    async def call_model(self, **wish: Unpack[CallWish]) -> Answered:
+        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **wish)]
+        assert isinstance(answered, Answered)
+        return answered
+
+    async def after_call(self, call: CallLike, result: object) -> Appended:
         return await self.append(ToolResults(results=(tool_result_of(call, result),)))
 
     async def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> Rewound:

@@ -10,7 +10,16 @@ import httpx
 
 from historyapp.client import wire
 from historyapp.client.answers import Page
-from historyapp.client.calls import contexts, costs, organising, reading, recording, rewinding, transfers
+from historyapp.client.calls import (
+    contexts,
+    costs,
+    model_calls,
+    organising,
+    reading,
+    recording,
+    rewinding,
+    transfers,
+)
 from historyapp.client.description import Call, Pages, Stream
 from historyapp.client.retrying import Outcome
 
@@ -93,6 +102,8 @@ class AsyncPlayhead:
     snapshot_request = _answered(contexts.snapshot_request)
     snapshot_diff = _answered(contexts.snapshot_diff)
 
+    call_model = _streamed(model_calls.call_model)
+
     ledger = _answered(costs.ledger)
     step_ledgers = _paged(costs.step_ledgers)
 
@@ -137,6 +148,7 @@ class AsyncPlayhead:
             async for chunk in response.aiter_bytes():
                 for item in decoder.feed(chunk):
                     yield item
+            decoder.finish()
         except httpx.RequestError as error:
             raise wire.unavailable(error, stream.call) from error
         finally:

@@ -10,7 +10,16 @@ import httpx
 
 from historyapp.client import wire
 from historyapp.client.answers import Page
-from historyapp.client.calls import contexts, costs, organising, reading, recording, rewinding, transfers
+from historyapp.client.calls import (
+    contexts,
+    costs,
+    model_calls,
+    organising,
+    reading,
+    recording,
+    rewinding,
+    transfers,
+)
 from historyapp.client.description import Call, Pages, Stream
 from historyapp.client.retrying import Outcome
 
@@ -103,6 +112,8 @@ class Playhead:
     snapshot_request = _answered(contexts.snapshot_request)
     snapshot_diff = _answered(contexts.snapshot_diff)
 
+    call_model = _streamed(model_calls.call_model)
+
     ledger = _answered(costs.ledger)
     step_ledgers = _paged(costs.step_ledgers)
 
@@ -145,6 +156,7 @@ class Playhead:
         try:
             for chunk in response.iter_bytes():
                 yield from decoder.feed(chunk)
+            decoder.finish()
         except httpx.RequestError as error:
             raise wire.unavailable(error, stream.call) from error
         finally:

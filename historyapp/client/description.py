@@ -27,7 +27,9 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
     """Of a POST; null: one is made, and kept across retries."""
     repeatable: bool = True
-    """False where carrying it out twice would do harm that no ``Idempotency-Key`` prevents."""
+    """False where it shall not be sent again once it has begun."""
+    silence: float | None = None
+    """Seconds that the server may take to say something; null: as the client has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Decoder(Protocol[T_co]):
 
     def feed(self, chunk: bytes) -> Iterable[T_co]: ...
 
+    def finish(self) -> None:
+        """Raises:
+        PlayheadError: when the body ended too early.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
@@ -62,6 +69,9 @@ class Chunks:
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
         return (chunk,)
+
+    def finish(self) -> None:
+        """Any end will do."""
 
 
 def nothing(_: Any) -> None:

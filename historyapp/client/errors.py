@@ -102,6 +102,24 @@ class UnreadableTranscript(Invalid):
     """None of the files is a transcript that can be imported."""
 
 
+class ModelCallFailed(PlayheadError):
+    """The provider of a model gave no answer (502), also when the server asked again where that may help."""
+
+    @property
+    def provider(self) -> str | None:
+        return self.problem.get("provider")
+
+    @property
+    def words(self) -> str | None:
+        """What the provider said."""
+        return self.problem.get("words")
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed later."""
+        return self.problem.get("retryable") is True
+
+
 class ServerFailed(PlayheadError):
     """A fault of the server (5xx), or an answer that is none of Playhead's."""
 
@@ -115,6 +133,10 @@ class ServerUnavailable(PlayheadError):
         return self.problem.get("retry_after")
 
 
+_BY_NAME: dict[str, type[PlayheadError]] = {
+    "unreadable-transcript": UnreadableTranscript,
+    "model-call-failed": ModelCallFailed,
+}
 _BY_STATUS: dict[int, type[PlayheadError]] = {
     401: Unauthenticated,
     403: Forbidden,
@@ -129,8 +151,7 @@ _BY_STATUS: dict[int, type[PlayheadError]] = {
 
 def error_of(problem: Mapping[str, Any]) -> PlayheadError:
     """The error that a problem document stands for; it must have a ``status``."""
-    if str(problem.get("type", "")).endswith("#unreadable-transcript"):
-        return UnreadableTranscript(problem)
     status = problem["status"]
     other = Malformed if 400 <= status < 500 else ServerFailed
-    return _BY_STATUS.get(status, other)(problem)
+    name = str(problem.get("type", "")).rpartition("#")[2]
+    return _BY_NAME.get(name, _BY_STATUS.get(status, other))(problem)

@@ -1,9 +1,9 @@
 """Whatever an action gave, as a result that can be recorded."""
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
-from historyapp.core.entries import ToolCall, ToolResult
+from historyapp.core.entries import ToolResult
 from historyapp.core.results import (
     ActionError,
     ActionInterrupted,
@@ -12,6 +12,16 @@ from historyapp.core.results import (
     from_exception,
 )
 from historyapp.core.text import depth_exceeds, dump_json
+
+
+class CallLike(Protocol):
+    """A tool call, as the core or as an answer has it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
 
 Result = ActionSuccess | ActionError | ActionInterrupted
 
@@ -29,7 +39,7 @@ def result_of(outcome: object) -> Result:
     return ActionSuccess(outputs=recordable(outcome))
 
 
-def tool_result_of(call: ToolCall, outcome: object) -> ToolResult:
+def tool_result_of(call: CallLike, outcome: object) -> ToolResult:
     """The same for one call of a provider's tool calling."""
     result = as_tool_result(result_of(outcome), call.name)
     return result.model_copy(update={"tool_call_id": call.id})

@@ -2,21 +2,22 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
+from historyapp.client.context_answers import Context
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
 from historyapp.core.importers.anthropic_messages import MessageReader
 from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.json_document import listing, mapping
 
 
-def entries_of(response: object, snapshot: UUID | None = None) -> list[EntryDraft]:
+def entries_of(response: object, context: Context | None = None) -> list[EntryDraft]:
     """The entries of an answer, with its usage and model in their metadata.
 
     Args:
         response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it or as an object
             of the same fields.
-        snapshot: of the context that it answers.
+        context: what it answers.
 
     Raises:
         ValueError: when it is neither.
@@ -26,11 +27,11 @@ def entries_of(response: object, snapshot: UUID | None = None) -> list[EntryDraf
     if message := mapping(choice.get("message")):
         drafts = list(ChatReader(uuid4().hex).drafts({**message, "role": "assistant"}))
         facts = _facts(fields, "openai", choice.get("finish_reason"))
-        return _told(drafts, facts, snapshot)
+        return _told(drafts, facts, context)
     if isinstance(fields.get("content"), list):
         drafts = list(MessageReader(uuid4().hex).drafts({"role": "assistant", "content": fields["content"]}))
         facts = _facts(fields, "anthropic", fields.get("stop_reason"))
-        return _told(drafts, facts, snapshot)
+        return _told(drafts, facts, context)
     raise ValueError("This is neither a chat completion of OpenAI nor a message of Anthropic.")
 
 
@@ -65,11 +66,19 @@ def _facts(response: Mapping[str, Any], provider: str, reason: object) -> dict[s
     }
 
 
-def _told(drafts: list[EntryDraft], facts: dict[str, Any], snapshot: UUID | None) -> list[EntryDraft]:
+def _told(drafts: list[EntryDraft], facts: dict[str, Any], context: Context | None) -> list[EntryDraft]:
     """With what is known of the whole answer at its last output, so that its usage is counted once."""
     last = max(place for place, draft in enumerate(drafts) if isinstance(draft.body, ModelOutput))
     facts["source"] |= drafts[last].metadata.get("source", {})
     known = {name: fact for name, fact in facts.items() if fact is not None}
-    linked = {"snapshot": str(snapshot)} if snapshot else {}
-    drafts[last] = EntryDraft(drafts[last].body, metadata={**known, **linked})
+    drafts[last] = EntryDraft(drafts[last].body, metadata={**known, **_asked(context)})
     return drafts
+
+
+def _asked(context: Context | None) -> dict[str, Any]:
+    """What the server wants to know of the context, to learn from what was billed."""
+    if context is None:
+        return {}
+    counts = {"estimated_tokens": context.tokens.estimated, "counted_tokens": context.tokens.counted}
+    known = {name: count for name, count in counts.items() if count is not None}
+    return {**known, "snapshot": str(context.snapshot)} if context.snapshot else known

@@ -7,12 +7,14 @@ from uuid import UUID
 
 from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
 from historyapp.client.blocking import Playhead
+from historyapp.client.call_answers import Answered
 from historyapp.client.calls.contexts import ContextWish
 from historyapp.client.calls.making import Id
+from historyapp.client.calls.model_calls import CallWish
 from historyapp.client.calls.recording import NewEntry
 from historyapp.client.context_answers import Context, Message
 from historyapp.client.errors import Conflict, NotFound
-from historyapp.client.outcomes import result_of, tool_result_of
+from historyapp.client.outcomes import CallLike, result_of, tool_result_of
 from historyapp.client.provider_answers import entries_of, open_calls
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
@@ -131,11 +133,21 @@ class Recorder:
         Raises:
             ValueError: when it is neither.
         """
-        drafts = entries_of(response, context.snapshot if context else None)
+        drafts = entries_of(response, context)
         self.append(*drafts)
         return open_calls(drafts)
 
-    def after_call(self, call: ToolCall, result: object) -> Appended:
+    def call_model(self, **wish: Unpack[CallWish]) -> Answered:
+        """The server calls a model with a fresh context and records the answer, ``output.tool_calls`` in it.
+
+        Raises:
+            ModelCallFailed: when the provider gives no answer; the history is as it was.
+        """
+        *_, answered = self.playhead.call_model(self.session_id, **wish)
+        assert isinstance(answered, Answered)
+        return answered
+
+    def after_call(self, call: CallLike, result: object) -> Appended:
         """Records what came back of one provider tool call; ``result`` as in :meth:`after_execute`."""
         return self.append(ToolResults(results=(tool_result_of(call, result),)))
 

@@ -32,7 +32,13 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
         if wanted is None:
             return _growing(attempt)
         return wanted if wanted <= LONGEST_PAUSE else None
-    return _growing(attempt) if outcome.status_code >= 500 and repeatable else None
+    failed = outcome.status_code >= 500 and not _is_of_a_provider(outcome)
+    return _growing(attempt) if failed and repeatable else None
+
+
+def _is_of_a_provider(answer: httpx.Response) -> bool:
+    """Playhead's own 502 says that a model's provider failed, and that asking it again did not help."""
+    return answer.status_code == 502 and "problem+json" in answer.headers.get("Content-Type", "")
 
 
 def retry_after(response: httpx.Response) -> float | None:

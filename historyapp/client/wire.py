@@ -71,7 +71,14 @@ def request_of(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx
     if call.body is not None:
         content = _json(call).encode()
         extra["Content-Type"] = "application/json"
-    return http.build_request(call.method, call.path, headers=extra, params=call.query, content=content)
+    return http.build_request(
+        call.method,
+        call.path,
+        headers=extra,
+        params=call.query,
+        content=content,
+        timeout=_timeout(http.timeout, call.silence),
+    )
 
 
 def pause_after(outcome: Outcome, attempt: int, attempts: int, call: Call[Any]) -> float | None:
@@ -113,6 +120,12 @@ def value_of(call: Call[T], response: httpx.Response) -> T:
     except (ValueError, RecursionError) as error:
         detail = f"The answer to {call.method} {call.path} is none that this client knows: {error}"
         raise ServerFailed({"status": response.status_code, "detail": detail[:_LONGEST_TEXT]}) from error
+
+
+def _timeout(usual: httpx.Timeout, silence: float | None) -> httpx.Timeout:
+    if silence is None:
+        return usual
+    return httpx.Timeout(connect=usual.connect, read=silence, write=usual.write, pool=usual.pool)
 
 
 def _json(call: Call[Any]) -> str:

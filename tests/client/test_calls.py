@@ -14,7 +14,6 @@ from historyapp.client import (
     ActionProposal,
     ActionSuccess,
     AsyncPlayhead,
-    ContextWish,
     ModelInput,
     Playhead,
     UseTool,
@@ -74,9 +73,10 @@ def call_of(description: Any) -> Call[Any]:
 
 def filled(function: Callable[..., Any]) -> Call[Any]:
     """The call when every argument is given."""
-    names = [name for name in inspect.signature(function).parameters if name != "wish"]
-    wish = ContextWish.__annotations__ if "wish" in inspect.signature(function).parameters else ()
-    return call_of(function(**{name: FILLED.get(name, "x") for name in [*names, *wish]}))
+    parameters = dict(inspect.signature(function).parameters)
+    wish = parameters.pop("wish", None)
+    wished = get_args(wish.annotation)[0].__annotations__ if wish else ()
+    return call_of(function(**{name: FILLED.get(name, "x") for name in [*parameters, *wished]}))
 
 
 def described(function: Callable[..., Any]) -> Operation:

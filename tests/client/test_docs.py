@@ -24,6 +24,7 @@ ANSWERS = {
         Answer(thoughts="Two files.", opaque="c2lnbmVk", calls=(READ, READ_OTHER)),
         Answer(text="Milk and bread. There is no other list."),
     ),
+    "any_model_agent.py": (Answer(calls=(READ,)), Answer(text="Milk and bread, as ever.")),
 }
 
 
@@ -75,10 +76,8 @@ def test_every_example_prints_what_the_page_says(
 
 
 def test_an_agent_moves_over_by_its_imports_and_the_line_that_makes_its_history() -> None:
-    code = {example.name: ast.parse(example.code).body for example in EXAMPLES}
-    before, after = (
-        list(map(ast.unparse, without_imports(code[name]))) for name in ("before.py", "after.py")
-    )
+    code = {example.name: example.code for example in EXAMPLES}
+    before, after = without_imports(code["before.py"]), without_imports(code["after.py"])
     assert before[0].startswith("history = EpisodicHistory(")
     assert after[0].startswith("playhead = Playhead(")
     assert after[1].startswith("history = Recorder.open(")
@@ -87,10 +86,8 @@ def test_an_agent_moves_over_by_its_imports_and_the_line_that_makes_its_history(
 
 def without_imports(code: str) -> list[str]:
     """The other statements, one text each."""
-    imports = (ast.Import, ast.ImportFrom)
-    return [
-        ast.unparse(statement) for statement in ast.parse(code).body if not isinstance(statement, imports)
-    ]
+    statements = ast.parse(code).body
+    return [ast.unparse(found) for found in statements if not isinstance(found, (ast.Import, ast.ImportFrom))]
 
 
 @pytest.mark.parametrize("name", descriptions())

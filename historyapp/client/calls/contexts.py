@@ -8,7 +8,7 @@ from historyapp.client.context_answers import Context, RebuiltRequest, Snapshot,
 from historyapp.client.description import Call, Pages
 
 
-class ContextWish(TypedDict, total=False):
+class Wish(TypedDict, total=False):
     """What is left out is as the session's settings and its model have it."""
 
     policy: str
@@ -16,13 +16,16 @@ class ContextWish(TypedDict, total=False):
     format: str
     """The provider's shape: ``openai_chat``, ``openai_responses``, ``anthropic_messages``, ``plain``."""
     model: str
-    """Whose tokens are counted."""
+    """Whose tokens are counted, and whom a call calls."""
     max_tokens: int | None
     """Budget of the whole request in tokens; None: no limit."""
     tools: Sequence[Mapping[str, Any]]
     """Functions that the model may call, in any provider's shape."""
     live_screen: str
     """A volatile text that rides behind the newest input or result and is never stored."""
+
+
+class ContextWish(Wish, total=False):
     as_of: int
     """Build it as the session stood at this position."""
     record: bool
