@@ -22,7 +22,7 @@ fill({lengths})
 
 def main(rounds: int = 200) -> None:
     with home() as folder, playhead(folder) as port:
-        short, long = _filled(folder)
+        short, long = filled(folder)
         agent, person = Client(port), _signed_in(port, folder)
         rows = []
         for name, call in _calls(agent, person).items():
@@ -33,7 +33,7 @@ def main(rounds: int = 200) -> None:
     report(f"{SHORT} steps → {LONG:,} steps", rows)
 
 
-def _filled(folder: Path) -> tuple[str, str]:
+def filled(folder: Path) -> tuple[str, str]:
     """The ids of a short and a long session, written by the services in the server's database."""
     code = FILL.format(lengths=(SHORT, LONG))
     environment = {**os.environ, "PLAYHEAD_HOME": str(folder), "PLAYHEAD_SYNCHRONOUS": "OFF"}
