@@ -172,7 +172,8 @@ def _leaves(item: Item) -> list[Leaf]:
         case "reasoning":
             return [Leaf(tokens=_opaque(item["encrypted_content"]))]
     calls = [call["function"] for call in item.get("tool_calls", ())]
-    said = [leaf._replace(result=item["role"] == "tool") for leaf in _contents(item["content"])]
+    answers = item["role"] == "tool"
+    said = [leaf._replace(result=leaf.result or answers) for leaf in _contents(item["content"])]
     return [*said, *(Leaf(f"{call['name']} {call['arguments']}") for call in calls)]
 
 

@@ -77,11 +77,9 @@ def _turn(turn: Turn) -> Iterator[Item]:
     if text.strip():
         yield _block("Assistant", text)
     for call, result in zip(calls, turn.results, strict=False):
-        name = legal_name(call.name)
-        yield _block("Call", call_text(name, object_of(call.arguments)))
-        yield _block(
-            f"Result of {name}" if result.status == "success" else f"{name} failed", returned(result)
-        )
+        yield _block("Call", call_text(legal_name(call.name), object_of(call.arguments)))
+        heading = "Result" if result.status == "success" else "Result: failed"
+        yield {**_block(heading, returned(result)), "role": "tool"}
     if not calls:
         yield from (_block("User", reported(result, turn.output)) for result in turn.results)
 

@@ -53,7 +53,7 @@ def _anthropic_pairs(messages: list[Any]) -> None:
     """Pairs, by the API's own words: "`tool_use` ids were found without `tool_result` blocks immediately
     after. Each `tool_use` block must have a corresponding `tool_result` block in the next message",
     "unexpected `tool_use_id` found in `tool_result` blocks", "each tool_use must have a single result",
-    "`tool_use` ids must be unique". And "the tool_result blocks must come FIRST in the content array" ("Handle tool calls").
+    "`tool_use` ids must be unique". And results "must come FIRST in the content array" ("Handle tool calls").
     """
     asked: list[str] = []
     seen: set[str] = set()

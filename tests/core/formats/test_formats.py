@@ -219,7 +219,7 @@ def test_breakpoints_stand_on_what_stays() -> None:
 
 def test_plain_text_tells_it_all_in_order() -> None:
     text = rendered("plain", ASKS, calling("a"), answer("a", "x", is_error=True), system="Be brief.")["text"]
-    assert text == "## System\nBe brief.\n\n## User\ngo\n\n## Call\nls(at='.')\n\n## ls failed\nx"
+    assert text == "## System\nBe brief.\n\n## User\ngo\n\n## Call\nls(at='.')\n\n## Result: failed\nx"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Body, ModelInput
+from historyapp.core.formats import FORMATS, prefix_bytes
+from historyapp.core.manifest import Context
+from historyapp.core.policies.masked import MASKED, PLACEHOLDER
+from historyapp.core.settings import SessionSettings
+from tests.core.entries import calls, result, session
+from tests.core.policies.past import MemoryPast
+
+LONG = "a long result " * 20
+
+
+def steps(count: int) -> list[Body]:
+    turns: list[Body] = [b for i in range(count) for b in (calls(str(i)), result(str(i), LONG))]
+    return [ModelInput(content="go"), *turns]
+
+
+def choose(bodies: list[Body], max_tokens: int | None = None, window: int = 2) -> Context:
+    chosen = SessionSettings(max_tokens=max_tokens, window_size=window)
+    return MASKED.choose(MemoryPast(session(*bodies)), chosen, RequestMeter())
+
+
+def test_older_results_are_placeholders_that_name_their_step() -> None:
+    context = choose(steps(4))
+    results = [message.content for message in context.messages if message.role == "tool"]
+    assert results == [PLACEHOLDER.format(1), PLACEHOLDER.format(2), LONG, LONG]
+    forms = [segment.form for segment in context.manifest.segments if segment.source == "step"]
+    assert forms == ["masked", "masked", "full", "full"]
+
+
+def test_a_result_that_is_shorter_than_its_placeholder_stays() -> None:
+    bodies = [calls("a"), result("a", "ok"), *steps(2)[1:]]
+    assert "ok" in [message.content for message in choose(bodies).messages]
+
+
+def test_parallel_results_count_one_each() -> None:
+    bodies: list[Body] = [
+        calls("x"),
+        result("x", LONG),
+        calls("a", "b"),
+        result("a", LONG),
+        result("b", LONG),
+    ]
+    results = [message.content for message in choose(bodies).messages if message.role == "tool"]
+    assert results == [PLACEHOLDER.format(1), LONG, LONG]
+
+
+def test_what_is_masked_stays_as_it_is_at_the_next_step() -> None:
+    before, after = choose(steps(6)), choose(steps(7))
+    assert before.stable == 1 + 4 * 2
+    assert before.messages[: before.stable] == [
+        message.model_copy(update={"segment": said.segment})
+        for message, said in zip(after.messages, before.messages[: before.stable], strict=False)
+    ]
+    kept = before.model_copy(update={"messages": before.messages[: before.stable]})
+    beginning = prefix_bytes(FORMATS["openai_chat"].render(kept, model="m"))
+    assert prefix_bytes(FORMATS["openai_chat"].render(after, model="m")).startswith(beginning[:-2])
+
+
+def test_over_the_budget_the_oldest_go() -> None:
+    context = choose(steps(12), 300)
+    assert context.manifest.tokens <= 300
+    assert context.manifest.left_out[0].first_step == 1
+    assert context.stable == 0

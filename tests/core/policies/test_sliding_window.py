@@ -1,0 +1,74 @@
+from typing import Any
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Body, ModelInput
+from historyapp.core.manifest import Context
+from historyapp.core.policies.sliding_window import REACH, SLIDING_WINDOW
+from historyapp.core.settings import SessionSettings
+from tests.core.entries import calls, result, session
+from tests.core.policies.past import MemoryPast, Summary
+
+
+def steps(count: int) -> list[Body]:
+    bodies: list[Body] = [ModelInput(content="go")]
+    return bodies + [b for i in range(1, count + 1) for b in (calls(str(i)), result(str(i), f"result {i}"))]
+
+
+def summary(first: int, last: int, text: str = "it went well", level: int = 2) -> Summary:
+    """Of steps whose output stands at 2n."""
+    return Summary(f"{first}-{last}", 2 * first, 2 * last + 1, first, last, text, level)
+
+
+def choose(count: int, *summaries: Summary, max_tokens: int | None = None) -> Context:
+    past = MemoryPast(session(*steps(count)), summaries)
+    chosen = SessionSettings(max_tokens=max_tokens, window_size=3)
+    return SLIDING_WINDOW.choose(past, chosen, RequestMeter())
+
+
+def told(context: Context) -> list[Any]:
+    """Steps in full by number, summaries as pairs, inputs as None."""
+    segments = [segment for segment in context.manifest.segments if segment.source in ("step", "input")]
+    return [(s.step, s.last_step) if s.form == "summarised" else s.step for s in segments]
+
+
+def test_summaries_come_before_the_window() -> None:
+    context = choose(7, summary(1, 2), summary(3, 4))
+    assert told(context) == [None, (1, 2), (3, 4), 5, 6, 7]
+    assert context.messages[1].content == "Summary of steps 1 to 2:\nit went well"
+    assert context.messages[1].role == "user"
+    assert context.manifest.segments[1].summary == "1-2"
+
+
+def test_steps_between_the_summaries_and_the_window_are_not_lost() -> None:
+    assert told(choose(8, summary(1, 2), summary(4, 4))) == [None, (1, 2), 3, (4, 4), 5, 6, 7, 8]
+    assert told(choose(5)) == [None, 1, 2, 3, 4, 5]
+
+
+def test_a_summary_that_reaches_into_the_window_is_not_used() -> None:
+    assert told(choose(5, summary(1, 3))) == [None, 1, 2, 3, 4, 5]
+
+
+def test_a_digest_stands_for_the_summaries_below_it() -> None:
+    assert told(choose(7, summary(1, 2), summary(3, 4), summary(1, 4, level=3))) == [None, (1, 4), 5, 6, 7]
+
+
+def test_summaries_far_back_are_found() -> None:
+    count = REACH + 10
+    assert told(choose(count, summary(1, 2), summary(3, count - 3)))[:3] == [None, (1, 2), (3, count - 3)]
+
+
+def test_what_does_not_fit_is_listed_and_looked_past() -> None:
+    context = choose(7, summary(1, 2), summary(3, 4, "long " * 200), max_tokens=200)
+    assert told(context) == [None, (1, 2), 5, 6, 7]
+    assert [(out.first_step, out.last_step) for out in context.manifest.left_out] == [(3, 4)]
+
+
+def test_the_first_input_stays_before_older_steps_do() -> None:
+    context = choose(40, max_tokens=120)
+    assert context.messages[0].content == "go"
+    assert context.manifest.left_out[0].first_step == 1
+
+
+def test_a_context_that_leaves_nothing_out_only_grows() -> None:
+    assert choose(5).stable == len(choose(5).messages)
+    assert choose(40, max_tokens=120).stable == 0
