@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 _LOADED = "import historyapp.client, json, sys; print(json.dumps(sorted(sys.modules)))"
-_OF_THE_SERVER = {"anthropic", "asgiref", "celery", "django", "granian", "ninja", "openai", "psycopg", "rich"}
+_OF_THE_SERVER = {"anthropic", "asgiref", "celery", "django", "granian", "ninja", "openai", "psycopg"}
 
 
 def test_the_client_loads_without_django_and_the_rest_of_the_server() -> None:
