@@ -45,6 +45,16 @@ def test_the_database_refuses_what_gets_past_the_model(entry: Entry) -> None:
     assert Entry.objects.get().kind == "model_input"
 
 
+def test_an_entry_cannot_be_put_in_another_s_place(entry: Entry) -> None:
+    """PostgreSQL has no REPLACE; SQLite fires no DELETE trigger for it unless told to."""
+    columns = ", ".join(field.attname for field in Entry._meta.concrete_fields)
+    put = f"INSERT INTO historyapp_entry ({columns}) SELECT {columns} FROM historyapp_entry"
+    if connection.vendor == "sqlite":
+        put = put.replace("INSERT", "REPLACE")
+    with pytest.raises(DatabaseError), transaction.atomic():
+        execute(put)
+
+
 def test_only_a_retention_pass_lets_entries_go(entry: Entry) -> None:
     RetentionPass.objects.create()
     with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
