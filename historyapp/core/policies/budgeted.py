@@ -26,7 +26,7 @@ INPUTS = 0.7
 """Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
 EARLIER_INPUTS = 40
 """How many inputs from before the outlined steps are looked at."""
-FRESH = 0.2
+FRESH = 0.4
 """Share of the room that fresh notes may take: they are paid for in full at each call."""
 LEAST_FRESH = 60
 """Tokens; fresh notes are not worth a message below this."""

@@ -14,7 +14,7 @@ PERIOD = 64
 """Steps. The replay begins one or two periods before the newest step, at a multiple of this."""
 NOTES = 0.8
 """Share of the room that notes may take before they are chosen anew."""
-CHOSEN_ANEW = 0.8
+CHOSEN_ANEW = 0.9
 """Share of the notes' room that is used at once when they are chosen anew; the rest is for additions."""
 TAIL = 0.25
 """Share of the room that older messages may fill before the next cut."""

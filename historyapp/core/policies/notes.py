@@ -12,7 +12,7 @@ from typing import NamedTuple
 from historyapp.core.excerpts import Excerpt, Line, one_line
 from historyapp.core.policies.outline import Outlined
 
-NAMES = 0.5
+NAMES = 0.6
 """Share of a note's room for names alone, after the lines."""
 HALF_LIFE = 16
 """Steps after which an identifier that was not mentioned again is worth half."""
