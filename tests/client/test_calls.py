@@ -125,7 +125,9 @@ def together(operations: Iterator[Operation]) -> dict[tuple[str, str], tuple[fro
 def test_every_call_of_the_server_is_described_with_all_its_parameters_and_fields() -> None:
     ours = together(map(described, descriptions().values()))
     theirs = together(served())
-    assert set(ours) == set(theirs)
+    assert set(ours) == set(theirs), (
+        "a new call is described in historyapp/client/calls, and both clients get it"
+    )
     for call, (query, body) in ours.items():
         assert query == theirs[call][0] - {"cursor"}, call
         missing = theirs[call][1] - body
