@@ -6,9 +6,6 @@ from uuid import uuid4
 
 from historyapp.client.context_answers import Context
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
-from historyapp.core.importers.anthropic_messages import MessageReader
-from historyapp.core.importers.chat_messages import ChatReader
-from historyapp.core.importers.json_document import listing, mapping
 
 
 def entries_of(response: object, context: Context | None = None) -> list[EntryDraft]:
@@ -22,6 +19,11 @@ def entries_of(response: object, context: Context | None = None) -> list[EntryDr
     Raises:
         ValueError: when it is neither.
     """
+    # Here, because all importers are loaded with them: that doubles the time to import the client.
+    from historyapp.core.importers.anthropic_messages import MessageReader
+    from historyapp.core.importers.chat_messages import ChatReader
+    from historyapp.core.importers.json_document import listing, mapping
+
     fields = response if isinstance(response, Mapping) else _dumped(response)
     choice = mapping(next(iter(listing(fields.get("choices"))), None))
     if message := mapping(choice.get("message")):
