@@ -4,12 +4,13 @@ import json
 
 from bench.machinery import action, result
 from historyapp.core.actions import ActionProposal, output_of
-from historyapp.core.entries import EntryDraft, ToolResult, ToolResults
+from historyapp.core.entries import EntryDraft, ModelInput, ToolResult, ToolResults
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
 from historyapp.services.sessions import create_session
 
 BATCH = 1000
+TASK = "Find out why the parser drops the last line, and make its tests pass."
 
 
 def fill(lengths: tuple[int, ...]) -> None:
@@ -18,6 +19,7 @@ def fill(lengths: tuple[int, ...]) -> None:
     ids = []
     for length in lengths:
         session = create_session(project, names={"title": f"{length} steps"})
+        append(project, session.pk, [EntryDraft(ModelInput(content=TASK))])
         for start in range(0, length, BATCH):
             numbers = range(start, min(length, start + BATCH))
             append(project, session.pk, [draft for number in numbers for draft in step(number)])

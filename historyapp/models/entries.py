@@ -1,6 +1,8 @@
 """The log's table, and reading the entries of a lineage."""
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
@@ -65,10 +67,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
     def within(self, spans: Iterable[Span]) -> "EntryQuerySet":
         """The entries of some spans. More than a few hundred spans at once would overrun SQLite."""
-        condition = models.Q(pk__in=[])
-        for span in spans:
-            condition |= models.Q(session_id=UUID(span.session), position__range=(span.first, span.last))
-        return self.filter(condition)
+        conditions = [
+            models.Q(session_id=UUID(span.session), position__range=(span.first, span.last)) for span in spans
+        ]
+        return self.filter(reduce(or_, conditions)) if conditions else self.none()
 
     def newest(self, lineage: Lineage, kind: str) -> "Entry | None":
         """The newest live entry of a kind, or None: the current instruction or notebook."""

@@ -11,9 +11,11 @@ from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
+from historyapp.core.policies.outline import Outlined
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, Sample
+from historyapp.models.outlines import outlined
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, own_by_step
 
@@ -147,6 +149,24 @@ class History:
         while last >= 1:
             yield from reversed(self.episodes(max(1, last - at_once + 1), last))
             last -= at_once
+
+    def outline(self, first: int, last: int) -> list[Outlined]:
+        """Steps ``first`` to ``last`` by their excerpts, oldest first."""
+        rows = self.rows(first, last)
+        if not rows:
+            return []
+        own = own_by_step(self.summaries(rows[0].first_position, rows[-1].last_position))
+        texts = {number: summary.text for number, summary in own.items()}
+        return outlined(rows, texts, self.episodes)
+
+    def earlier_inputs(self, before: int, limit: int) -> list[core.Entry]:
+        """Live inputs before a position, oldest first: the first, and the newest others up to ``limit``."""
+        kinds = ("model_input",)
+        newest = list(self.entries(before=before, kinds=kinds, newest_first=True, limit=limit))[::-1]
+        if len(newest) < limit:
+            return [entry.core() for entry in newest]
+        first = list(self.entries(before=before, kinds=kinds, limit=1))
+        return [entry.core() for entry in (*first, *newest[1:])]
 
     def inputs(self, after: int) -> Iterator[core.Entry]:
         """Live ``model_input`` entries after a position, oldest first."""

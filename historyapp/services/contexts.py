@@ -10,7 +10,8 @@ from historyapp.core.errors import Invalid
 from historyapp.core.formats import format_named, render_bytes
 from historyapp.core.manifest import Context, Manifest, Segment
 from historyapp.core.policies import policy_named
-from historyapp.core.policies.base import Ask, Past
+from historyapp.core.policies.base import Ask
+from historyapp.core.policies.outline import OutlinedPast
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.llm.calling import count_tokens
 from historyapp.llm.request import ModelRequest
@@ -104,7 +105,7 @@ def usual_format(model: str) -> str:
         return DEFAULT_FORMAT
 
 
-def build(past: Past, terms: Terms, live_screen: str = "") -> Built:
+def build(past: OutlinedPast, terms: Terms, live_screen: str = "") -> Built:
     """The context of a session under some terms.
 
     Raises:
@@ -141,7 +142,7 @@ def digest(request: Request) -> str:
     return hashlib.sha256(render_bytes(request)).hexdigest()
 
 
-def _chosen(past: Past, terms: Terms) -> Context:
+def _chosen(past: OutlinedPast, terms: Terms) -> Context:
     """Without the live screen. It is not stored, so all it may change is how much of the budget is left."""
     left = None if terms.max_tokens is None else max(0, terms.max_tokens - terms.screen_tokens)
     settings = terms.settings.model_copy(update={"max_tokens": left})

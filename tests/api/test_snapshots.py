@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.policies import POLICIES
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
 
@@ -60,7 +61,7 @@ def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
     assert snapshot["tokens"]["estimated"] == served["tokens"]["estimated"]
 
 
-@pytest.mark.parametrize("policy", ["episodic", "sliding_window", "live", "masked"])
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic_messages", "plain"])
 def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent, policy: str, format: str) -> None:
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "read the first file"})

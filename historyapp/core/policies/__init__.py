@@ -2,12 +2,15 @@
 
 from historyapp.core.errors import Invalid
 from historyapp.core.policies.base import Policy
+from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.episodic import EPISODIC
 from historyapp.core.policies.live import LIVE
 from historyapp.core.policies.masked import MASKED
 from historyapp.core.policies.sliding_window import SLIDING_WINDOW
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in (EPISODIC, SLIDING_WINDOW, LIVE, MASKED)}
+POLICIES: dict[str, Policy] = {
+    policy.name: policy for policy in (BUDGETED, EPISODIC, SLIDING_WINDOW, LIVE, MASKED)
+}
 
 
 def policy_named(name: str) -> Policy:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Context
 from historyapp.core.settings import SessionSettings
+
+if TYPE_CHECKING:
+    from historyapp.core.policies.outline import OutlinedPast
 
 
 class StandIn(Protocol):
@@ -78,7 +81,7 @@ class Policy(Protocol):
     def name(self) -> str: ...
 
     def choose(
-        self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self, past: "OutlinedPast", settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
     ) -> Context:
         """The context and its manifest.
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction
 from historyapp.core.episodes import Episode, group_episodes
+from historyapp.core.excerpts import excerpt_of
+from historyapp.core.policies.outline import Outlined
+from historyapp.core.tokens import count_tokens, entry_tokens
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,13 @@ class MemoryPast:
     def episodes(self, first: int, last: int) -> list[Episode]:
         return self._episodes[max(0, first - 1) : last]
 
+    def outline(self, first: int, last: int) -> list[Outlined]:
+        return [_outlined(episode) for episode in self.episodes(first, last)]
+
+    def earlier_inputs(self, before: int, limit: int) -> list[Entry]:
+        found = [entry for entry in self.inputs(0) if entry.position < before]
+        return found if len(found) <= limit else [found[0], *found[1 - limit :]]
+
     def inputs(self, after: int) -> Iterator[Entry]:
         return (e for e in self._entries if isinstance(e.body, ModelInput) and e.position > after)
 
@@ -63,3 +73,8 @@ class MemoryPast:
             if first_position <= summary.last_position
             and (last_position is None or summary.last_position <= last_position)
         ]
+
+
+def _outlined(episode: Episode) -> Outlined:
+    excerpt = excerpt_of(episode, entry_tokens(episode.output), 0, count_tokens)
+    return Outlined(episode.number, episode.first_position, episode.status, excerpt)

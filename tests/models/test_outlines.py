@@ -1,0 +1,95 @@
+"""Excerpts of steps: made once, made again when a step goes on, the same for a reader of any process."""
+
+import pytest
+
+from historyapp.models import Project, Session, outlines
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.drafts import act, call, failed, ok, said
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return create_session(project)
+
+
+def outline(session: Session, as_of: int | None = None) -> list[outlines.Outlined]:
+    history = History(Session.objects.get(pk=session.pk), as_of)
+    return history.outline(1, history.steps)
+
+
+def test_a_step_is_told_by_its_call_and_the_lines_of_its_results(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("read", path="src/parser.py"), ok(None, "def parse_text():\n    pass")])
+    (step,) = outline(session)
+    assert (step.number, step.first_position, step.status) == (1, 1, "success")
+    assert step.excerpt.call == "read: src/parser.py"
+    assert [line.text for line in step.excerpt.lines] == ["def parse_text():"]
+    assert step.excerpt.said_tokens > 0
+    assert step.excerpt.result_tokens > 0
+
+
+def test_a_step_that_goes_on_is_read_again(project: Project, session: Session) -> None:
+    append(project, session.pk, [call("a", "b")])
+    assert outline(session)[0].excerpt.lines == ()
+    append(project, session.pk, [ok("a", "see src/first.py")])
+    append(project, session.pk, [ok("b", "see src/second.py")])
+    assert len(outline(session)[0].excerpt.lines) == 2
+    assert len(outline(session, 2)[0].excerpt.lines) == 1
+    assert outline(session, 1)[0].excerpt.lines == ()
+
+
+def test_bodies_are_read_once(project: Project, session: Session) -> None:
+    append(project, session.pk, [draft for _ in range(30) for draft in (act(), ok())])
+    first = outline(session)
+    loads: list[tuple[int, int]] = []
+    history = History(Session.objects.get(pk=session.pk))
+    rows = history.rows(1, 30)
+
+    def load(first: int, last: int) -> list[outlines.CoreEpisode]:
+        loads.append((first, last))
+        return []
+
+    assert outlines.outlined(rows, {}, load) == first
+    assert loads == []
+
+
+def test_takes_do_not_stand_for_what_came_after_them(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("read", path="a/one.py"), ok(), act("read", path="a/two.py"), ok()])
+    outline(session)
+    rewind(project, session.pk, Target(episodes=1))
+    append(project, session.pk, [act("read", path="a/three.py"), failed()])
+    assert [step.excerpt.names for step in outline(session)] == [("a/one.py",), ("a/three.py",)]
+    child = fork(project, session.pk)
+    assert outline(child) == outline(session)
+
+
+def test_a_summary_of_one_step_comes_along(project: Project, session: Session) -> None:
+    append(project, session.pk, [act(), ok(), act(), ok(), act(), ok()])
+    summarise(project, session.pk, (1, 1), SummaryText("listed src/parser.py"))
+    summarise(project, session.pk, (2, 3), SummaryText("a range stands for no single step"))
+    told = [step.summary.text if step.summary else None for step in outline(session)]
+    assert told == ["listed src/parser.py", None, None]
+
+
+def test_only_so_many_are_kept(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outlines, "MOST", 3)
+    append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
+    assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]
+    assert len(outlines._kept) == 3
+
+
+def test_earlier_inputs_are_the_first_and_the_newest(project: Project, session: Session) -> None:
+    append(project, session.pk, [said(str(number)) for number in range(1, 8)])
+    history = History(Session.objects.get(pk=session.pk))
+    assert [entry.position for entry in history.earlier_inputs(7, 3)] == [1, 5, 6]
+    assert [entry.position for entry in history.earlier_inputs(4, 3)] == [1, 2, 3]
+    assert [entry.position for entry in history.earlier_inputs(3, 3)] == [1, 2]
+    assert history.earlier_inputs(1, 3) == []
