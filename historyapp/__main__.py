@@ -3,11 +3,14 @@
 import argparse
 import os
 import sys
+from importlib.metadata import version
 
 
 def main() -> None:
     """Run one management command; a wrong configuration ends it with one sentence instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
+    if sys.argv[1:] in (["--version"], ["version"]):
+        sys.exit(print(f"Playhead {version('playhead')}"))  # noqa: T201 what was asked for
     _take_home(sys.argv[1:])
 
     from django.conf import settings

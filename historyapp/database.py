@@ -1,5 +1,6 @@
 """The database connection from ``DATABASE_URL``: SQLite set up for durable concurrent use, or PostgreSQL."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,15 @@ def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
     """Writers queue for up to 20 seconds at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
     options = {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": ";".join(pragmas)}
+    _keep_to_owner(Path(config["NAME"]))
     return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}
+
+
+def _keep_to_owner(path: Path) -> None:
+    """Histories are nobody else's business, whatever the folder allows. SQLite's other files follow it."""
+    with suppress(OSError):  # what is wrong with the file is told when it is opened
+        path.touch(mode=0o600)
+        path.chmod(0o600)
 
 
 def _postgresql(config: dict[str, Any], synchronous: str) -> dict[str, Any]:

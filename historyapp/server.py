@@ -83,9 +83,13 @@ def load_application(target: str) -> Any:
 
     from django.urls import get_resolver
 
+    from historyapp.core.tokens import count_tokens
     from historyapp.wsgi import application
 
     get_resolver().url_patterns  # noqa: B018  (what cannot be loaded ends the worker here, not every request)
+    threading.Thread(
+        target=count_tokens, args=("the vocabulary is loaded by its first use",), daemon=True
+    ).start()
     return application
 
 

@@ -19,6 +19,9 @@ from historyapp.api.problems import (
 )
 from historyapp.core.text import MAX_DEPTH, depth_exceeds
 
+_READ_AWAY = 4
+"""Bodies up to so many times the limit are read before they are refused."""
+
 
 def check_length(request: HttpRequest) -> None:
     """Refuses a body that is too large before any of it is read."""
@@ -26,10 +29,21 @@ def check_length(request: HttpRequest) -> None:
         raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
+        _pass_over(request, int(length))
         raise TooLarge(
             f"The body is larger than {settings.PLAYHEAD_MAX_BODY:,} bytes (PLAYHEAD_MAX_BODY).",
             max_body=settings.PLAYHEAD_MAX_BODY,
         )
+
+
+def _pass_over(request: HttpRequest, length: int) -> None:
+    """Reads a refused body without keeping it: most clients look for an answer only after all is sent.
+
+    One many times too large is not worth that, and its sender sees the connection close.
+    """
+    if length <= _READ_AWAY * settings.PLAYHEAD_MAX_BODY:
+        while request.read(1 << 20):
+            pass
 
 
 def check_media_type(request: HttpRequest, wanted: str) -> None:

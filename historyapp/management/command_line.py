@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
+from django.conf import settings
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import DatabaseError
 from rich.console import Console
@@ -54,7 +55,8 @@ def plain_errors() -> Iterator[None]:
     except DatabaseError as error:
         reason, *_ = str(error).strip().split("\n")
         raise CommandError(
-            f"The database cannot be used ({reason}). A new one is set up by: playhead migrate"
+            f"There is no Playhead data in {settings.PLAYHEAD_HOME} ({reason}). Go to the folder in which it "
+            "was started, or name its data folder with --home."
         ) from error
 
 

@@ -199,8 +199,8 @@ def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
         if not progress.expects(result):
             open_calls = list(progress.pending)
             raise Invalid(
-                f"entries[{number}] has a result for the call {result.tool_call_id!r}, which is not open. "
-                f"Open calls: {', '.join(map(repr, open_calls)) or 'none'}.",
+                f"entries[{number}] has a result for the call {result.tool_call_id!r}, which is not open "
+                f"or has been answered. Open calls: {', '.join(map(repr, open_calls)) or 'none'}.",
                 tool_call_id=result.tool_call_id,
                 open_calls=open_calls,
             )

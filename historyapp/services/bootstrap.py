@@ -15,7 +15,8 @@ class Bootstrap:
 
     project: Project
     user: User
-    api_key: str
+    api_key: str | None
+    """The first key; None once it has been revoked."""
     sign_in_path: str
     """Path of a link that signs the owner in once, within 15 minutes."""
 

@@ -98,18 +98,20 @@ def note_use(key: ApiKey, now: datetime) -> None:
             ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 
-def bootstrap_key(project: Project) -> str:
+def bootstrap_key(project: Project) -> str | None:
     """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY``.
 
-    So it can be shown again at each start although only its hash is stored. Once revoked it stays revoked.
+    So it can be shown again at each start although only its hash is stored. Once revoked it stays revoked:
+    then there is none to show.
     """
     derived = hmac.new(
         settings.SECRET_KEY.encode(), f"first key of {project.pk}".encode(), "sha256"
     ).hexdigest()
     text = settings.PLAYHEAD_API_KEY or f"ph_{derived}"
-    if not ApiKey.objects.filter(key_hash=hash_secret(text)).exists():
+    key = find_key(text)
+    if key is None:
         _store_key(project, "first key", text, scopes=SCOPES, actor="bootstrap")
-    return text
+    return None if key and key.revoked_at else text
 
 
 def create_sign_in_link(user: User) -> str:

@@ -56,7 +56,9 @@ def insert(session: Session) -> None:
     try:
         session.save(force_insert=True)
     except IntegrityError as error:
-        raise Conflict(f"The id {session.pk} is taken. Leave it out to be given a new one.") from error
+        raise Conflict(
+            f"The id {session.pk} is taken. If the session is yours, go on with it; else leave the id out."
+        ) from error
 
 
 def change_session(

@@ -85,7 +85,7 @@ def test_a_result_without_an_action_is_refused(project: Project, session: Sessio
 
 def test_a_result_for_an_unknown_call_names_the_open_ones(project: Project, session: Session) -> None:
     append(project, session.pk, [call("a", "b"), ok("a")])
-    with pytest.raises(Invalid, match=r"'zzz', which is not open\. Open calls: 'b'"):
+    with pytest.raises(Invalid, match=r"'zzz', which is not open or has been answered\. Open calls: 'b'"):
         append(project, session.pk, [ok("zzz")])
 
 

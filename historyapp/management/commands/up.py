@@ -37,7 +37,7 @@ class Command(BaseCommand):
         try:
             ip, port = claim(host, port)
         except CannotListen as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(f"{error} Choose another with --port (make up PORT=9000).") from error
         _allow(host)
         try:
             _migrate()
@@ -48,19 +48,20 @@ class Command(BaseCommand):
         address = f"http://{_bracketed(reachable(host))}:{port}"
 
         def welcome(running: Callable[[], bool]) -> None:
-            problem = "" if no_demo else self._demo(address, start.api_key)
+            problem = "" if no_demo or not start.api_key else self._demo(address, start.api_key)
             if running():
                 self._print(
                     *filter(None, [problem]),
                     f"Playhead ready at {address}",
                     f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
                     "            (this link works once, for 15 minutes; the next start prints a new one)",
-                    f"  API key   {start.api_key}",
+                    f"  API key   {start.api_key or 'revoked; make another: playhead keys create NAME'}",
                     f"  Data      {_data()}",
                     "  Ctrl-C stops it.",
                 )
 
         serve(ip, port, threads, welcome)
+        _put_in_one_file()
 
     def _demo(self, address: str, api_key: str) -> str:
         """Let the demo agent work against this very server when there is nothing to look at yet.
@@ -82,6 +83,14 @@ class Command(BaseCommand):
     def _print(self, *lines: str) -> None:
         self.stdout.write("\n".join(lines))
         self.stdout.flush()
+
+
+def _put_in_one_file() -> None:
+    """Moves what SQLite keeps beside its file into it, for whoever copies the file of a stopped server."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
 
 
 def demo_is_missing() -> bool:
