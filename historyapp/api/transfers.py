@@ -4,13 +4,15 @@ from typing import Annotated, Any, BinaryIO, cast
 from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile as DjangoUploadedFile
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from ninja import File, Form, Router, UploadedFile
 from pydantic import BaseModel, Field
 
 from historyapp.api import examples
 from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.calls import earlier_answer, keeps_its_key, once_per_key
 from historyapp.api.fields import SessionId
 from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
@@ -72,11 +74,12 @@ class ImportOut(BaseModel):
 
 
 @router.post("/imports", response={200: ImportOut, 201: ImportOut}, summary="Import transcripts")
+@keeps_its_key
 def post_import(
     request: ApiRequest,
     files: File[list[UploadedFile]],
     format: Annotated[ImportFormat | None, Form(description="Null: told from the file's content.")] = None,
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Importing a file again adds nothing, and a grown file adds what is new.
 
     201 when entries were added, 200 when all was there already, 422 when nothing could be read at all.
@@ -84,11 +87,15 @@ def post_import(
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
         raise NotValid(f"This call has no field {unknown[0]}. It takes files and format.")
+    if answered := earlier_answer(request):
+        return answered
+    # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     reports = [_import(request, file, format) for file in files]
     if all(report.error and not report.sessions for report in reports):
         raise UnreadableTranscript(reports[0].error, files=[report.name for report in reports])
     added = any(report.total("added") for report in reports)
-    return reply({"files": [report_json(report) for report in reports]}, 201 if added else 200)
+    answer = reply({"files": [report_json(report) for report in reports]}, 201 if added else 200)
+    return once_per_key(request, lambda: answer)
 
 
 @router.get(
