@@ -166,7 +166,11 @@ if (panel) {
     if (event.target.closest("[data-play]")) return void (playing ? pause() : play());
     if (event.target.closest("[data-help]")) return void document.getElementById("help").showModal();
     const speedButton = event.target.closest("[data-speeds] button");
-    if (speedButton) return void setSpeed(speedButton);
+    if (speedButton) {
+      setSpeed(speedButton);
+      if (event.detail) speedButton.blur(); // chosen by mouse: the space bar is for playing again
+      return;
+    }
     if (event.target.closest("[data-close]")) {
       event.preventDefault();
       event.target.closest("dialog").close();
