@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
@@ -76,13 +76,18 @@ def test_keys_move_the_playhead(page: Page, session: Session) -> None:
 def test_pausing_and_playing_again_does_not_play_twice(page: Page, project: Project) -> None:
     page.goto(page_of(record_session(project, 30)))
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.resource_type == "xhr" else None)
+    page.on("request", lambda request: asked.append(request.url) if _is_move(request) else None)
     play = page.get_by_role("button", name="Play")
     for _ in range(5):
         play.click()
     expect(page.locator("#step h2").first).to_have_text("Step 3")
     play.click()
     assert len(asked) == len(set(asked)) <= 3
+
+
+def _is_move(request: Request) -> bool:
+    """Whether the playhead asks for a step; the step after it is fetched ahead."""
+    return request.resource_type == "xhr" and re.search(r"/steps/\d+\?", request.url) is not None
 
 
 def test_jumps_are_spoken_and_replay_is_not(page: Page, session: Session) -> None:
@@ -103,6 +108,13 @@ def test_space_plays_and_pauses(page: Page, session: Session) -> None:
     expect(play).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Space")
     expect(play).to_have_attribute("aria-pressed", "false")
+
+
+def test_space_plays_after_a_speed_was_chosen_by_mouse(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("button", name="×8").click()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "true")
 
 
 def test_keys_at_the_ends_change_nothing(page: Page, session: Session) -> None:
