@@ -2,6 +2,8 @@
 
 import pytest
 
+from historyapp.core.episodes import Episode
+from historyapp.core.policies.outline import Outlined
 from historyapp.models import Project, Session, outlines
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -21,7 +23,7 @@ def session(project: Project) -> Session:
     return create_session(project)
 
 
-def outline(session: Session, as_of: int | None = None) -> list[outlines.Outlined]:
+def outline(session: Session, as_of: int | None = None) -> list[Outlined]:
     history = History(Session.objects.get(pk=session.pk), as_of)
     return history.outline(1, history.steps)
 
@@ -53,7 +55,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
     history = History(Session.objects.get(pk=session.pk))
     rows = history.rows(1, 30)
 
-    def load(first: int, last: int) -> list[outlines.CoreEpisode]:
+    def load(first: int, last: int) -> list[Episode]:
         loads.append((first, last))
         return []
 
