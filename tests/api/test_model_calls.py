@@ -206,7 +206,7 @@ def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: L
         ({"model": "local:extract"}, 422, "cannot be called"),
         ({}, 422, "No provider is known"),
         ({"model": "gpt-5", "provider": "acme"}, 422, "Use one of openai, openai_responses, anthropic"),
-        ({"model": "gpt-5", "policy": "telepathic"}, 422, "Use one of episodic"),
+        ({"model": "gpt-5", "policy": "telepathic"}, 422, "Use one of budgeted"),
         ({"model": "gpt-5", "format": "plain"}, 422, "takes the format openai_chat"),
         ({"model": "gpt-5", "policy": "live", "max_tokens": 5}, 422, "too small"),
         ({"model": "gpt-5", "options": {"stream": False}}, 422, "cannot be set through options"),
