@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from dashboard.views import exports, forks, imports, preferences, rewinds, session, sessions, sign_in, steps
+from dashboard.views import (
+    context,
+    exports,
+    forks,
+    imports,
+    preferences,
+    rewinds,
+    session,
+    sessions,
+    sign_in,
+    steps,
+)
 
 urlpatterns = [
     path("", sessions.sessions, name="sessions"),
@@ -22,6 +33,9 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/steps/<int:number>/calls", steps.calls, name="calls"),
     path("sessions/<uuid:session_id>/steps/<int:number>/raw", steps.raw, name="raw"),
     path("sessions/<uuid:session_id>/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
+    path("sessions/<uuid:session_id>/context", context.context, name="context"),
+    path("sessions/<uuid:session_id>/context/blocks/<slug:key>", context.context_block, name="context-block"),
+    path("sessions/<uuid:session_id>/ledger", context.ledger, name="ledger"),
     path("sessions/<uuid:session_id>/rewinds", rewinds.rewind, name="rewind"),
     path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
     path("sessions/<uuid:session_id>/forks", forks.fork, name="fork"),

@@ -11,6 +11,7 @@ from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.place import Place, page_context, place_of, whole_number
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.strip import draw_strip
+from dashboard.views.context import form_context
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import clean
@@ -87,6 +88,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "subagents": place.session.subagents.order_by("created_at")[:RELATIVES],
         "rewind": _standing_rewind(place),
         "formats": EXPORTERS.values(),
+        **form_context(place),
     }
     return render(request, "session_detail.html", context)
 

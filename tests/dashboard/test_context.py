@@ -1,0 +1,327 @@
+"""The context panel: what the model is sent after a step, under any terms; its diff; the session's ledger."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from dashboard.rendering.context import composition
+from dashboard.rendering.ledger import draw_chart, shown_steps
+from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
+from historyapp.core.formats import FORMATS
+from historyapp.core.manifest import Manifest, Segment
+from historyapp.core.policies import POLICIES
+from historyapp.core.settings import SessionSettings
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.contexts import Wish
+from historyapp.services.ledger import step_accounts
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import change_session, create_session
+from historyapp.services.snapshots import serve
+from historyapp.services.summaries import SummaryText, summarise
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, draft, ok, said
+
+ATTACK = "</pre><script>alert(1)</script>\x00\ud800<img src=x onerror=alert(1)>"
+
+
+def address(session: Session, query: str = "", name: str = "context") -> str:
+    return reverse(name, args=[session.pk]) + query
+
+
+def panel(client: Client, session: Session, query: str = "") -> str:
+    response = fragment(client, address(session, query))
+    assert response.status_code == 200
+    return text(response)
+
+
+def spoken_of(step: int) -> str:
+    return f"step {step} full"
+
+
+def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, session: Session) -> None:
+    built = serve(session, Wish(as_of=7)).built
+    shown = panel(alice, session, "?step=3")
+    assert f"{built.tokens:,} / 1,024 tokens" in shown
+    assert built.tokens == built.manifest.tokens
+    assert spoken_of(3) in shown
+    assert spoken_of(4) not in shown
+
+
+def test_the_newest_step_knows_what_was_said_since(alice: Client, session: Session) -> None:
+    append(session.project, session.pk, [said("and now the discount")])
+    assert "and now the discount" in panel(alice, session, "?step=-1&view=messages")
+    assert "and now the discount" not in panel(alice, session, "?step=4&view=messages")
+
+
+def test_the_step_before_an_input_sees_it_as_the_model_did(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [said("and now the discount"), act("ls"), ok()])
+    assert "and now the discount" in panel(alice, session, "?step=5&view=messages")
+
+
+def test_a_rewound_take_is_looked_at_as_it_stood(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("another_way"), ok()])
+    assert "another_way" in panel(alice, session, "?step=3&view=messages")
+    assert "file-3.txt" in panel(alice, session, "?step=3&as_of=11&view=messages")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_policy_and_format_can_be_tried(
+    alice: Client, session: Session, policy: str, format: str
+) -> None:
+    for view in ("contents", "diff", "messages", "json"):
+        shown = panel(alice, session, f"?step=4&policy={policy}&format={format}&view={view}&max_tokens=900")
+        assert f"{policy} {format} gpt-5" in shown
+        assert "/ 900 tokens" in shown
+
+
+def test_a_what_if_records_nothing(alice: Client, session: Session) -> None:
+    panel(alice, session, "?step=3&policy=masked")
+    assert not session.snapshots.exists()
+
+
+def test_a_budget_that_is_too_small_offers_the_smallest_that_works(alice: Client, session: Session) -> None:
+    response = fragment(alice, address(session, "?step=5&policy=masked&max_tokens=3"))
+    found = re.search(r'name="max_tokens" value="(\d+)"', html(response))
+    assert found
+    assert f"take {found[1]}" in text(response)
+    works = panel(alice, session, f"?step=5&policy=masked&max_tokens={found[1]}")
+    assert f"/ {found[1]} tokens" in works
+
+
+def test_the_page_of_a_refused_budget_says_so_to_programs(alice: Client, session: Session) -> None:
+    assert alice.get(address(session, "?policy=masked&max_tokens=3")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("?policy=x", "Use one of "), ("?format=x", "Use one of openai_chat")],
+)
+def test_unknown_terms_are_told_in_words(alice: Client, session: Session, query: str, words: str) -> None:
+    assert words in panel(alice, session, query)
+
+
+@pytest.mark.parametrize(
+    "query", ["?max_tokens=abc", "?max_tokens=-1", "?max_tokens=200001", "?view=x", "?step=x", "?as_of=99"]
+)
+def test_nonsense_is_a_422(alice: Client, session: Session, query: str) -> None:
+    assert fragment(alice, address(session, query)).status_code == 422
+
+
+@pytest.mark.parametrize("query", ["?model=%00", "?model=%ED%A0%80", "?policy=%00", "?format=" + "x" * 900])
+def test_odd_text_in_an_address_breaks_nothing(alice: Client, session: Session, query: str) -> None:
+    assert alice.get(address(session, query)).status_code in (200, 422)
+
+
+@pytest.mark.parametrize("name", ["context", "ledger"])
+def test_a_stranger_gets_404(charlie: Client, session: Session, name: str) -> None:
+    assert charlie.get(address(session, name=name)).status_code == 404
+
+
+def test_without_scripts_it_is_a_page_with_its_form(alice: Client, session: Session) -> None:
+    page = html(alice.get(address(session, "?step=3&policy=masked&max_tokens=777&view=json")))
+    assert "<h1>" in page
+    assert "<option selected>masked</option>" in page
+    assert 'value="777"' in page
+    assert re.search(r'value="json" checked', page)
+
+
+def test_a_session_without_steps_has_a_context(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    assert "The request is empty" not in panel(alice, session)
+    append(project, session.pk, [said("hello there")])
+    assert "hello there" in panel(alice, session, "?view=messages")
+    assert alice.get(address(session, name="ledger")).status_code == 200
+
+
+@pytest.mark.parametrize("view", ["contents", "diff", "messages", "json"])
+def test_what_agents_write_is_text(alice: Client, project: Project, view: str) -> None:
+    session = create_session(project, names={"model": "gpt-5<b>", "title": "t"})
+    drafts = [draft(SystemInstruction(text=ATTACK)), draft(MemoryNotebook(content=ATTACK)), said(ATTACK)]
+    for _ in range(2):
+        drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]
+    append(project, session.pk, drafts)
+    for format in FORMATS:
+        page = html(alice.get(address(session, f"?step=2&view={view}&format={format}&model=<script>")))
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert "\x00" not in page
+
+
+def test_long_requests_are_folded_and_come_in_pages(alice: Client, project: Project) -> None:
+    session = create_session(project, settings=SessionSettings(max_tokens=100_000))
+    append(project, session.pk, [said("a line of text\n" * 3_000), act("ls"), ok()])
+    for view in ("messages", "json"):
+        page = html(fragment(alice, address(session, f"?policy=live&view={view}")))
+        link = re.search(r'href="([^"]*/context/blocks/[^"]*)"', page)
+        assert link
+        assert len(page) < 20_000
+        more = fragment(alice, link[1].replace("&amp;", "&"))
+        assert more.status_code == 200
+        assert len(more.content) > 30_000
+    assert alice.get(address(session) + "/blocks/nothing").status_code == 404
+
+
+def test_the_composition_adds_up_to_the_budget() -> None:
+    segments = [
+        Segment(source="system", tokens=10),
+        Segment(source="input", form="clipped", tokens=5),
+        Segment(source="step", step=1, last_step=4, form="summarised", tokens=20),
+        Segment(source="step", step=5, tokens=40),
+    ]
+    bar = composition(Manifest(policy="x", max_tokens=100, tokens=75, segments=segments), 100)
+    assert {share.kind: share.tokens for share in bar.shares} == {
+        "system": 10,
+        "summarised": 20,
+        "full": 40,
+        "clipped": 5,
+        "free": 25,
+    }
+    assert sum(float(share.width[:-1]) for share in bar.shares) == pytest.approx(100)
+    assert bar.over == 0
+
+
+def test_a_context_over_its_budget_says_by_how_much() -> None:
+    segments = [Segment(source="step", step=1, tokens=150)]
+    bar = composition(Manifest(policy="episodic", max_tokens=100, tokens=150, segments=segments), 100)
+    assert bar.over == 50
+    assert [share.width for share in bar.shares] == ["100.00%"]
+
+
+def test_steps_are_counted_by_what_became_of_them(alice: Client, project: Project, session: Session) -> None:
+    summarise(project, session.pk, (1, 1), SummaryText("looked at the first file"))
+    shown = panel(alice, session, "?step=5")
+    counted = dict(re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("In it")[0]))
+    assert sum(map(int, counted.values())) == 5
+    assert counted["summarised"] == "1"
+
+
+def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    for number in range(30):
+        append(project, session.pk, [act("read", path=f"{number}"), ok(outputs="words " * 60)])
+    shown = panel(alice, session, "?step=30&policy=masked&max_tokens=600")
+    assert re.search(r"left out \d+", shown)
+    assert re.search(r"Left out steps 1–\d+ \w+", shown)
+
+
+def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "gpt-5"}, settings=SessionSettings(max_tokens=50_000))
+    append(project, session.pk, [draft(SystemInstruction(text="You repair things. " * 600))])
+    for _ in range(3):
+        append(project, session.pk, [act("read"), ok()])
+    shown = panel(alice, session, "?step=3&policy=live&view=diff")
+    assert "step 3 – full" in shown
+    assert re.search(r"A cache can reuse 2,\d{3} tokens", shown)
+    assert re.search(r"That saves \$0\.00[1-9]\d*", shown)
+    assert "The cache breaks here" in shown
+
+
+def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Session) -> None:
+    assert "That saves unknown" in panel(alice, session, "?step=3&view=diff&model=my-own")
+
+
+def test_the_same_context_twice_has_no_break(alice: Client, session: Session) -> None:
+    shown = panel(alice, session, "?step=5&view=diff&policy=episodic&max_tokens=0")
+    assert "The cache breaks here" in shown or "is the same" in shown
+
+
+@pytest.mark.parametrize("view", ["contents", "diff", "messages", "json"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_long_session_issues_the_queries_of_a_short_one(
+    alice: Client, project: Project, view: str, policy: str
+) -> None:
+    assert_equal_queries(alice, project, f"?step=60&view={view}&policy={policy}&max_tokens=2048")
+
+
+@pytest.mark.parametrize("step", [60, -1])
+def test_the_ledger_of_a_long_session_issues_the_queries_of_a_short_one(
+    alice: Client, project: Project, step: int
+) -> None:
+    assert_equal_queries(alice, project, f"?step={step}", "ledger")
+
+
+def assert_equal_queries(client: Client, project: Project, query: str, name: str = "context") -> None:
+    counts = []
+    for steps in (100, 5_000):
+        session = long_session(project, steps)
+        with CaptureQueriesContext(connection) as captured:
+            assert fragment(client, address(session, query, name)).status_code == 200
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
+    assert counts[0] < 120
+
+
+def test_without_a_limit_the_panel_has_one_of_its_own(alice: Client, session: Session) -> None:
+    change_session(session.project, session.pk, {"settings": {"max_tokens": None}})
+    assert "/ 200,000 tokens" in panel(alice, session)
+
+
+def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    usage = {
+        "input_tokens": 1_000_000,
+        "output_tokens": 1_000,
+        "input_tokens_details": {"cached_tokens": 400_000},
+    }
+    append(project, session.pk, [draft(ModelOutput(text="a"), model="gpt-5-mini", usage=usage)])
+    append(project, session.pk, [draft(ModelOutput(text="b"), model="my-own", usage=usage)])
+    shown = text(fragment(alice, address(session, name="ledger")))
+    assert "Money $0.16" in shown
+    assert "my-own 1.0M 1.0k unknown" in shown
+    assert "uncached 1,200,000 from caches 800,000" in shown
+    assert "step 2 · 1,000,000 in, 400,000 of them from a cache · 1,000 out · price unknown" in shown
+
+
+def test_only_unknown_prices_make_an_unknown_sum(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    append(project, session.pk, [draft(ModelOutput(text="a"), model="my-own", usage=usage)])
+    assert "Money unknown" in text(fragment(alice, address(session, name="ledger")))
+
+
+def test_without_usage_the_chart_says_what_it_shows(alice: Client, session: Session) -> None:
+    shown = text(fragment(alice, address(session, name="ledger")))
+    assert "No call has reported what it used." in shown
+    assert "Steps 1–5 · by our own count" in shown
+
+
+@pytest.mark.parametrize(
+    ("step", "steps", "first", "last"),
+    [(1, 5, 1, 5), (100, 250, 1, 100), (101, 250, 101, 200), (250, 250, 201, 250)],
+)
+def test_a_chart_shows_the_hundred_that_a_step_belongs_to(
+    step: int, steps: int, first: int, last: int
+) -> None:
+    shown = shown_steps(step, steps)
+    assert (shown.start, shown.stop - 1) == (first, last)
+
+
+def test_charts_of_a_long_session_lead_to_each_other(alice: Client, project: Project) -> None:
+    session = long_session(project, 250)
+    page = html(fragment(alice, address(session, "?step=120", "ledger")))
+    assert re.findall(r'hx-get="[^"]*step=(\d+)"', page) == ["100", "201"]
+    assert page.count('<rect class="chart-input"') == 100
+
+
+def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:
+    chart = draw_chart(step_accounts(History(session), 1, 5), 5)
+    assert max(bar.output for bar in chart.bars) == chart.height
+    assert all(sum(height for _, _, height in bar.parts) == bar.output for bar in chart.bars)
+
+
+def test_the_session_page_has_the_panel_beside_the_step(alice: Client, session: Session) -> None:
+    page = html(alice.get(reverse("session", args=[session.pk]) + "?step=3"))
+    form = page[page.index('id="context-form"') : page.index('id="context"')]
+    assert 'hx-trigger="load, ' in form
+    assert 'name="step" value="3" data-step-field' in form
