@@ -14,7 +14,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode, Sample
+from historyapp.models.episodes import Episode, Place, Sample
 from historyapp.models.outlines import outlined
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, own_by_step
@@ -152,7 +152,10 @@ class History:
 
     def outline(self, first: int, last: int) -> list[Outlined]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
-        rows = self.rows(first, last)
+        rows = Episode.objects.placed(self.lineage, first, last)
+        if self.newest and last >= self.steps:
+            newest = Place(*(getattr(self.newest, name) for name in Place._fields))
+            rows = [*(row for row in rows if row.number < self.steps), newest]
         if not rows:
             return []
         own = own_by_step(self.summaries(rows[0].first_position, rows[-1].last_position))

@@ -15,7 +15,7 @@ from historyapp.core.excerpts import Excerpt, Line, excerpt_of
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.tokens import count_tokens, entry_tokens
-from historyapp.models.episodes import Episode
+from historyapp.models.episodes import Place
 
 MOST = 20_000
 """Excerpts that a process keeps, of at most about 2 KB each; the oldest go first."""
@@ -32,11 +32,11 @@ _lock = threading.Lock()
 
 
 def outlined(
-    rows: Sequence[Episode],
+    rows: Sequence[Place],
     summaries: dict[int, str],
     load: Callable[[int, int], Sequence[CoreEpisode]],
 ) -> list[Outlined]:
-    """Steps by their rows, oldest first.
+    """Steps by their places, oldest first.
 
     Args:
         summaries: by step number, of those that stand for just one step.

@@ -5,6 +5,7 @@ import pytest
 from historyapp.core.episodes import Episode
 from historyapp.core.policies.outline import Outlined
 from historyapp.models import Project, Session, outlines
+from historyapp.models.episodes import Place
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
@@ -53,7 +54,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
     first = outline(session)
     loads: list[tuple[int, int]] = []
     history = History(Session.objects.get(pk=session.pk))
-    rows = history.rows(1, 30)
+    rows = [Place(*(getattr(row, name) for name in Place._fields)) for row in history.rows(1, 30)]
 
     def load(first: int, last: int) -> list[Episode]:
         loads.append((first, last))
