@@ -25,7 +25,7 @@ from historyapp.management.import_report import print_file, print_markdown, prin
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
 from historyapp.services.imports import FileReport, import_file, inspect_file
-from historyapp.services.reading import WORTH_A_PROCESS
+from historyapp.services.reading import WORTH_A_PROCESS, collect_seldom
 
 _OPERATIONS_PER_REFRESH = 200
 
@@ -60,6 +60,7 @@ class Command(BaseCommand):
         files = self._find(paths)
         dry_run: bool = options["dry_run"]
         reports: list[FileReport] = []
+        collect_seldom()
         try:
             with plain_errors(), _bar(console, files) as bar:
                 project = None if dry_run else chosen_project(options["project"])
