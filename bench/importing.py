@@ -56,14 +56,25 @@ def write_claude_code(path: Path, steps: int) -> None:
             call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{n}", "name": "Read"}
             call["input"] = {"file_path": f"/work/src/module_{n}.py", "query": f"needle {n} " * 22}
             usage = {"input_tokens": 12, "output_tokens": 80, "cache_read_input_tokens": 5000}
-            output: dict[str, Any] = {"id": f"msg_{n}", "role": "assistant", "model": "claude-sonnet-4-5", "usage": usage}
+            output: dict[str, Any] = {
+                "id": f"msg_{n}",
+                "role": "assistant",
+                "model": "claude-sonnet-4-5",
+                "usage": usage,
+            }
             output["content"] = [{"type": "text", "text": THOUGHT}, call]
             answer = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"{n}: {RESULT}"}
             for kind, message, uuid, parent in (
                 ("assistant", output, f"a{n}", f"u{n - 1}" if n else None),
                 ("user", {"role": "user", "content": [answer]}, f"u{n}", f"a{n}"),
             ):
-                line: dict[str, Any] = {"type": kind, "uuid": uuid, "parentUuid": parent, "message": message, **common}
+                line: dict[str, Any] = {
+                    "type": kind,
+                    "uuid": uuid,
+                    "parentUuid": parent,
+                    "message": message,
+                    **common,
+                }
                 line["timestamp"] = f"2026-01-01T{n // 3600 % 24:02}:{n // 60 % 60:02}:{n % 60:02}.000Z"
                 file.write(json.dumps(line) + "\n")
 

@@ -47,7 +47,7 @@ class ModelTotals(NamedTuple):
     """Input tokens as billed, of the calls that name an estimate: what that is to be compared with."""
 
     def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
-        """With one more call, whose metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""
+        """With one more call; its metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""
         estimated, counted = _first(metadata, "estimated_tokens"), _first(metadata, "counted_tokens")
         return ModelTotals(
             self.calls + 1,

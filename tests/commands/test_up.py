@@ -145,8 +145,8 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = refused(tmp_path, "--port", str(port))
-    taken = f"Cannot listen on 127.0.0.1:{port}: another program listens there."
-    assert told == f"CommandError: {taken} Choose another with --port (make up PORT=9000).\n"
+    reason = f"Cannot listen on 127.0.0.1:{port}: another program listens there."
+    assert told == f"CommandError: {reason} Choose another with --port (make up PORT=9000).\n"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "x" * 300, "192.0.2.1"])

@@ -12,8 +12,7 @@ from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, begin_episode, continue_episode
-from historyapp.core.policies import POLICIES
-from historyapp.core.policies.episodic import compile_progress
+from historyapp.core.policies.episodic import EPISODIC, compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs, long_form
 from historyapp.core.results import ActionResult, as_tool_result, result_text
 from historyapp.core.settings import SessionSettings
@@ -77,11 +76,9 @@ def test_every_recorded_history_reads_the_same(case: dict[str, Any]) -> None:
         full_message_count=case["config"]["full_message_count"],
     )
     count = COUNTERS[case["token_counter"]]
-    messages = (
-        POLICIES["episodic"]
-        .choose(past, settings.model_copy(update={"max_tokens": None}), RequestMeter(count=count))
-        .messages
-    )
+    messages = EPISODIC.choose(
+        past, settings.model_copy(update={"max_tokens": None}), RequestMeter(count=count)
+    ).messages
     answers = {
         "n_episodes": past.steps,
         "cursor": past.steps - past.in_flight,

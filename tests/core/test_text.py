@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -61,7 +62,7 @@ def test_depth_is_found_without_recursion(wrap: Callable[[object], object]) -> N
 
 
 def test_every_kind_can_be_loaded_and_no_other() -> None:
-    minimal = {
+    minimal: dict[str, dict[str, Any]] = {
         "system_instruction": {"text": "x"},
         "memory_notebook": {"content": "x"},
         "model_input": {"content": "x"},
