@@ -1,0 +1,118 @@
+"""The context panel in the browser: it follows the playhead, and its switches act at once."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, Request, expect
+
+from historyapp.models import Project, Session
+from tests.browser.visits import page_of, record_session, sign_in
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    project: Project = sign_in(page.context, server)
+    return record_session(project, 12)
+
+
+def panel(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Context")
+
+
+def expect_context_after(page: Page, step: int) -> None:
+    expect(panel(page).locator("h2")).to_have_text(f"Context after step {step}")
+
+
+def test_the_panel_stands_beside_the_step(page: Page, session: Session) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(page_of(session, "?step=5"))
+    expect_context_after(page, 5)
+    step, context = page.locator("#step").bounding_box(), panel(page).bounding_box()
+    assert step is not None
+    assert context is not None
+    assert context["x"] >= step["x"] + step["width"]
+    assert context["y"] == step["y"]
+
+
+@pytest.mark.parametrize("width", [1100, 768, 360])
+def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(page_of(session, "?step=5"))
+    expect_context_after(page, 5)
+    for view in ("Diff", "Messages", "JSON", "Contents"):
+        panel(page).get_by_text(view, exact=True).click()
+        expect(panel(page).get_by_label(view, exact=True)).to_be_checked()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    step, context = page.locator("#step").bounding_box(), panel(page).bounding_box()
+    assert step is not None
+    assert context is not None
+    assert context["y"] >= step["y"] + step["height"]
+
+
+def test_it_follows_the_playhead_and_keeps_its_switches(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    panel(page).get_by_label("Policy").select_option("masked")
+    panel(page).get_by_text("Messages", exact=True).click()
+    expect(panel(page).locator(".message").first).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Newest step").click()
+    expect_context_after(page, 12)
+    expect(panel(page).locator(".facts")).to_contain_text("masked")
+    expect(panel(page).locator(".message").first).to_be_visible()
+
+
+def test_quick_moves_are_answered_by_one_context(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    expect_context_after(page, 5)
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/context?" in request.url:
+            asked.append(request.url)
+
+    page.on("request", note)
+    page.evaluate("for (let moves = 0; moves < 5; moves++) htmx.trigger('#step', 'htmx:afterSwap')")
+    with page.expect_response(re.compile(r"/context\?")):
+        pass
+    page.get_by_role("link", name="One step forward").click()
+    expect_context_after(page, 6)
+    assert len(asked) == 2
+
+
+def test_opening_a_fold_of_the_step_leaves_the_panel_alone(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    expect_context_after(page, 5)
+    panel(page).locator("h2").evaluate("heading => heading.dataset.mark = 'same'")
+    page.get_by_role("link", name="more lines").click()
+    expect(page.get_by_role("link", name="more lines")).to_have_count(0)
+    page.wait_for_load_state("networkidle")
+    expect(panel(page).locator("h2")).to_have_attribute("data-mark", "same")
+
+
+def test_a_budget_too_small_is_mended_by_a_button(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    expect_context_after(page, 5)
+    panel(page).get_by_label("Policy").select_option("masked")
+    panel(page).get_by_role("spinbutton", name="Budget").fill("3")
+    button = panel(page).get_by_role("button", name=re.compile(r"Use [\d,]+ tokens"))
+    smallest = button.inner_text().split()[1]
+    button.click()
+    field = panel(page).get_by_role("spinbutton", name="Budget")
+    expect(field).to_have_value(smallest.replace(",", ""))
+    expect(panel(page).locator("figcaption")).to_contain_text(f"/ {smallest} tokens")
+
+
+def test_a_step_in_the_list_moves_the_playhead(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=8"))
+    panel(page).get_by_role("link", name="step 7", exact=True).click()
+    expect(page.locator("#step h2").first).to_have_text("Step 7")
+    expect_context_after(page, 7)
+
+
+def test_the_ledger_opens_with_a_chart_that_leads_to_steps(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    panel(page).get_by_text("Ledger of the session").click()
+    bars = panel(page).locator(".chart a")
+    expect(bars).to_have_count(12)
+    bars.nth(2).click()
+    expect(page.locator("#step h2").first).to_have_text("Step 3")
