@@ -43,7 +43,6 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/rewinds?step=2"),
         page_of(session, "/steps/5/raw"),
         page_of(session, "/context?step=50&view=diff"),
-        page_of(session, "/context?step=50&policy=masked&max_tokens=3"),
         page_of(odd, "/context?view=messages"),
         page_of(session, "/ledger?step=50"),
         page_of(odd),
