@@ -11,6 +11,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
     if sys.argv[1:] in (["--version"], ["version"]):
         sys.exit(print(f"Playhead {version('playhead')}"))  # noqa: T201 what was asked for
+    os.umask(0o077)  # what is written into the data folder is nobody else's business
     _take_home(sys.argv[1:])
 
     from django.conf import settings

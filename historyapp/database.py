@@ -58,8 +58,7 @@ def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
 
 def _keep_to_owner(path: Path) -> None:
     """Histories are nobody else's business, whatever the folder allows. SQLite's other files follow it."""
-    with suppress(OSError):  # what is wrong with the file is told when it is opened
-        path.touch(mode=0o600)
+    with suppress(OSError):  # it is not there yet; what is wrong with it is told when it is opened
         path.chmod(0o600)
 
 

@@ -115,6 +115,7 @@ def test_bob_sees_what_alice_made_and_charlie_does_not(
     assert charlie.get("/sessions")["items"] == []
 
 
+SNAPSHOT = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c99"
 CALLS = [
     ("GET", "", None),
     ("PATCH", "", {"title": "mine"}),
@@ -136,6 +137,15 @@ CALLS = [
     ("POST", "/rewinds/1/undo", {}),
     ("POST", "/forks", {}),
     ("GET", "/export", None),
+    ("GET", "/contexts", None),
+    ("POST", "/contexts", {"format": "openai_chat"}),
+    ("POST", "/calls", {"model": "gpt-5-mini"}),
+    ("GET", "/snapshots", None),
+    ("GET", f"/snapshots/{SNAPSHOT}", None),
+    ("GET", f"/snapshots/{SNAPSHOT}/request", None),
+    ("GET", f"/snapshots/{SNAPSHOT}/diff?with={SNAPSHOT}", None),
+    ("GET", "/ledger", None),
+    ("GET", "/ledger/steps", None),
 ]
 
 
@@ -159,10 +169,11 @@ def test_a_stranger_gets_the_404_of_what_does_not_exist(
 
 def test_every_session_call_is_held_to_that(alice: Agent) -> None:
     paths = alice.get("/openapi.json")["paths"]
-    of_sessions = {
-        (method.upper(), path.split("{session_id}")[1].replace("{position}", "1").replace("{number}", "1"))
-        for path, calls in paths.items()
-        if "{session_id}" in path
-        for method in calls
-    }
-    assert of_sessions == {(method, path) for method, path, _ in CALLS}
+    given = {"{position}": "1", "{number}": "1", "{snapshot_id}": SNAPSHOT}
+    of_sessions = set()
+    for path, calls in paths.items():
+        _, of_session, rest = path.partition("{session_id}")
+        for name, value in given.items():
+            rest = rest.replace(name, value)
+        of_sessions |= {(method.upper(), rest) for method in calls if of_session}
+    assert of_sessions == {(method, path.partition("?")[0]) for method, path, _ in CALLS}

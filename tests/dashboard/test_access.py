@@ -18,6 +18,7 @@ from tests.services.drafts import act
 
 OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
 POSTED = {"rename", "change-status", "fork", "switch-project", "sign-out", "theme"}
+OTHER_VALUES = {"context-block": {"key": "json"}}
 VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
 
 
@@ -28,8 +29,10 @@ def addresses(session: Session) -> dict[str, str]:
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
         assert pattern.name
-        wanted = pattern.pattern.converters
-        found[pattern.name] = reverse(pattern.name, kwargs={name: {**VALUES, **ids}[name] for name in wanted})
+        values = {**VALUES, **ids, **OTHER_VALUES.get(pattern.name, {})}
+        found[pattern.name] = reverse(
+            pattern.name, kwargs={name: values[name] for name in pattern.pattern.converters}
+        )
     return found
 
 

@@ -67,6 +67,7 @@ class Command(BaseCommand):
         wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
         _, text = create_key(project, name, scopes=wanted, expires_at=expires_at, actor=ACTOR)
         self.stdout.write(text)
+        self.stdout.flush()
         self.stderr.write("Keep it: it cannot be shown again.")
 
 
