@@ -269,12 +269,12 @@ def test_a_server_that_cannot_be_reached_is_told_and_stops_the_replay(page: Page
 
 def test_an_error_of_the_server_is_told_in_its_words(page: Page, session: Session) -> None:
     def refuse(route: Route) -> None:
-        route.fulfill(status=404, content_type="text/plain", body="There is no step 2.")
+        route.fulfill(status=404, content_type="text/plain", body="There is no such step.")
 
     page.goto(page_of(session))
-    page.route("**/steps/2**", refuse)
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("alert")).to_contain_text("There is no step 2.")
+    page.route(f"**/steps/{STEPS}**", refuse)
+    page.keyboard.press("G")  # not the next step, which has been fetched ahead
+    expect(page.get_by_role("alert")).to_contain_text("There is no such step.")
     expect(page.locator("#step h2").first).to_have_text("Step 1")
 
 
