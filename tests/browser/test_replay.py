@@ -272,6 +272,7 @@ def test_an_error_of_the_server_is_told_in_its_words(page: Page, session: Sessio
         route.fulfill(status=404, content_type="text/plain", body="There is no such step.")
 
     page.goto(page_of(session))
+    page.wait_for_load_state("networkidle")  # the context beside the step has come
     page.route(f"**/steps/{STEPS}**", refuse)
     page.keyboard.press("G")  # not the next step, which has been fetched ahead
     expect(page.get_by_role("alert")).to_contain_text("There is no such step.")
