@@ -17,7 +17,7 @@ document.addEventListener("htmx:sendError", () => tell("The server cannot be rea
 document.addEventListener("htmx:timeout", () => tell("The server took too long to answer. Try again."));
 document.addEventListener("htmx:swapError", () => tell("The answer could not be shown. Reload the page."));
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && !event.detail.target?.matches("#news")) notice.hidden = true;
+  if (event.detail.successful && !event.detail.target?.closest("#news, [id^=context]")) notice.hidden = true;
 });
 
 document.addEventListener("click", (event) => {
