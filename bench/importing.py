@@ -50,11 +50,11 @@ PREPARE = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
 
 def write_claude_code(path: Path, steps: int) -> None:
     """A session of the workload that the peers were measured with: about 3 KB a step."""
-    common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/work", "version": "2.0.1"}
+    common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/repo", "version": "2.0.1"}
     with path.open("w") as file:
         for n in range(steps):
             call: dict[str, Any] = {"type": "tool_use", "id": f"toolu_{n}", "name": "Read"}
-            call["input"] = {"file_path": f"/work/src/module_{n}.py", "query": f"needle {n} " * 22}
+            call["input"] = {"file_path": f"/repo/src/module_{n}.py", "query": f"needle {n} " * 22}
             usage = {"input_tokens": 12, "output_tokens": 80, "cache_read_input_tokens": 5000}
             output: dict[str, Any] = {
                 "id": f"msg_{n}",

@@ -17,7 +17,7 @@ from historyapp.core.episodes import STATUSES
         ("bash(command='ls', timeout=5)", "ls timeout=5"),
         ("bash(command=\"echo 'a'\")", "echo 'a'"),
         ("bash(all=True, n=3, command='ls')", "ls"),
-        ("bash(path='/home/me/work/project/src/a.py')", "…/src/a.py"),
+        ("bash(path='/home/me/code/project/src/a.py')", "…/src/a.py"),
         ("bash(path='/etc/passwd')", "/etc/passwd"),
         ("bash(options={'a': 1})", "options={'a': 1}"),
         ("bash()", ""),
