@@ -34,6 +34,7 @@ from historyapp.core.text import dump_json, preview
 _MOST_WAITING = 500
 _MOST_MIRRORED = 1000
 _MOST_FAILURES = 1000
+_MOST_DEVELOPER_MESSAGES = 50
 _LONGEST_TURN = 1e12
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _MIRRORS = ("user_message", "agent_message", "agent_reasoning")
@@ -75,7 +76,9 @@ class CodexSession:
         ids = _UUID.findall(name)
         self._recording = Recording(ids[-1] if ids else PurePath(name).stem, agent="codex")
         self._has_meta = False
-        self._instruction = ""
+        self._base = ""
+        self._developer: list[tuple[int, str]] = []
+        """The newest live developer messages, each with its position."""
         self._model = ""
         self._provider = "openai"
         self._output: _Output | None = None
@@ -131,10 +134,19 @@ class CodexSession:
         self._has_meta = True
         self._provider = text(meta.get("model_provider")) or self._provider
         instruction = mapping(meta.get("base_instructions")).get("text", meta.get("base_instructions"))
-        if isinstance(instruction, str) and instruction not in ("", self._instruction):
-            self._instruction = instruction
+        if isinstance(instruction, str) and instruction not in ("", self._base):
+            self._base = instruction
             yield from self._complete()
-            yield from self._append(SystemInstruction(text=instruction), line)
+            yield from self._tell_instruction(line)
+
+    def _tell_instruction(self, line: RolloutLine) -> Iterator[Operation]:
+        """All that instructs the model by now: the base, then the developer messages in the order they came.
+
+        Codex sends some of them again; such a one stands where it came last.
+        """
+        latest = dict.fromkeys(said for _, said in reversed(self._developer))
+        texts = [text for text in (self._base, *reversed(latest)) if text]
+        yield from self._append(SystemInstruction(text="\n\n".join(texts)), line)
 
     def _add_item(self, line: RolloutLine) -> Iterator[Operation]:
         kind = text(line.payload.get("type"))
@@ -210,7 +222,10 @@ class CodexSession:
             yield Skipped(line.number, "message without content", damaged=False)
             return
         if role in ("developer", "system"):
-            yield from self._append(SystemInstruction(text=said), line)
+            self._developer = [*self._developer, (self._recording.position + 1, said)][
+                -_MOST_DEVELOPER_MESSAGES:
+            ]
+            yield from self._tell_instruction(line)
             return
         channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(said)
         if channel == "user":
@@ -291,6 +306,7 @@ class CodexSession:
             return
         self._live = self._prompts[max(0, len(self._prompts) - turns)]
         del self._prompts[-turns:]
+        self._developer = [(at, said) for at, said in self._developer if at <= self._live]
         yield from self._recording.rewind(self._live, "rolled back in Codex")
 
     def _note_failure(self, call: str, failure: str) -> None:

@@ -99,6 +99,43 @@ def test_base_instructions_are_told_once() -> None:
     assert kinds(operations) == ["system_instruction", "model_input"]
 
 
+def instructions(operations: list[Any]) -> list[str]:
+    return [body.text for body in bodies(operations) if isinstance(body, SystemInstruction)]
+
+
+def test_developer_messages_add_to_the_base_instructions() -> None:
+    base = meta(base_instructions={"text": "You are Codex."})
+    operations = read(base, says("Plan only.", "developer"), asks("go"), says("Now code.", "developer"))
+    assert instructions(operations) == [
+        "You are Codex.",
+        "You are Codex.\n\nPlan only.",
+        "You are Codex.\n\nPlan only.\n\nNow code.",
+    ]
+
+
+def test_a_developer_message_that_comes_again_counts_where_it_came_last() -> None:
+    operations = read(*(says(text, "developer") for text in ("Plan.", "Code.", "Plan.")), asks("go"))
+    assert instructions(operations)[-1] == "Code.\n\nPlan."
+
+
+def test_a_rollback_takes_developer_messages_back() -> None:
+    operations = read(
+        says("Plan.", "developer"),
+        asks("A"),
+        says("Code.", "developer"),
+        event("thread_rolled_back", num_turns=1),
+        says("Test.", "developer"),
+        asks("B"),
+    )
+    assert instructions(operations)[-1] == "Plan.\n\nTest."
+
+
+def test_instructions_do_not_grow_without_end() -> None:
+    operations = read(*(says(f"Rule {number}.", "developer") for number in range(200)), asks("go"))
+    last = instructions(operations)[-1].split("\n\n")
+    assert last == [f"Rule {number}." for number in range(150, 200)]
+
+
 def test_a_thread_s_name_is_the_title() -> None:
     operations = read(asks("go"), event("thread_name_updated", thread_name="The login"), says("ok"))
     assert starts(operations)[S].title == "The login"
