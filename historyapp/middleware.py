@@ -1,12 +1,32 @@
-"""Compression of what browsers load."""
+"""What holds for every address: HEAD, and the compression of what browsers load."""
 
 import re
+from collections.abc import Callable
 
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.middleware.gzip import GZipMiddleware
 
 _COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/json|image/svg")
+
+
+class HeadMiddleware:
+    """HEAD is answered as GET, without the body; ``Content-Length`` is that of GET where it is known."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.method != "HEAD":
+            return self.get_response(request)
+        request.method = "GET"
+        response = self.get_response(request)
+        request.method = "HEAD"
+        if isinstance(response, StreamingHttpResponse):
+            response.streaming_content = ()  # the stream itself is closed with the response
+        elif isinstance(response, HttpResponse):
+            response.content = b""
+        return response
 
 
 class CompressionMiddleware(GZipMiddleware):

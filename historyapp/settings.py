@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "dashboard",
 ]
 MIDDLEWARE = [
+    "historyapp.middleware.HeadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "historyapp.middleware.CompressionMiddleware",
     "historyapp.static.StaticFilesMiddleware",

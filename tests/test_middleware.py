@@ -1,13 +1,14 @@
-"""Browsers get pages compressed; agents get answers as they are."""
+"""HEAD is GET without a body; browsers get pages compressed, agents get answers as they are."""
 
 import gzip
+from pathlib import Path
 
 import pytest
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
-from historyapp.middleware import CompressionMiddleware
+from historyapp.middleware import CompressionMiddleware, HeadMiddleware
 
 TEXT = b"history repeats itself. " * 100
 
@@ -37,3 +38,51 @@ def test_a_page_is_compressed() -> None:
 )
 def test_what_must_stay_as_it_is_stays(path: str, response: HttpResponseBase) -> None:
     assert "Content-Encoding" not in answer(path, response).headers
+
+
+def headed(response: HttpResponseBase) -> HttpResponseBase:
+    """The answer to HEAD where GET is answered by ``response``."""
+
+    def get(request: HttpRequest) -> HttpResponseBase:
+        assert request.method == "GET"
+        return response
+
+    request = RequestFactory().head("/")
+    answer = HeadMiddleware(get)(request)
+    assert request.method == "HEAD"
+    return answer
+
+
+def test_head_has_the_headers_of_get_and_no_body() -> None:
+    answer = headed(HttpResponse(TEXT, status=201, headers={"Content-Length": "2400", "ETag": '"1"'}))
+    assert isinstance(answer, HttpResponse)
+    assert (answer.status_code, answer["Content-Length"], answer["ETag"]) == (201, "2400", '"1"')
+    assert answer.content == b""
+
+
+@pytest.mark.django_db
+def test_a_stream_is_not_begun_for_head(tmp_path: Path) -> None:
+    begun: list[bool] = []
+    answer = headed(StreamingHttpResponse(begun.append(True) or b"" for _ in range(1)))
+    assert isinstance(answer, StreamingHttpResponse)
+    assert list(answer) == []
+    assert begun == []
+    (tmp_path / "file").write_bytes(TEXT)
+    file = (tmp_path / "file").open("rb")
+    answer = headed(FileResponse(file))
+    assert isinstance(answer, FileResponse)
+    assert answer.file_to_stream is None
+    answer.close()
+    assert file.closed
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "path",
+    ["/healthz", "/readyz", "/", "/sign-in", "/api/v1/docs", "/api/v1/openapi.json", "/api/v1/sessions"],
+)
+def test_head_is_answered_everywhere_as_get(client: Client, path: str) -> None:
+    get, head = client.get(path), client.head(path)
+    assert head.status_code == get.status_code != 405
+    assert head.headers.keys() == get.headers.keys()
+    assert head.content == b""

@@ -63,8 +63,11 @@ def guard(view: View) -> View:
         except Exception as error:  # noqa: BLE001 whatever it is, no one is shown a stack trace
             return problem_response(request, error)
         if response.status_code == 405 and response["Content-Type"] != MEDIA_TYPE:
-            allow = ", ".join(sorted(response["Allow"].split(", ")))
-            return problem_response(request, MethodNotAllowed(str(request.method), allow))
+            methods = set(response["Allow"].split(", "))
+            methods |= {"HEAD"} if "GET" in methods else set()
+            return problem_response(
+                request, MethodNotAllowed(str(request.method), ", ".join(sorted(methods)))
+            )
         return response
 
     return answer

@@ -36,10 +36,10 @@ def test_an_unknown_address_is_a_problem(alice: Agent, path: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PUT", f"/sessions/{MISSING}", "DELETE, GET, PATCH"),
-        ("DELETE", "/sessions", "GET, POST"),
+        ("PUT", f"/sessions/{MISSING}", "DELETE, GET, HEAD, PATCH"),
+        ("DELETE", "/sessions", "GET, HEAD, POST"),
         ("OPTIONS", "/imports", "POST"),
-        ("POST", "/openapi.json", "GET"),
+        ("POST", "/openapi.json", "GET, HEAD"),
     ],
 )
 def test_another_method_is_told_which_there_are(alice: Agent, method: str, path: str, allow: str) -> None:
