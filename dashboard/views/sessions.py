@@ -63,14 +63,14 @@ def sessions(request: PersonRequest) -> HttpResponse:
     mine = projects(request)
     project = current_project(request, mine)
     filters = Filters.of(request.GET)
-    page, older = _page(project, filters, request.GET.get("before", ""))
+    page, older = _page(project, filters, request.GET.get("cursor", ""))
     context = {
         "project": project,
         "projects": mine,
         "filters": filters,
         "sessions": page,
         "older": older,
-        "is_first_page": "before" not in request.GET,
+        "is_first_page": "cursor" not in request.GET,
     }
     return render(request, _template(request), context)
 
@@ -81,16 +81,16 @@ def _template(request: PersonRequest) -> str:
     return "_session_rows.html" if request.htmx.target == "more" else "_session_results.html"
 
 
-def _page(project: Project, filters: Filters, before: str) -> tuple[list[Session], str]:
+def _page(project: Project, filters: Filters, cursor: str) -> tuple[list[Session], str]:
     """One page of sessions, and the cursor of the next; empty on the last page."""
     found = filters.apply(Session.objects.filter(project=project))
-    if before:
-        moment, id = _parse(before)
+    if cursor:
+        moment, id = _parse(cursor)
         found = found.filter(Q(last_entry_at__lt=moment) | Q(last_entry_at=moment, id__lt=id))
     rows = list(found.newest_first().select_related("forked_from", "spawned_by").defer(*UNLISTED)[: PAGE + 1])
     page, last = rows[:PAGE], rows[PAGE - 1 : PAGE]
-    cursor = f"{last[0].last_entry_at.isoformat()}~{last[0].pk}" if len(rows) > PAGE else ""
-    return page, cursor
+    older = f"{last[0].last_entry_at.isoformat()}~{last[0].pk}" if len(rows) > PAGE else ""
+    return page, older
 
 
 def _parse(cursor: str) -> tuple[datetime, UUID]:
@@ -101,4 +101,4 @@ def _parse(cursor: str) -> tuple[datetime, UUID]:
             return parsed.astimezone(UTC), UUID(id)
     except (ValueError, OverflowError):
         pass
-    raise Invalid("before is not a cursor that this list gave out.")
+    raise Invalid("The cursor is none that this list gave out. Begin anew with the newest sessions.")

@@ -77,15 +77,19 @@ def test_errors_are_a_filter(alice: Client, project: Project, session: Session) 
 
 
 @pytest.mark.parametrize(
-    "query", ["?status=nonsense", "?errors=maybe", "?before=yesterday", "?before=~", "?before=1"]
+    "query", ["?status=nonsense", "?errors=maybe", "?cursor=zzz", "?cursor=~", "?cursor=1"]
 )
 def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> None:
     assert alice.get(f"/{query}").status_code == 422
 
 
+def test_a_wrong_cursor_says_what_to_do(alice: Client) -> None:
+    assert "Begin anew with the newest sessions." in text(alice.get("/?cursor=zzz"))
+
+
 def test_a_time_at_the_end_of_the_calendar_is_a_422(alice: Client) -> None:
     cursor = quote("9999-12-31T23:59:59-23:00~01a2004c-4fe8-73d1-a7f6-84daa1a4bdb4")
-    assert alice.get(f"/?before={cursor}").status_code == 422
+    assert alice.get(f"/?cursor={cursor}").status_code == 422
 
 
 def test_older_sessions_come_by_a_link_that_needs_no_script(alice: Client, project: Project) -> None:
@@ -96,7 +100,7 @@ def test_older_sessions_come_by_a_link_that_needs_no_script(alice: Client, proje
     while address:
         page = html(alice.get(address))
         seen += TITLE.findall(page)
-        older = re.search(r'href="(/\?before=[^"]*)"[^>]*hx-target="#more"', page)
+        older = re.search(r'href="(/\?cursor=[^"]*)"[^>]*hx-target="#more"', page)
         address = older[1].replace("&amp;", "&") if older else None
     assert len(seen) == 120
     assert sorted(seen) == [f"run {number:03}" for number in range(120)]
