@@ -96,7 +96,7 @@ def _batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 
 class Entry(models.Model):
-    """One immutable record. A database trigger refuses UPDATE and DELETE; see migration 0002."""
+    """One immutable record. A database trigger refuses UPDATE and DELETE; see migrations 0002 and 0004."""
 
     pk = models.CompositePrimaryKey("session", "position")
     session = models.ForeignKey(Session, models.CASCADE, related_name="entries", db_index=False)

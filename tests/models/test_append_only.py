@@ -45,6 +45,16 @@ def test_the_database_refuses_what_gets_past_the_model(entry: Entry) -> None:
     assert Entry.objects.get().kind == "model_input"
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no TRUNCATE")
+def test_the_log_is_not_truncated(entry: Entry) -> None:
+    RetentionPass.objects.create()
+    execute("SET CONSTRAINTS ALL IMMEDIATE")  # else PostgreSQL refuses because of checks still to come
+    for statement in ("TRUNCATE historyapp_entry", "TRUNCATE historyapp_session CASCADE"):
+        with pytest.raises(DatabaseError, match="entries never change"), transaction.atomic():
+            execute(statement)
+    assert Entry.objects.get() == entry
+
+
 def test_an_entry_cannot_be_put_in_another_s_place(entry: Entry) -> None:
     """PostgreSQL has no REPLACE; SQLite fires no DELETE trigger for it unless told to."""
     columns = ", ".join(field.attname for field in Entry._meta.concrete_fields)
