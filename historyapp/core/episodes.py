@@ -15,6 +15,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import result_text
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
@@ -27,7 +28,7 @@ STATUSES: tuple[Status, ...] = (
 class Progress:
     """How far the calls of one output have been answered. It takes results in any order and number."""
 
-    pending: tuple[str, ...] = ()
+    pending: OpenCalls = NONE_OPEN
     """Ids of the calls without a result; one empty id stands for an action without provider calls."""
     statuses: tuple[str, ...] = ()
     """Result statuses so far, each once."""
@@ -36,23 +37,26 @@ class Progress:
     @classmethod
     def begin(cls, output: ModelOutput) -> "Progress":
         if output.tool_calls:
-            return cls(tuple(call.id for call in output.tool_calls))
-        return cls(("",)) if output.use_tool else cls(status="answered")
+            return cls(OpenCalls(call.id for call in output.tool_calls))
+        return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
 
     def expects(self, result: ToolResult) -> bool:
         """Whether this result answers something that is still open."""
         if not self.pending:
             return False
-        return result.tool_call_id is None or self.pending == ("",) or result.tool_call_id in self.pending
+        return self._answers_all(result) or result.tool_call_id in self.pending
 
     def take(self, result: ToolResult) -> "Progress":
         """With one more result. One without ``tool_call_id`` answers the whole action."""
         if not self.expects(result):
             return self
-        whole = result.tool_call_id is None or self.pending == ("",)
-        pending = () if whole else tuple(id for id in self.pending if id != result.tool_call_id)
+        whole = self._answers_all(result)
+        pending = NONE_OPEN if whole else self.pending.without(result.tool_call_id or "")
         statuses = tuple(dict.fromkeys((*self.statuses, result.status)))
         return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
+
+    def _answers_all(self, result: ToolResult) -> bool:
+        return result.tool_call_id is None or (len(self.pending) == 1 and "" in self.pending)
 
 
 def _outcome(statuses: Collection[str]) -> Status:

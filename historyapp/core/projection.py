@@ -21,6 +21,7 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.episodes import Episode, Progress, Status, begin_episode
+from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
@@ -91,7 +92,7 @@ class Step(NamedTuple):
     first_position: int
     last_position: int
     status: Status
-    pending: tuple[str, ...] = ()
+    pending: OpenCalls = NONE_OPEN
     statuses: tuple[str, ...] = ()
     tool_names: tuple[str, ...] = ()
     input_preview: str = ""
@@ -122,15 +123,15 @@ class Tail(NamedTuple):
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
-        step = self.step._asdict() if self.step else None
+        step = {**self.step._asdict(), "pending": list(self.step.pending)} if self.step else None
         return {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
         step = data.get("step")
         if step:
-            tuples = {name: tuple(step[name]) for name in ("pending", "statuses", "tool_names")}
-            step = Step(**{**step, **tuples})
+            tuples = {name: tuple(step[name]) for name in ("statuses", "tool_names")}
+            step = Step(**{**step, **tuples, "pending": OpenCalls(step["pending"])})
         return cls(Totals.load(data.get("totals", {})), step or None, data.get("input_preview", ""))
 
 

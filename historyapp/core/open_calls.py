@@ -1,0 +1,66 @@
+"""The calls of one output that have no result yet: a value that is cheap to change, however many they are."""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import final
+
+
+@final
+class OpenCalls(Collection[str]):
+    """Ids in the order of their calls, one for each call. It never changes: taking an id out gives another.
+
+    Values that were made of one another share what is known of their ids and differ in how many were taken
+    out by then, so that taking out each of n ids costs n steps in all. Only from the newest of them may more
+    be taken out in place; an older one copies what it still holds first.
+    """
+
+    __slots__ = ("_age", "_gone", "_ids", "_size", "_times")
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._ids = tuple(ids)
+        self._size = len(self._ids)
+        self._age = 0
+        """How many different ids had been taken out when this value was made."""
+        self._times: dict[str, int] = {}
+        for id in self._ids:
+            self._times[id] = self._times.get(id, 0) + 1
+        self._gone: dict[str, int] = {}
+        """At which age an id was taken out."""
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._times and not self._was_taken(id)
+
+    def __iter__(self) -> Iterator[str]:
+        return (id for id in self._ids if not self._was_taken(id))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpenCalls):
+            return NotImplemented
+        return self._size == other._size and all(a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"OpenCalls({list(self)!r})"
+
+    def without(self, id: str) -> "OpenCalls":
+        """What is left when the calls of this id are answered."""
+        if id not in self:
+            return self
+        if len(self._gone) > self._age:
+            return OpenCalls(self).without(id)
+        left = object.__new__(OpenCalls)
+        left._ids, left._times, left._gone = self._ids, self._times, self._gone
+        left._age, left._size = self._age + 1, self._size - self._times[id]
+        left._gone[id] = left._age
+        return left
+
+    def _was_taken(self, id: object) -> bool:
+        age = self._gone.get(id)  # type: ignore[call-overload]
+        return age is not None and age <= self._age
+
+
+NONE_OPEN = OpenCalls()

@@ -1,0 +1,53 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.episodes import Progress
+from historyapp.core.open_calls import OpenCalls
+
+IDS = st.lists(st.sampled_from("abcd"), max_size=6)
+CALLS = 2_000
+
+
+class Counted(str):
+    """An id that counts how often any of its kind is hashed or compared."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Counted.looks += 1
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        Counted.looks += 1
+        return super().__ne__(other)
+
+
+@given(IDS, st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abcde"))))
+def test_any_value_stays_as_it_is_whatever_is_made_of_it(
+    ids: list[str], taken: list[tuple[int, str]]
+) -> None:
+    values = [(OpenCalls(ids), ids)]
+    for number, id in taken:
+        value, plain = values[number % len(values)]
+        values.append((value.without(id), [other for other in plain if other != id]))
+    for value, plain in values:
+        assert list(value) == plain
+        assert len(value) == len(plain)
+        assert value == OpenCalls(plain)
+        assert {id for id in "abcde" if id in value} == set(plain)
+
+
+def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
+    ids = [Counted(f"call {number}") for number in range(CALLS)]
+    progress = Progress.begin(ModelOutput(tool_calls=tuple(ToolCall(id=id, name="ls") for id in ids)))
+    Counted.looks = 0
+    for id in reversed(ids):
+        progress = progress.take(ToolResult(tool_call_id=id, status="success", outputs="ok"))
+    assert progress.status == "success"
+    assert CALLS <= Counted.looks <= 20 * CALLS
