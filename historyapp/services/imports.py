@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import Q
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
@@ -32,6 +31,7 @@ from historyapp.services.import_writer import Counts, OtherBeginning, SessionWri
 from historyapp.services.reading import Read, Reader, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
 from historyapp.services.sessions import dump_settings
+from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 MOST_SKIPPED = 1000
@@ -294,11 +294,14 @@ class _Job:
     def _link(self, source: ImportSource) -> None:
         """Ties a sub-agent's session to its parent's, whichever of the two was imported first."""
         family = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
-        children = family.filter(spawned_by=source.source_id).values("session")
-        Session.objects.filter(Q(pk__in=children), project=self.project).update(spawned_by=source.session)
+        children = set(family.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
         parent = family.filter(source_id=source.spawned_by).first() if source.spawned_by else None
+        if children:
+            Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
+            touch(children)
         if parent is not None:
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent.session)
+            touch({parent.session_id})
 
 
 def _key(source_id: str) -> str:

@@ -179,6 +179,21 @@ def test_a_sub_agent_is_linked_whichever_is_imported_first(project: Project, scr
         assert child.spawned_by == Session.objects.get(title=f"p{number}")
 
 
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_session_that_gets_a_relative_is_not_what_its_readers_have(
+    project: Project, script: Script, first: str
+) -> None:
+    def imported(id: str) -> None:
+        spawned_by = "parent" if id == "child" else None
+        script.operations = [SessionStart(id, title=id, spawned_by=spawned_by), *texts("x", session=id)]
+        import_file(project, SOURCE, format="script")
+
+    imported(first)
+    known = Session.objects.get().revision
+    imported("child" if first == "parent" else "parent")
+    assert Session.objects.get(title=first).revision > known
+
+
 def test_a_fork_in_the_file_shares_its_parent_s_entries(project: Project, script: Script) -> None:
     fork = SessionStart("f", title="fork", forked_from=("s", 2))
     read(project, script, *texts("a", "b", "c"), fork, *texts("d", session="f"))
