@@ -1,0 +1,1 @@
+"""How old steps become summaries. One file each; the registry names them."""
