@@ -92,7 +92,8 @@ def post_import(
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     reports = [_import(request, file, format) for file in files]
     if all(report.error and not report.sessions for report in reports):
-        raise UnreadableTranscript(reports[0].error, files=[report.name for report in reports])
+        names = [report.name for report in reports]
+        raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
     added = any(report.total("added") for report in reports)
     answer = reply({"files": [report_json(report) for report in reports]}, 201 if added else 200)
     return once_per_key(request, lambda: answer)

@@ -1,20 +1,18 @@
 """What ``playhead import`` prints: a line for each file, what was skipped, and the sums."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
+from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Skipped
 from historyapp.management.command_line import plural, printable
 from historyapp.services.imports import FileReport
 
 FIRST_SKIPPED = 3
 """Skipped records of a file that are named without ``--verbose``."""
-
-
-def sessions(report: FileReport) -> int:
-    return len(report.sessions)
 
 
 def unpaired(report: FileReport) -> int:
@@ -28,6 +26,8 @@ def figures(report: FileReport) -> tuple[int, ...]:
     return (len(report.sessions), *read, unpaired(report), report.skipped_count)
 
 
+OUTCOMES = ("read", "imported", "imported in part", "with nothing new", "without a session", "not read")
+"""What can become of a file; of each file one of them."""
 COLUMNS = ("Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped")
 
 
@@ -39,7 +39,7 @@ def print_file(console: Console, report: FileReport, *, dry_run: bool, verbose: 
 
 
 def _read(report: FileReport, dry_run: bool) -> str:
-    if report.error and not report.sessions:
+    if _is_unread(report):
         return f"not read: {printable(report.error)}"
     if not report.sessions:
         return f"{report.format}, no session in it"
@@ -76,17 +76,46 @@ def _damaged(skipped: Sequence[Skipped]) -> int:
 
 
 def print_sums(console: Console, reports: Sequence[FileReport], *, dry_run: bool) -> None:
-    """The sums for each format, and for all of them."""
+    """What became of the files, then the sums for each format and for all of them."""
+    console.print()
+    if len(reports) > 1:
+        outcomes = Counter(_outcome(report, dry_run) for report in reports)
+        told = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in OUTCOMES if outcomes[outcome])
+        console.print(f"{plural(len(reports), 'file')}: {told}.\n", soft_wrap=True)
+    if any(_is_unread(report) and not report.format for report in reports):
+        titles = ", ".join(importer.title for importer in IMPORTERS.values())
+        console.print(f"Formats that can be imported: {titles}.\n", soft_wrap=True)
+    if any(report.sessions for report in reports):
+        console.print(_table(reports, dry_run))
+
+
+def _outcome(report: FileReport, dry_run: bool) -> str:
+    if not report.sessions:
+        return "not read" if report.error else "without a session"
+    if dry_run:
+        return "read"
+    if report.error:
+        return "imported in part"
+    return "imported" if report.total("added") else "with nothing new"
+
+
+def _is_unread(report: FileReport) -> bool:
+    return bool(report.error) and not report.sessions
+
+
+def _table(reports: Sequence[FileReport], dry_run: bool) -> Table:
     table = Table("Format", box=None, pad_edge=False, header_style="bold")
     for column in ("Files", *COLUMNS, *(() if dry_run else ("Added",))):
         table.add_column(column, justify="right")
-    formats = sorted({report.format for report in reports if report.sessions})
-    for name in formats:
-        table.add_row(name, *_sums([r for r in reports if r.format == name], dry_run))
-    if len(formats) > 1:
+    read = [report for report in reports if not _is_unread(report)]
+    rows = {name: [r for r in read if r.format == name] for name in sorted({r.format for r in read})}
+    if len(read) < len(reports):
+        rows["(not read)"] = [report for report in reports if _is_unread(report)]
+    for name, its in rows.items():
+        table.add_row(name, *_sums(its, dry_run))
+    if len(rows) > 1:
         table.add_row("all", *_sums(reports, dry_run), style="bold")
-    console.print()
-    console.print(table)
+    return table
 
 
 def _sums(reports: Sequence[FileReport], dry_run: bool) -> list[str]:

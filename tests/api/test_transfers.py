@@ -8,6 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import override_settings
 
 from historyapp.core.exporters import EXPORTERS
+from historyapp.core.importers import IMPORTERS
 from historyapp.models import AuditRecord
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
@@ -65,6 +66,7 @@ def test_what_is_no_transcript_is_refused(alice: Agent) -> None:
     refused = imported(alice, file("junk", "notes.txt"))
     assert_problem(refused, 422, "notes.txt is in no format")
     assert refused["type"] == "/docs/errors#unreadable-transcript"
+    assert refused["formats"] == list(IMPORTERS)
     assert alice.get("/sessions")["items"] == []
 
 

@@ -6,11 +6,16 @@ import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
+from rich.console import Console
 
+from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
+from historyapp.services.import_writer import Counts
+from historyapp.services.imports import FileReport, ImportedSession
 from tests.commands.conftest import Run
 
 SESSION = "0b7f6a1e-6c1f-4a37-9c52-3a2a5d1f0c11"
@@ -122,7 +127,10 @@ def test_a_file_without_a_session_takes_one_line(run: Run, transcript: Path) -> 
     snapshot = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}
     other = write(transcript.parent / "snapshots.jsonl", snapshot)
     out = run("import", transcript, other).out
-    assert f"{other}: claude_code, no session in it\n\nFormat" in out
+    assert (
+        f"{other}: claude_code, no session in it\n\n2 files: 1 imported, 1 without a session.\n\nFormat"
+        in out
+    )
 
 
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(
@@ -134,6 +142,31 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     assert ran.error == ""
     assert f"{gone}: not read: No such file or directory" in ran.out
     assert f"{poem}: not read: poem.json is in no format that can be imported." in ran.out
+
+
+def test_the_sums_tell_what_became_of_every_file(run: Run, transcript: Path, tmp_path: Path) -> None:
+    run("import", transcript)
+    folder = transcript.parent
+    write(folder / "other.jsonl", *({**line, "sessionId": SESSION.replace("0b", "1b")} for line in RECORDS))
+    write(folder / "snapshots.jsonl", {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})
+    write(folder / "poem.json", "roses are red")
+    write(folder / "song.json", "violets are blue")
+    out = run("import", folder).out
+    assert "\n5 files: 1 imported, 1 with nothing new, 1 without a session, 2 not read.\n" in out
+    assert [line.split()[:-6] for line in out.splitlines()[-3:]] == [
+        ["claude_code", "3", "2"],
+        ["(not", "read)", "2", "0"],
+        ["all", "5", "2"],
+    ]
+    assert out.count("mini-swe-agent") == 1
+
+
+def test_a_file_that_breaks_off_is_imported_in_part() -> None:
+    session = ImportedSession(UUID(SESSION), SESSION, "", True, Counts(added=1))
+    broken = FileReport("a", "claude_code", sessions=[session], error="broke off")
+    out = StringIO()
+    print_sums(Console(file=out), [broken, FileReport("b", error="gone")], dry_run=False)
+    assert "2 files: 1 imported in part, 1 not read." in out.getvalue()
 
 
 def test_when_nothing_can_be_read_the_command_fails(run: Run, tmp_path: Path) -> None:

@@ -40,5 +40,4 @@ def detect(source: Source) -> Importer:
     for importer in IMPORTERS.values():
         if importer.recognises(head):
             return importer
-    supported = ", ".join(importer.title for importer in IMPORTERS.values())
-    raise UnreadableTranscript(f"{source.name} is in no format that can be imported. These can: {supported}.")
+    raise UnreadableTranscript(f"{source.name} is in no format that can be imported.")

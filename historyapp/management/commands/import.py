@@ -72,12 +72,12 @@ class Command(BaseCommand):
                         print_file(console, report, dry_run=dry_run, verbose=verbose)
         except KeyboardInterrupt:
             raise CommandError("Stopped. What was imported stays; import again to go on.") from None
-        if not any(report.sessions for report in reports):
-            raise CommandError("Nothing could be read.")
         if markdown:
             print_markdown(console, reports)
         else:
             print_sums(console, reports, dry_run=dry_run)
+        if not any(report.sessions for report in reports):
+            raise CommandError("Nothing could be read.")
 
     def _find(self, paths: list[Path]) -> list[Transcript]:
         """The files below the paths, or below the usual places where no path is given."""
