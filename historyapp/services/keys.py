@@ -5,9 +5,11 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -72,23 +74,35 @@ def find_key(text: str) -> ApiKey | None:
     return select_key(hash_secret(text))
 
 
-def revoke_key(project: Project, prefix: str, *, actor: str = "") -> ApiKey:
+def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
     """Makes a key useless at once.
 
+    Args:
+        name: how the key begins, or its id.
+
     Raises:
-        NotFound: when no usable key of the project begins with ``prefix``.
-        Conflict: when several do.
+        NotFound: when no usable key of the project begins so or has this id.
+        Conflict: when several begin so.
     """
     with writing():
-        keys = ApiKey.objects.filter(project=project, revoked_at=None, prefix=prefix[:_PREFIX_LENGTH])
+        usable = ApiKey.objects.filter(project=project, revoked_at=None)
+        keys = _with_id(usable, name) or list(usable.filter(prefix=name[:_PREFIX_LENGTH]))
         if len(keys) > 1:
-            raise Conflict(f"{len(keys)} keys begin with {prefix}. Revoke by id instead.")
+            ids = ", ".join(str(key.pk) for key in keys)
+            raise Conflict(f"{len(keys)} keys begin with {name}. Revoke one by its id: {ids}.")
         if not keys:
-            raise NotFound(f"No usable key begins with {prefix}.")
+            raise NotFound(f"No usable key begins with {name} or has it as its id.")
         keys[0].revoked_at = timezone.now()
         keys[0].save(update_fields=["revoked_at"])
         record(project.pk, actor, "revoke key", None, {"key": str(keys[0].pk)})
         return keys[0]
+
+
+def _with_id(keys: QuerySet[ApiKey], id: str) -> list[ApiKey]:
+    try:
+        return list(keys.filter(pk=UUID(id)))
+    except ValueError:
+        return []
 
 
 def note_use(key: ApiKey, now: datetime) -> None:

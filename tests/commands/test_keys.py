@@ -75,7 +75,19 @@ def test_a_revoked_key_works_no_longer(run: Run) -> None:
     prefix = run("keys", "create", "agent").out[:10]
     assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) works no longer.\n"
     assert not ApiKey.objects.usable(timezone.now()).exists()
-    assert run("keys", "revoke", prefix).error == f"No usable key begins with {prefix}."
+    assert run("keys", "revoke", prefix).error == f"No usable key begins with {prefix} or has it as its id."
+
+
+def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:
+    for name in ("one", "two"):
+        run("keys", "create", name)
+    ApiKey.objects.update(prefix="ph_1234567")
+    one, two = ApiKey.objects.order_by("created_at")
+    error = run("keys", "revoke", "ph_1234567").error
+    assert error.startswith("2 keys begin with ph_1234567. Revoke one by its id: ")
+    assert str(one.pk) in error
+    assert run("keys", "revoke", one.pk).out == "one (ph_1234567…) works no longer.\n"
+    assert list(ApiKey.objects.usable(timezone.now())) == [two]
 
 
 def test_keys_belong_to_the_project_that_is_named(run: Run) -> None:

@@ -37,7 +37,11 @@ class Command(BaseCommand):
             "--expires", type=_days, metavar="DAYS", help="days that it works (default: for ever)"
         )
         revoke = actions.add_parser("revoke", help="make a key useless at once")
-        revoke.add_argument("prefix", help="how the key begins, as the list shows it")
+        revoke.add_argument(
+            "key",
+            metavar="KEY",
+            help="how the key begins, as the list shows it; its id where several begin so",
+        )
         for action in actions.choices.values():
             add_common_arguments(action)
 
@@ -50,7 +54,7 @@ class Command(BaseCommand):
                 case "create":
                     self._create(target, options["name"], options["scopes"], options["expires"])
                 case "revoke":
-                    key = revoke_key(target, options["prefix"], actor=ACTOR)
+                    key = revoke_key(target, options["key"], actor=ACTOR)
                     self.stdout.write(f"{printable(key.name)} ({key.prefix}…) works no longer.")
 
     def _list(self, project: Project) -> None:
