@@ -1,0 +1,35 @@
+"""``playhead`` alone tells what it can do, its own commands first."""
+
+import pytest
+from django.core.management import get_commands
+
+from historyapp.__main__ import main
+
+
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    monkeypatch.setattr("sys.argv", ["playhead", *arguments])
+    main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [(), ("help",), ("--help",), ("-h",)])
+def test_help_names_every_command_of_playhead_and_none_of_django(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    lines = printed(capsys, monkeypatch, *arguments).splitlines()
+    named = [line.split()[1] for line in lines if line.startswith("  playhead ")]
+    own = {name.replace("_", "-") for name, app in get_commands().items() if app == "historyapp"}
+    assert set(named) == own | {"COMMAND", "help", "--version"}
+    assert max(map(len, lines)) < 100
+
+
+def test_every_command_of_django_can_be_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"migrate", "shell", "import"} <= set(printed(capsys, monkeypatch, "help", "--commands").split())
+
+
+def test_a_command_is_explained_by_the_name_that_people_type(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--address" in printed(capsys, monkeypatch, "help", "sign-in")
