@@ -20,11 +20,19 @@ class SessionSettings(BaseModel):
     """How many of the newest steps the ``sliding_window`` policy gives in full."""
     compression_batch_size: int = Field(default=4, ge=1, le=100_000)
     """Steps outside the newest ``full_message_count`` that start a compression; one summary covers them."""
+    compression_share: float | None = Field(default=None, gt=0, le=100)
+    """Share of ``max_tokens``: unsummarised tokens outside the newest steps that start one too; null: none."""
     compression_strategy: str = "episode_summary"
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""
     compress_automatically: bool = True
     policy: Literal["episodic", "sliding_window", "live", "masked", "budgeted"] = "episodic"
+
+    @property
+    def detailed_steps(self) -> int:
+        """How many of the newest steps stay as they are: ``window_size`` or ``full_message_count``."""
+        wanted = self.window_size if self.policy == "sliding_window" else self.full_message_count
+        return max(0, wanted)
 
 
 def load_settings(stored: Mapping[str, Any]) -> SessionSettings:

@@ -1,5 +1,6 @@
 """The tables. Models and their querysets read; ``historyapp.services`` writes."""
 
+from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
 from historyapp.models.imports import ImportSource
@@ -20,6 +21,8 @@ __all__ = [
     "SCOPES",
     "ApiKey",
     "AuditRecord",
+    "CompressionItem",
+    "CompressionRun",
     "Entry",
     "Episode",
     "IdempotencyKey",

@@ -94,10 +94,22 @@ class Session(models.Model):
     cost = models.PositiveBigIntegerField(default=0)
     """Of the live history, reported by the source, in millionths of a US dollar."""
 
+    compressed_to = models.PositiveIntegerField(default=0)
+    """The last step that a compression has dealt with by itself; see ``services.compression.automatic``."""
+    compress_at = models.PositiveIntegerField(null=True)
+    """An append that makes the session this many steps long makes a compression due; null: none does."""
+    compress_at_tokens = models.PositiveBigIntegerField(null=True)
+    """Likewise, by the tokens of the live history."""
+    compression_due = models.BooleanField(default=False)
+    """What the workers look for."""
+
     objects = SessionQuerySet.as_manager()
 
     class Meta:
-        indexes = (models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),)
+        indexes = (
+            models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),
+            models.Index(fields=("id",), name="session_due", condition=models.Q(compression_due=True)),
+        )
 
     def __str__(self) -> str:
         return self.title or str(self.id)

@@ -1,6 +1,8 @@
 """Summaries: text that stands for a range of positions, wherever that range is live."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from uuid import UUID
 
 from django.db import models
@@ -8,6 +10,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.lineage import Lineage
+from historyapp.models.entries import read_in_pages, span_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
@@ -27,6 +30,19 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             for row in rows.order_by("last_position", "level", "id")
             if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
         ]
+
+    def newest_first(self, lineage: Lineage, before: int) -> Iterator["Summary"]:
+        """The summaries that hold in this lineage and end before a position, by their ends, the latest first.
+
+        Of those with the same end the higher one comes first. They are read as they are consumed.
+        """
+        for batch in span_batches(reversed(lineage.cut(before - 1).spans)):
+            ends = [
+                models.Q(session_id=UUID(span.session), last_position__range=(span.first, span.last))
+                for span in batch
+            ]
+            rows = self.filter(reduce(or_, ends))
+            yield from read_in_pages(rows.order_by("-last_position", "-level", "-id"))
 
     def page(
         self,
@@ -93,6 +109,10 @@ class Summary(models.Model):
     model = models.CharField(max_length=200, blank=True)
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
+    cost = models.PositiveBigIntegerField(null=True)
+    """What the model call cost, in millionths of a dollar; null: nothing, or the price is not known."""
+    run = models.ForeignKey("CompressionRun", models.SET_NULL, null=True, related_name="summaries")
+    """The compression run that made it; null for those made by hand or imported."""
     actor = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -1,0 +1,162 @@
+"""Compression runs and their items. They are the truth about what is to be done; messages only wake workers."""
+
+from datetime import datetime
+from typing import Self
+
+from django.db import models
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.models.fields import JSONText
+from historyapp.models.sessions import Session
+from historyapp.models.summaries import Summary
+
+
+class RunQuerySet(models.QuerySet["CompressionRun"]):
+    def active(self) -> Self:
+        """Runs that have not ended."""
+        return self.filter(state__in=CompressionRun.ACTIVE)
+
+    def newest_first(self) -> Self:
+        return self.order_by("-id")
+
+
+class CompressionRun(models.Model):
+    """One background job that makes summaries of one session's steps."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        SUCCEEDED = "succeeded", "succeeded"
+        PARTLY_FAILED = "partly_failed", "partly failed"
+        FAILED = "failed", "failed"
+        CANCELLED = "cancelled", "cancelled"
+
+    ACTIVE = (State.QUEUED, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, models.CASCADE, related_name="compression_runs")
+    strategy = models.CharField(max_length=50)
+    model = models.CharField(max_length=200, blank=True)
+    """``provider:model``, ``local``, or empty for strategies that ask no model."""
+    options = JSONText(default=dict)
+    """Of the strategy: only what differs from its defaults."""
+    again = models.BooleanField(default=False)
+    """Whether steps are done again that have a summary of this strategy."""
+    trial = models.BooleanField(default=False)
+    """Whether results are only kept with the items, to be looked at and compared."""
+    comparison = models.UUIDField(null=True)
+    """Shared by the trial runs that are compared with each other."""
+    automatic = models.BooleanField(default=False)
+    """Whether the session's settings started it."""
+    state = models.CharField(max_length=15, choices=State, default=State.QUEUED)
+    note = models.TextField(blank=True)
+    """What happened and what can be done, in one or two sentences for people."""
+    head = models.PositiveIntegerField()
+    """The session's head when it was asked for: its steps are those of this moment."""
+    from_step = models.PositiveIntegerField()
+    to_step = models.PositiveIntegerField()
+    """Less than ``from_step``: there was nothing to do."""
+    planned = models.BooleanField(default=False)
+    """Whether its items have been made."""
+    total = models.PositiveIntegerField(default=0)
+    done = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    calls = models.PositiveIntegerField(default=0)
+    """Of the model, those that failed included."""
+    tokens_in = models.PositiveBigIntegerField(default=0)
+    """Spent: what the provider reported, or our own count where it reported nothing."""
+    tokens_out = models.PositiveBigIntegerField(default=0)
+    cost = models.PositiveBigIntegerField(null=True)
+    """In millionths of a dollar; null: the model's price is not known."""
+    tokens_before = models.PositiveBigIntegerField(default=0)
+    """Of the steps that have been summarised."""
+    tokens_after = models.PositiveBigIntegerField(default=0)
+    """Of their summaries."""
+    actor = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        indexes = (
+            models.Index(fields=("session", "-id"), name="run_by_session"),
+            models.Index(
+                fields=("id",), name="run_active", condition=models.Q(state__in=("queued", "running"))
+            ),
+        )
+        constraints = (
+            models.UniqueConstraint(
+                fields=("session",),
+                name="one_run_at_a_time",
+                condition=models.Q(state__in=("queued", "running"), trial=False),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.strategy} of steps {self.from_step} to {self.to_step}"
+
+    @property
+    def active(self) -> bool:
+        return self.state in self.ACTIVE
+
+    @property
+    def tokens_saved(self) -> int:
+        """Negative where summaries are longer than what they stand for."""
+        return self.tokens_before - self.tokens_after
+
+
+class ItemQuerySet(models.QuerySet["CompressionItem"]):
+    def open(self) -> Self:
+        """Items that are not decided yet."""
+        return self.filter(state__in=(CompressionItem.State.WAITING, CompressionItem.State.CLAIMED))
+
+    def claimable(self, now: datetime) -> Self:
+        """Items that wait, and those whose worker has not been heard of for too long."""
+        waiting = models.Q(state=CompressionItem.State.WAITING)
+        return self.filter(
+            waiting | models.Q(state=CompressionItem.State.CLAIMED, claimed_until__lt=now)
+        ).order_by("number")
+
+
+class CompressionItem(models.Model):
+    """One summary that a run is to make."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        CLAIMED = "claimed", "under way"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+
+    run = models.ForeignKey(CompressionRun, models.CASCADE, related_name="items")
+    number = models.PositiveIntegerField()
+    """1, 2, 3 … within the run."""
+    level = models.PositiveSmallIntegerField(default=1)
+    """1: one step, 2: a range, 3 and more: a digest of summaries."""
+    first_step = models.PositiveIntegerField()
+    last_step = models.PositiveIntegerField()
+    parts = JSONText(default=list)
+    """Of a digest: the ids of the summaries that it is made of."""
+    state = models.CharField(max_length=10, choices=State, default=State.WAITING)
+    claim = models.UUIDField(null=True)
+    """Whose it is: each worker takes a new one for each run it works on."""
+    claimed_until = models.DateTimeField(null=True)
+    """The worker renews it while it lives."""
+    error = models.TextField(blank=True)
+    """Why it failed, in one sentence."""
+    summary = models.OneToOneField(Summary, models.SET_NULL, null=True, related_name="item")
+    text = JSONText(null=True)
+    """Of a trial: what the summary would say."""
+    tokens_before = models.PositiveIntegerField(default=0)
+    tokens_after = models.PositiveIntegerField(default=0)
+
+    objects = ItemQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("run", "number"), name="item_once"),)
+        indexes = (models.Index(fields=("run", "state", "number"), name="item_by_state"),)
+
+    def __str__(self) -> str:
+        return f"{self.first_step}–{self.last_step}"
