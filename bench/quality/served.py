@@ -1,7 +1,7 @@
 """The product's own policy over a recorded session, as it stands before any step."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bench.quality.corpus import Recorded
 from bench.quality.costs import METER, tokens_of
@@ -38,18 +38,18 @@ class Replayed:
     def episodes(self, first: int, last: int) -> list[Episode]:
         return self._recorded.episodes[first - 1 : last]
 
-    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
-        return reversed(self._recorded.episodes[: self.steps if last is None else last])
+    @property
+    def first_input(self) -> Entry | None:
+        return next((entry for entry in self._recorded.inputs if entry.position < self._end), None)
 
-    def inputs(self, after: int) -> Iterator[Entry]:
-        return (entry for entry in self._recorded.inputs if after < entry.position < self._end)
+    def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
+        return reversed(self._recorded.episodes[first - 1 : self.steps if last is None else last])
 
-    def earlier_inputs(self, before: int, limit: int) -> list[Entry]:
-        found = [entry for entry in self._recorded.inputs if entry.position < before]
-        return found if len(found) <= limit else [found[0], *found[1 - limit :]]
+    def inputs_newest_first(self) -> Iterator[Entry]:
+        return (entry for entry in reversed(self._recorded.inputs) if entry.position < self._end)
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> Sequence[StandIn]:
-        return []
+    def summaries_newest_first(self, before: int) -> Iterator[StandIn]:
+        return iter(())
 
     @property
     def _end(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import models
@@ -15,7 +15,10 @@ from historyapp.core.projection import Totals
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session
 
+Row = TypeVar("Row", bound=models.Model)
+
 _SPANS_AT_ONCE = 20
+_FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
 RARE_KINDS = ("system_instruction", "memory_notebook", "model_input", "review", "debug_log", "rewind")
 _SHORT = 1000  # entries; sorting so many costs little
 
@@ -48,7 +51,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         if newest_first:
             spans.reverse()
         rows = self.of_kinds(list(kinds))
-        for batch in _batches(spans):
+        for batch in span_batches(spans):
             found = rows.within(batch).order_by("-position" if newest_first else "position")
             if limit is None:
                 yield from found.iterator(chunk_size=500)
@@ -58,6 +61,12 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit -= len(page)
             if not limit:
                 return
+
+    def newest_first(self, lineage: Lineage, kind: str) -> Iterator["Entry"]:
+        """The live entries of a kind, the newest first, read as they are consumed."""
+        rows = self.of_kinds([kind])
+        for batch in span_batches(reversed(lineage.spans)):
+            yield from read_in_pages(rows.within(batch).order_by("-position"))
 
     def of_kinds(self, kinds: list[str]) -> "EntryQuerySet":
         """Entries of some kinds; of all without any. One kind is matched as its index wants it."""
@@ -83,7 +92,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
 
 
-def _batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
+def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
     """Spans for one query: a long one alone, since an index gives its order; short ones together."""
     batch: list[Span] = []
     for span in spans:
@@ -93,6 +102,17 @@ def _batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
         batch.append(span)
     if batch:
         yield batch
+
+
+def read_in_pages(rows: models.QuerySet[Row]) -> Iterator[Row]:
+    """Ordered rows, read in growing pages: a reader of few pays for few, one of many issues few queries."""
+    start, size = 0, _FIRST_PAGE
+    while True:
+        page = list(rows[start : start + size])
+        yield from page
+        if len(page) < size:
+            return
+        start, size = start + size, min(_LARGEST_PAGE, size * 2)
 
 
 class Entry(models.Model):

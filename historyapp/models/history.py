@@ -20,6 +20,10 @@ from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, own_by_step
 
 STEP_KINDS = ("model_output", "tool_results", "review")
+FIRST_READ, LARGEST_READ = 8, 256
+"""Steps that are read at once: at first, and at most."""
+READ_TOKENS = 50_000
+"""Tokens of the steps whose bodies are read at once, where these are several."""
 
 
 class History:
@@ -127,7 +131,9 @@ class History:
 
     def rows_and_episodes(self, first: int, last: int) -> list[tuple[Episode, episodes_core.Episode]]:
         """As :meth:`episodes`, each with its row."""
-        rows = self.rows(first, last)
+        return self._with_bodies(self.rows(first, last))
+
+    def _with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         if not rows:
             return []
         end = max(row.last_position for row in rows)
@@ -142,13 +148,20 @@ class History:
         ]
 
     def episodes_newest_first(
-        self, last: int | None = None, *, at_once: int = 8
+        self, last: int | None = None, first: int = 1
     ) -> Iterator[episodes_core.Episode]:
-        """Steps from ``last`` (default: the newest) down to 1, read ``at_once`` at a time."""
-        last = self.steps if last is None else last
-        while last >= 1:
-            yield from reversed(self.episodes(max(1, last - at_once + 1), last))
-            last -= at_once
+        """Steps from ``last`` (default: the newest) down to ``first``, read as they are consumed.
+
+        Reads grow, so that many steps take few queries, and hold few steps where these are large.
+        """
+        last = self.steps if last is None else min(last, self.steps)
+        size = FIRST_READ
+        while last >= first:
+            rows = self.rows(max(first, last - size + 1), last)
+            for some in _affordable(rows[::-1]):
+                yield from (episode for _, episode in reversed(self._with_bodies(some[::-1])))
+            last -= size
+            size = min(size * 2, LARGEST_READ)
 
     def outline(self, first: int, last: int) -> list[Outlined]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
@@ -162,23 +175,24 @@ class History:
         texts = {number: summary.text for number, summary in own.items()}
         return outlined(rows, texts, self.episodes)
 
-    def earlier_inputs(self, before: int, limit: int) -> list[core.Entry]:
-        """Live inputs before a position, oldest first: the first, and the newest others up to ``limit``."""
-        kinds = ("model_input",)
-        newest = list(self.entries(before=before, kinds=kinds, newest_first=True, limit=limit))[::-1]
-        if len(newest) < limit:
-            return [entry.core() for entry in newest]
-        first = list(self.entries(before=before, kinds=kinds, limit=1))
-        return [entry.core() for entry in (*first, *newest[1:])]
+    @property
+    def first_input(self) -> core.Entry | None:
+        """The oldest live ``model_input`` entry; None without any."""
+        return next((entry.core() for entry in self.entries(kinds=("model_input",), limit=1)), None)
 
-    def inputs(self, after: int) -> Iterator[core.Entry]:
-        """Live ``model_input`` entries after a position, oldest first."""
-        return (entry.core() for entry in self.entries(after=after, kinds=("model_input",)))
+    def inputs_newest_first(self) -> Iterator[core.Entry]:
+        """Live ``model_input`` entries, the newest first, read as they are consumed."""
+        return (entry.core() for entry in Entry.objects.newest_first(self.lineage, "model_input"))
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
         return Summary.objects.live(self.session, self.lineage, (first_position, last), self.as_of)
+
+    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+        """The live summaries that end before a position, by their ends, the latest first."""
+        found = Summary.objects.newest_first(self.lineage, before)
+        return (summary for summary in found if summary.known_at(self.session, self.as_of))
 
     def entries(
         self,
@@ -205,6 +219,20 @@ class History:
         """The current memory notebook; None when there is none."""
         entry = Entry.objects.newest(self.lineage, "memory_notebook")
         return entry.body["content"] if entry else None
+
+
+def _affordable(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
+    """The rows in runs whose steps take some memory together, or are one step."""
+    run: list[Episode] = []
+    tokens = 0
+    for row in rows:
+        if run and tokens + row.tokens > READ_TOKENS:
+            yield run
+            run, tokens = [], 0
+        run.append(row)
+        tokens += row.tokens
+    if run:
+        yield run
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode) -> episodes_core.Episode:

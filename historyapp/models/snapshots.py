@@ -1,6 +1,6 @@
 """Contexts that were really served, and what their providers' usage teaches about our own counts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from uuid import UUID
 
 from django.db import models
@@ -113,6 +113,11 @@ class WitnessedHistory(History):
         self.given.update((summary.pk.hex, None) for summary in found)
         return found
 
+    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+        for summary in super().summaries_newest_first(before):
+            self.given[summary.pk.hex] = None
+            yield summary
+
 
 class PastHistory(History):
     """A session as a snapshot saw it: as of its position, and with no other summaries than it was given."""
@@ -126,3 +131,7 @@ class PastHistory(History):
         # Not as of the position: a fork may have been given what was made in its parent since it was forked.
         found = Summary.objects.live(self.session, self.lineage, (first_position, last))
         return [summary for summary in found if summary.pk.hex in self._given]
+
+    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+        found = Summary.objects.newest_first(self.lineage, before)
+        return (summary for summary in found if summary.pk.hex in self._given)

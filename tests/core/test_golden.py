@@ -37,15 +37,15 @@ class Memory:
     def in_flight(self) -> bool:
         return bool(self.episodes) and self.episodes[-1].status == "in_flight"
 
-    instruction = notebook = None
+    instruction = notebook = first_input = None
 
-    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
-        return reversed(self.episodes[:last])
+    def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
+        return reversed(self.episodes[first - 1 : last])
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Any]:
-        return []
+    def summaries_newest_first(self, before: int) -> Iterator[Any]:
+        return iter(())
 
-    def inputs(self, after: int) -> Iterator[Entry]:
+    def inputs_newest_first(self) -> Iterator[Entry]:
         return iter(())
 
     def carry_out(self, op: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, call, failed, ok, said
+from tests.services.drafts import act, call, failed, ok
 
 
 @pytest.fixture
@@ -87,12 +87,3 @@ def test_only_so_many_are_kept(project: Project, session: Session, monkeypatch: 
     append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
     assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]
     assert len(outlines._kept) == 3
-
-
-def test_earlier_inputs_are_the_first_and_the_newest(project: Project, session: Session) -> None:
-    append(project, session.pk, [said(str(number)) for number in range(1, 8)])
-    history = History(Session.objects.get(pk=session.pk))
-    assert [entry.position for entry in history.earlier_inputs(7, 3)] == [1, 5, 6]
-    assert [entry.position for entry in history.earlier_inputs(4, 3)] == [1, 2, 3]
-    assert [entry.position for entry in history.earlier_inputs(3, 3)] == [1, 2]
-    assert history.earlier_inputs(1, 3) == []

@@ -118,7 +118,7 @@ class Assembly:
         """Lists everything up to a position as left out."""
         told = [piece.segment.step for piece in self.pieces] + [out.first_step for out in self.left_out]
         self.miss(1, min(filter(None, told), default=past.steps + 1) - 1, "older than what the budget holds")
-        first = next(past.inputs(0), None)
+        first = past.first_input
         if first is not None and first.position <= position:
             self.notes.append(
                 f"Inputs up to position {position} are left out: the budget does not hold them."

@@ -34,7 +34,8 @@ class StandIn(Protocol):
 
 
 class Past(Protocol):
-    """A session as of some position, read only as far back as a policy asks."""
+    """A session as of some position. Streams are read as they are consumed: what a policy does not look at
+    costs nothing."""
 
     @property
     def steps(self) -> int:
@@ -51,16 +52,21 @@ class Past(Protocol):
         """The current memory notebook."""
         ...
 
-    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
-        """Live steps from number ``last`` (default: the newest) down, with bodies and summaries."""
+    @property
+    def first_input(self) -> Entry | None:
+        """The oldest live ``model_input`` entry; None without any."""
         ...
 
-    def inputs(self, after: int) -> Iterator[Entry]:
-        """Live ``model_input`` entries after a position, oldest first."""
+    def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
+        """Live steps from number ``last`` (null: the newest) down to ``first``, with bodies and summaries."""
         ...
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> Sequence[StandIn]:
-        """The summaries that hold and end within two positions (both included; null: the newest)."""
+    def inputs_newest_first(self) -> Iterator[Entry]:
+        """Live ``model_input`` entries, the newest first."""
+        ...
+
+    def summaries_newest_first(self, before: int) -> Iterator[StandIn]:
+        """The summaries that hold and end before a position, by their ends; the higher one of two first."""
         ...
 
 

@@ -25,7 +25,9 @@ from historyapp.core.settings import SessionSettings
 INPUTS = 0.7
 """Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
 EARLIER_INPUTS = 40
-"""How many inputs from before the outlined steps are looked at."""
+"""How many inputs from before the outlined steps are looked at, besides the first."""
+LEAST_INPUT = 6
+"""Tokens below which no input can be shortened."""
 FRESH = 0.4
 """Share of the room that fresh notes may take: they are paid for in full at each call."""
 LEAST_FRESH = 60
@@ -50,6 +52,8 @@ class _Given:
     past: OutlinedPast
     steps: list[Outlined]
     inputs: list[Entry]
+    missed: int
+    """The position of the newest input before them that was not looked at; 0 where all were."""
     room: int
     """Tokens for inputs, notes and steps."""
     meter: RequestMeter
@@ -70,7 +74,7 @@ class Budgeted:
         budget = UNLIMITED if settings.max_tokens is None else settings.max_tokens
         given = _given(past, budget - assembly.used, meter)
         for attempt in (_mixed, _newest_only):
-            made = replace(assembly, pieces=[], left_out=[], notes=[])
+            made = replace(assembly, pieces=[], left_out=[], notes=_missed(given))
             stable = attempt(made, given)
             if made.used <= budget:
                 return made.context(stable=stable)
@@ -85,10 +89,33 @@ def _given(past: OutlinedPast, room: int, meter: RequestMeter) -> _Given:
     newest = past.steps
     steps = past.outline(first_outlined(newest), newest) if newest else []
     first = steps[0].first_position if steps else 0
-    earlier = past.earlier_inputs(first, EARLIER_INPUTS) if first > 1 else []
-    later = past.inputs(max(0, first - 1))
-    inputs = [entry for entry in (*earlier, *later) if _says_something(entry)]
-    return _Given(past, steps, inputs, room, meter)
+    return _Given(past, steps, *_told(past, first, room), room, meter)
+
+
+def _told(past: OutlinedPast, first: int, room: int) -> tuple[list[Entry], int]:
+    """The inputs to choose from, oldest first, and the position of the newest that is not among them; or 0.
+
+    These are as many since position ``first`` as could have room, the newest before it, and the first of all.
+    """
+    most = max(EARLIER_INPUTS, room // LEAST_INPUT)
+    earlier = missed = 0
+    found: list[Entry] = []
+    for entry in past.inputs_newest_first():
+        earlier += entry.position < first
+        if earlier > EARLIER_INPUTS or len(found) >= most:
+            oldest = past.first_input
+            missed = 0 if oldest is None or oldest.position == entry.position else entry.position
+            found.append(oldest or entry)
+            break
+        found.append(entry)
+    return [entry for entry in reversed(found) if _says_something(entry)], missed
+
+
+def _missed(given: _Given) -> list[str]:
+    if not given.missed:
+        return []
+    first = given.inputs[0].position if given.inputs else 0
+    return [f"Inputs after position {first} and up to {given.missed} are left out: they are too many."]
 
 
 def _says_something(entry: Entry) -> bool:

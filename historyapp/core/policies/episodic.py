@@ -13,7 +13,7 @@ from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode, Status
 from historyapp.core.formats.parts import are_parts
 from historyapp.core.manifest import Context, Form, Message, Segment
-from historyapp.core.policies.assembly import Assembly, Piece
+from historyapp.core.policies.assembly import NO_ROOM, Assembly, Piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past
 from historyapp.core.rendering import progress_line
 from historyapp.core.settings import SessionSettings
@@ -42,8 +42,7 @@ class Episodic:
         for episode in recent:
             told = list(step_messages(episode, newest=episode.number == past.steps))
             assembly.add(assembly.piece(episode, told))
-        for entry in past.inputs(_start_of(recent, past)):
-            assembly.add(assembly.piece(entry))
+        _add_inputs(assembly, past, _start_of(recent, past))
         if settings.max_tokens is not None and assembly.used > settings.max_tokens:
             assembly.notes.append(
                 f"The newest {len(recent)} steps and what every request begins with take {assembly.used} "
@@ -52,6 +51,20 @@ class Episodic:
         older = _progress(stream, assembly)
         assembly.miss(1, past.steps - len(recent) - older, "older than the first step that did not fit")
         return assembly.context()
+
+
+def _add_inputs(assembly: Assembly, past: Past, after: int) -> None:
+    """The inputs after a position, the newest first, until they alone take more than the budget."""
+    taken = 0
+    for entry in past.inputs_newest_first():
+        if entry.position <= after:
+            return
+        piece = assembly.piece(entry)
+        if assembly.max_tokens is not None and taken > assembly.max_tokens:
+            assembly.notes.append(f"Inputs up to position {entry.position} are left out: {NO_ROOM}.")
+            return
+        assembly.add(piece)
+        taken += piece.segment.tokens
 
 
 def _progress(stream: Iterable[Episode], assembly: Assembly) -> int:

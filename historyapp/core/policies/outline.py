@@ -2,7 +2,6 @@
 
 from typing import NamedTuple, Protocol
 
-from historyapp.core.entries import Entry
 from historyapp.core.episodes import Episode, Status
 from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.policies.base import Past
@@ -28,8 +27,4 @@ class OutlinedPast(Past, Protocol):
 
     def episodes(self, first: int, last: int) -> list[Episode]:
         """The same steps with their bodies."""
-        ...
-
-    def earlier_inputs(self, before: int, limit: int) -> list[Entry]:
-        """Live inputs before a position, oldest first: the first, and the newest others up to ``limit``."""
         ...

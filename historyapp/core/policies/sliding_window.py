@@ -5,19 +5,19 @@ it does not: nothing falls between the summaries and the window.
 """
 
 from collections.abc import Iterator
+from heapq import merge
 from itertools import chain
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Entry
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Context, Message, Segment
 from historyapp.core.policies.assembly import Assembly, Piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past, StandIn
-from historyapp.core.policies.units import newest_first, position_of
+from historyapp.core.policies.units import Unit, position_of
 from historyapp.core.settings import SessionSettings
 
-REACH = 512
-"""Positions that are searched for summaries at once."""
-PATIENCE = 8
+PATIENCE = 4
 """How many parts that do not fit are looked past, for smaller ones before them."""
 
 
@@ -29,7 +29,7 @@ class SlidingWindow:
     ) -> Context:
         """The newest turn is pinned; then come the first input, the window, and what was before it."""
         assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
-        first = next(past.inputs(0), None)
+        first = past.first_input
         task = [assembly.piece(first)] if first else []
         parts = _parts(assembly, past, settings.window_size)
         newest = [piece for piece in [next(parts, None)] if piece]
@@ -42,39 +42,36 @@ class SlidingWindow:
 
 def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[Piece]:
     """The window's turns, then summaries and the turns between them, newest first."""
-    first_step = max(1, past.steps - window + 1)
-    until = None
-    for unit in newest_first(past):
-        if isinstance(unit, Episode) and unit.number < first_step:
-            break
-        yield assembly.piece(unit)
-        until = position_of(unit)
-    else:
+    covered = None
+    stream = merge(_blocks(past, window), past.inputs_newest_first(), key=_end, reverse=True)
+    for part in stream:
+        if not isinstance(part, (Episode, Entry)):
+            covered = part.first_position
+            yield _summary(assembly, part)
+        elif covered is None or position_of(part) < covered:
+            yield assembly.piece(part)
+
+
+def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
+    """The window's steps, then summaries, none over another, and the steps between them, newest first."""
+    last = past.steps - window
+    end = 0
+    for episode in past.episodes_newest_first(first=max(1, last + 1)):
+        yield episode
+        end = episode.first_position
+    if last < 1:
         return
-    yield from _before(assembly, past, first_step - 1, until)
+    for summary in past.summaries_newest_first(end):
+        if summary.last_position < end:
+            yield from past.episodes_newest_first(last, summary.last_step + 1)
+            yield summary
+            last, end = summary.first_step - 1, summary.first_position
+    yield from past.episodes_newest_first(last)
 
 
-def _before(assembly: Assembly, past: Past, last_step: int, until: int | None) -> Iterator[Piece]:
-    for summary in _standing(past, until):
-        between = last_step if last_step > summary.last_step else 0
-        turns = newest_first(past, between, after=summary.last_position, until=until)
-        yield from map(assembly.piece, turns)
-        yield _summary(assembly, summary)
-        last_step, until = summary.first_step - 1, summary.first_position
-    yield from map(assembly.piece, newest_first(past, last_step, until=until))
-
-
-def _standing(past: Past, until: int | None) -> Iterator[StandIn]:
-    """Summaries that end before a position, newest first, none over another; the one of more steps wins."""
-    end = (until or 1) - 1
-    while end > 0:
-        start = max(1, end - REACH + 1)
-        found = sorted(past.summaries(start, end), key=lambda s: (s.last_position, s.level, str(s.id)))
-        for summary in reversed(found):
-            if summary.last_position <= end:
-                yield summary
-                end = summary.first_position - 1
-        end = min(end, start - 1)
+def _end(part: Unit | StandIn) -> int:
+    """Where a part stands: a summary at the end of what it covers."""
+    return position_of(part) if isinstance(part, (Episode, Entry)) else part.last_position
 
 
 def _summary(assembly: Assembly, summary: StandIn) -> Piece:

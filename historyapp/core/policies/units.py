@@ -1,7 +1,7 @@
 """A session's past as what a context is put together from: steps and inputs, newest first, as messages."""
 
 from collections.abc import Iterator
-from itertools import islice, takewhile
+from heapq import merge
 
 from historyapp.core.entries import Entry, ModelInput, ToolResult
 from historyapp.core.episodes import Episode
@@ -10,7 +10,6 @@ from historyapp.core.formats.turns import reported, returned, spoken
 from historyapp.core.manifest import Message
 from historyapp.core.policies.base import Past
 
-_AT_ONCE = 8
 OPEN = ("in_flight", "abandoned")
 
 
@@ -18,35 +17,9 @@ Unit = Episode | Entry
 """A step, or an input."""
 
 
-def newest_first(
-    past: Past, last_step: int | None = None, *, after: int = 0, until: int | None = None
-) -> Iterator[Unit]:
-    """Live steps from a number down and inputs, between two positions (both excluded), or all.
-
-    An input that came during a step stands after it.
-    """
-    stream = takewhile(lambda episode: episode.first_position > after, past.episodes_newest_first(last_step))
-    while episodes := list(islice(stream, _AT_ONCE)):
-        oldest = episodes[-1].first_position
-        yield from _merged(episodes, _inputs(past, oldest, until))
-        until = oldest
-    yield from _inputs(past, after, until)
-
-
-def _inputs(past: Past, after: int, until: int | None) -> list[Entry]:
-    """Newest first."""
-    found = past.inputs(after)
-    return list(takewhile(lambda entry: until is None or entry.position < until, found))[::-1]
-
-
-def _merged(episodes: list[Episode], inputs: list[Entry]) -> Iterator[Unit]:
-    waiting = iter([*inputs, None])
-    said = next(waiting)
-    for episode in episodes:
-        while said is not None and said.position > episode.first_position:
-            yield said
-            said = next(waiting)
-        yield episode
+def newest_first(past: Past) -> Iterator[Unit]:
+    """All live steps and inputs. An input that came during a step stands after it."""
+    return merge(past.episodes_newest_first(), past.inputs_newest_first(), key=position_of, reverse=True)
 
 
 def position_of(unit: Unit) -> int:

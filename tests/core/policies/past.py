@@ -50,8 +50,12 @@ class MemoryPast:
         bodies = [entry.body for entry in self._entries]
         return next((b.content for b in reversed(bodies) if isinstance(b, MemoryNotebook)), None)
 
-    def episodes_newest_first(self, last: int | None = None) -> Iterator[Episode]:
-        return reversed(self._episodes[:last])
+    @property
+    def first_input(self) -> Entry | None:
+        return next((entry for entry in self._entries if isinstance(entry.body, ModelInput)), None)
+
+    def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
+        return reversed(self._episodes[first - 1 : last])
 
     def episodes(self, first: int, last: int) -> list[Episode]:
         return self._episodes[max(0, first - 1) : last]
@@ -59,20 +63,12 @@ class MemoryPast:
     def outline(self, first: int, last: int) -> list[Outlined]:
         return [_outlined(episode) for episode in self.episodes(first, last)]
 
-    def earlier_inputs(self, before: int, limit: int) -> list[Entry]:
-        found = [entry for entry in self.inputs(0) if entry.position < before]
-        return found if len(found) <= limit else [found[0], *found[1 - limit :]]
+    def inputs_newest_first(self) -> Iterator[Entry]:
+        return (entry for entry in reversed(self._entries) if isinstance(entry.body, ModelInput))
 
-    def inputs(self, after: int) -> Iterator[Entry]:
-        return (e for e in self._entries if isinstance(e.body, ModelInput) and e.position > after)
-
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
-        return [
-            summary
-            for summary in self._summaries
-            if first_position <= summary.last_position
-            and (last_position is None or summary.last_position <= last_position)
-        ]
+    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+        ended = [summary for summary in self._summaries if summary.last_position < before]
+        return iter(sorted(ended, key=lambda s: (s.last_position, s.level, s.id), reverse=True))
 
 
 def _outlined(episode: Episode) -> Outlined:

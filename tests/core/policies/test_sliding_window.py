@@ -3,7 +3,7 @@ from typing import Any
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Body, ModelInput
 from historyapp.core.manifest import Context
-from historyapp.core.policies.sliding_window import REACH, SLIDING_WINDOW
+from historyapp.core.policies.sliding_window import SLIDING_WINDOW
 from historyapp.core.settings import SessionSettings
 from tests.core.entries import calls, result, session
 from tests.core.policies.past import MemoryPast, Summary
@@ -53,7 +53,7 @@ def test_a_digest_stands_for_the_summaries_below_it() -> None:
 
 
 def test_summaries_far_back_are_found() -> None:
-    count = REACH + 10
+    count = 500
     assert told(choose(count, summary(1, 2), summary(3, count - 3)))[:3] == [None, (1, 2), (3, count - 3)]
 
 

@@ -1,0 +1,110 @@
+"""What policies read of a session: as much as they consume, newest first, however long it is."""
+
+from itertools import islice
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.policies import POLICIES
+from historyapp.models import Entry, Project, Session, history
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.contexts import Wish
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.snapshots import serve
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.drafts import act, ok, said
+
+EVERY = pytest.mark.parametrize("policy", POLICIES)
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+def talk(project: Project, steps: int) -> Session:
+    """A session with an input before each step."""
+    session = create_session(project)
+    append(project, session.pk, [d for n in range(steps) for d in (said(f"and {n}?"), act("ls", at=n), ok())])
+    return Session.objects.get(pk=session.pk)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Positions of the entries that are read meanwhile."""
+    positions: list[int] = []
+    given = Entry.from_db.__func__  # type: ignore[attr-defined]
+
+    def noted(cls: type[Entry], *args: object) -> Entry:
+        entry: Entry = given(cls, *args)
+        positions.append(entry.position)
+        return entry
+
+    monkeypatch.setattr(Entry, "from_db", classmethod(noted))
+    return positions
+
+
+@EVERY
+def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
+    project: Project, read: list[int], policy: str
+) -> None:
+    costs = []
+    for steps in (194, 962):  # alike in how far back outlines begin, and in their numbers' widths
+        session = talk(project, steps)
+        for first in range(steps - 90, steps - 8, 3):
+            summarise(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
+        serve(session, Wish(policy=policy, max_tokens=600))
+        read.clear()
+        with CaptureQueriesContext(connection) as queries:
+            serve(session, Wish(policy=policy, max_tokens=600))
+        costs.append((len(queries), len(read)))
+    assert costs[0][0] == costs[1][0]
+    assert costs[1][1] <= costs[0][1] * 1.5
+
+
+def test_steps_come_in_reads_that_grow(project: Project) -> None:
+    session = talk(project, 60)
+    with CaptureQueriesContext(connection) as queries:
+        steps = [episode.number for episode in History(session).episodes_newest_first()]
+    assert steps == list(range(60, 0, -1))
+    assert len(queries) == 4 * 3
+    assert [e.number for e in History(session).episodes_newest_first(40, 25)] == list(range(40, 24, -1))
+
+
+def test_large_steps_are_held_a_few_at_a_time(
+    project: Project, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "READ_TOKENS", 500)
+    session = create_session(project)
+    append(project, session.pk, [d for n in range(8) for d in (act(), ok(None, "word " * (100 * n)))])
+    stream = History(Session.objects.get(pk=session.pk)).episodes_newest_first()
+    assert [episode.number for episode in islice(stream, 1)] == [8]
+    assert read == [15, 16]
+    assert [episode.number for episode in stream] == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> None:
+    session = talk(project, 40)
+    rewind(project, session.pk, Target(to_step=30))
+    child = fork(project, session.pk)
+    append(project, child.pk, [said("and in the fork?")])
+    told = [entry.body.content for entry in History(Session.objects.get(pk=child.pk)).inputs_newest_first()]  # type: ignore[union-attr]
+    assert told == ["and in the fork?", *(f"and {n}?" for n in range(29, -1, -1))]
+    first = History(session).first_input
+    assert first is not None
+    assert first.position == 1
+
+
+def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Project) -> None:
+    session = talk(project, 40)
+    for steps in [(3, 4), (4, 4), (1, 2), (30, 40)]:
+        summarise(project, session.pk, steps, SummaryText(f"{steps}"))
+    rewind(project, session.pk, Target(to_step=20))
+    past = History(Session.objects.get(pk=session.pk))
+    told = [(s.first_step, s.last_step) for s in past.summaries_newest_first(past.lineage.last + 1)]
+    assert told == [(3, 4), (4, 4), (1, 2)]
+    assert [s.last_step for s in past.summaries_newest_first(past.row(4).last_position)] == [2]
+    assert list(History(Session.objects.get(pk=session.pk), 119).summaries_newest_first(100)) == []
