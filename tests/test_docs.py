@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 
 from historyapp.api import problems
+from historyapp.api.contexts import MOST_STEPS
 from historyapp.api.root import api
 from historyapp.core.entries import BODY, KINDS, ResultStatus
 from historyapp.core.episodes import STATUSES
@@ -17,6 +18,8 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.settings import SessionSettings
+from historyapp.core.text import MAX_DEPTH
+from historyapp.services.append import MOST_CALLS
 from tests.console import agrees, examples, readable, reader
 from tests.shared import SHARED, needs
 
@@ -86,6 +89,29 @@ def test_every_setting_of_a_session_is_there_with_its_default() -> None:
     found = re.findall(r"^\| `(\w+)` \| `?([\w.-]+)`? \|", text_of("api.md"), flags=re.MULTILINE)
     defaults = {name: str(value) for name, value in SessionSettings().model_dump().items()}
     assert {name: value.replace("true", "True") for name, value in found} == defaults
+
+
+def most(value: Any) -> set[int]:
+    """Every most that a part of the OpenAPI document sets."""
+    if isinstance(value, list):
+        return set().union(*map(most, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {value.get(name) for name in ("maxLength", "maxItems", "maximum")}
+    return {figure for figure in own if isinstance(figure, int)}.union(*map(most, value.values()))
+
+
+def test_every_limit_of_the_api_is_in_one_table() -> None:
+    told = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", sections("api.md", 2)["Limits"], flags=re.MULTILINE))
+    figures = {what: int(figure.replace(",", "")) for what, figure in told.items()}
+    assert figures["Tool calls of one `model_output`"] == MOST_CALLS
+    assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
+    assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
+    assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
+    schema = api.get_openapi_schema()
+    del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
+    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, 32 * 2**20}
+    assert most(schema) | set_elsewhere == set(figures.values())
 
 
 def kinds_of_error(kind: type[PlayheadError] = PlayheadError) -> set[str]:

@@ -62,7 +62,11 @@ class EntryFilter(BaseModel):
 
 @router.post("/sessions/{session_id}/entries", response={201: AppendedOut}, summary="Append entries")
 def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn) -> HttpResponse:
-    """All of them or none, in one transaction."""
+    """All of them or none, in one transaction.
+
+    A `model_output` begins a step. Where calls of the step before are still open, that step ends as
+    `abandoned`, and results that come later for them are refused. `expected_position` guards against that.
+    """
     appended = append(
         request.auth.project, session_id, batch.entries, expected_position=batch.expected_position
     )

@@ -142,6 +142,13 @@ def test_a_result_for_no_open_call_is_refused(run: Agent) -> None:
     assert refused["open_calls"] == ["a"]
 
 
+def test_a_second_output_abandons_the_open_step_and_refuses_its_results(run: Agent) -> None:
+    run.append(called("a"), called("b"))
+    assert [step["status"] for step in run.get("/episodes")["items"]] == ["abandoned", "in_flight"]
+    late = run.post("/entries", {"entries": [returned("a")]})
+    assert_problem(late, 422, "'a', which is not open", "Open calls: 'b'")
+
+
 def test_the_expected_position_must_be_the_head(run: Agent) -> None:
     run.append(said())
     refused = run.post("/entries", {"entries": [said()], "expected_position": 0})
