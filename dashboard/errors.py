@@ -5,14 +5,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
-from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
-
-STATUS: dict[type[PlayheadError], int] = {
-    NotFound: 404,
-    Conflict: 409,
-    Invalid: 422,
-    UnreadableTranscript: 422,
-}
+from historyapp.core.errors import PlayheadError
 
 
 class ErrorPages:
@@ -27,7 +20,7 @@ class ErrorPages:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, PlayheadError):
             return None
-        status = STATUS.get(type(exception), 400)
+        status = exception.http_status
         if getattr(request, "htmx", False):
             return HttpResponse(exception.detail, status=status, content_type="text/plain; charset=utf-8")
         return render(

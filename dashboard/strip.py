@@ -17,8 +17,8 @@ SINGLE = 400
 """So many steps have a bar each."""
 SHARES = 250
 """A longer session is drawn with at most so many bars for equal shares of it, whatever its length."""
-SLOTS = 48
-"""A shorter session leaves the rest of the strip empty."""
+GAP = 0.3
+"""Between two bars at most, in percent of the strip: few bars are wide ones close together."""
 HEIGHT, LEAST = 44, 4
 """Of the tallest and of the lowest bar, in pixels."""
 LANES, LANE = 3, 9
@@ -94,7 +94,7 @@ class Strip:
 
 def draw_strip(place: Place, takes: list[Take]) -> Strip:
     """The strip of a history, by one query that costs the same for every length."""
-    slots = max(SLOTS, place.steps, *(take.last_step for take in takes), 0)
+    slots = max(place.steps, *(take.last_step for take in takes), 1)
     below = list(_below(takes, slots))
     lanes = max((bar.lane + 1 for bar in below), default=0)
     return Strip(place, _bars(place.history, slots), below, slots, HEIGHT + 3 + lanes * LANE)
@@ -134,7 +134,7 @@ def _shares(rows: list[Sample]) -> Iterator[_Share]:
 
 
 def _bar(share: _Share, most: int, slots: int) -> Bar:
-    single, filled = share.steps == 1, 0.8 if slots <= SINGLE // 2 else 1
+    single = share.steps == 1
     return Bar(
         first=share.before + 1,
         last=share.row.number,
@@ -143,7 +143,7 @@ def _bar(share: _Share, most: int, slots: int) -> Bar:
         errors=share.errors,
         label=_step_label(share.row) if single else _share_label(share),
         x=percent(share.before, slots),
-        width=percent(share.steps * filled, slots),
+        width=bar_width(share.steps, slots),
         height=LEAST + round((HEIGHT - LEAST) * (share.tokens / most) ** 0.5) if most else LEAST,
     )
 
@@ -160,6 +160,13 @@ def _share_label(share: _Share) -> str:
 
 def percent(value: float, of: float) -> str:
     return f"{100 * value / of:.2f}%"
+
+
+def bar_width(steps: int, slots: int) -> str:
+    """Of the bar of so many steps: a gap is left after it where there is room for one."""
+    slot = 100 / slots
+    gap = min(GAP, 0.2 * slot) if slots <= SINGLE // 2 else 0
+    return f"{steps * slot - gap:.2f}%"
 
 
 def _below(takes: Iterable[Take], slots: int) -> Iterator[TakeBar]:

@@ -38,6 +38,7 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/ledger", context.ledger, name="ledger"),
     path("sessions/<uuid:session_id>/rewinds", rewinds.rewind, name="rewind"),
     path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
+    path("sessions/<uuid:session_id>/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),
     path("sessions/<uuid:session_id>/forks", forks.fork, name="fork"),
     path("sessions/<uuid:session_id>/exports/<slug:format>", exports.export, name="export"),
 ]

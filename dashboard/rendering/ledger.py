@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from dashboard.strip import percent
+from dashboard.place import Place
+from dashboard.strip import bar_width, percent
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
@@ -34,6 +35,8 @@ class Bar:
 @dataclass(frozen=True, slots=True)
 class Chart:
     bars: list[Bar]
+    step: int
+    """Where the playhead is."""
     reported: bool
     """Whether any step reports its usage; else bars show what a model would read, by our own count."""
     steps: int
@@ -46,6 +49,10 @@ class Chart:
     @property
     def last(self) -> int:
         return self.bars[-1].account.row.number if self.bars else 0
+
+    @property
+    def playhead(self) -> str:
+        return percent(self.step - self.first + 0.5, len(self.bars))
 
     @property
     def earlier(self) -> int | None:
@@ -63,16 +70,16 @@ def shown_steps(step: int, steps: int) -> range:
     return range(first, min(steps, first + STEPS - 1) + 1)
 
 
-def draw_chart(accounts: list[StepAccount], steps: int) -> Chart:
-    """The chart of consecutive steps of a history of ``steps``."""
+def draw_chart(accounts: list[StepAccount], place: Place) -> Chart:
+    """The chart of consecutive steps, of which one is the place's."""
     reported = any(account.usage.input or account.usage.output for account in accounts)
     most = max((sum(_tokens(account, reported)) for account in accounts), default=0) or 1
-    slots = max(len(accounts), 24)
+    slots = len(accounts)
     bars = [
-        _bar(account, reported, most, (percent(number, slots), percent(0.8, slots)))
+        _bar(account, reported, most, (percent(number, slots), bar_width(1, slots)))
         for number, account in enumerate(accounts)
     ]
-    return Chart(bars, reported, steps)
+    return Chart(bars, place.step, reported, place.steps)
 
 
 def _tokens(account: StepAccount, reported: bool) -> tuple[int, int, int]:

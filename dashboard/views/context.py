@@ -173,7 +173,7 @@ def ledger(request: PersonRequest, session_id: UUID) -> HttpResponse:
     shown = {
         "place": place,
         "ledger": ledger_of(place.history),
-        "chart": draw_chart(accounts, place.steps),
+        "chart": draw_chart(accounts, place),
     }
     return render(request, "_ledger.html", shown) if request.htmx else _page(request, "_ledger.html", shown)
 

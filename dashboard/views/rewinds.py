@@ -1,20 +1,25 @@
-"""Rewinding a session, seeing first what that cuts off, and undoing it."""
+"""Rewinding a session, seeing first what that cuts off, undoing it, and hearing no more of it."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
-from dashboard.place import Place, page_context, whole_number
+from dashboard.place import Place, page_context, place_of, whole_number
+from historyapp.models import Entry, Session
 from historyapp.models.history import History
+from historyapp.models.takes import newest_rewind
 from historyapp.services.rewinds import Target, before_rewind, preview_rewind, undo_rewind
 from historyapp.services.rewinds import rewind as rewind_session
 
 REASON = 1000
 """Characters of a reason that are kept."""
+DISMISSED = "dismissed_rewinds"
+"""Where a person's browser session keeps which rewinds they want to hear no more of."""
+KEPT = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,42 @@ def undo(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
         "then": History(session, position - 1),
     }
     return render(request, "undo.html", page_context(request, newest(History(session))) | context)
+
+
+@signed_in
+@require_POST
+def dismiss(request: PersonRequest, session_id: UUID, position: int) -> HttpResponse:
+    """Puts the bar about the rewind at a position out of sight, for as long as the person is signed in."""
+    session = find_session(request, session_id)
+    earlier = request.session.get(DISMISSED, [])
+    request.session[DISMISSED] = [*earlier, _name(session, position)][-KEPT:]
+    return HttpResponse() if request.htmx else redirect(place_of(request, session_id).here)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRewind:
+    """The rewind that is the newest entry, which one click undoes."""
+
+    entry: Entry
+    steps_before: int
+    steps: int
+
+    @property
+    def cut(self) -> int:
+        return self.steps_before - self.steps
+
+
+def standing_rewind(request: PersonRequest, place: Place) -> StandingRewind | None:
+    """The one that a page tells of; None in the past, and once the person has dismissed it."""
+    entry = newest_rewind(place.session) if place.as_of is None else None
+    if entry is None or _name(place.session, entry.position) in request.session.get(DISMISSED, []):
+        return None
+    before = History(place.session, entry.position - 1)
+    return StandingRewind(entry, before.steps, place.steps)
+
+
+def _name(session: Session, position: int) -> str:
+    return f"{session.pk}:{position}"
 
 
 def newest(history: History) -> Place:

@@ -12,12 +12,13 @@ from dashboard.place import Place, page_context, place_of, whole_number
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.strip import draw_strip
 from dashboard.views.context import form_context
+from dashboard.views.rewinds import standing_rewind
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import clean
 from historyapp.models import Entry, Episode, Session
 from historyapp.models.history import History
-from historyapp.models.takes import Take, newest_rewind, takes
+from historyapp.models.takes import Take, takes
 from historyapp.services.sessions import change_session
 
 AROUND = 25
@@ -86,32 +87,11 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "fork_step": _fork_step(place.session),
         "forks": place.session.forks.order_by("created_at")[:RELATIVES],
         "subagents": place.session.subagents.order_by("created_at")[:RELATIVES],
-        "rewind": _standing_rewind(place),
+        "rewind": standing_rewind(request, place),
         "formats": EXPORTERS.values(),
         **form_context(place),
     }
     return render(request, "session_detail.html", context)
-
-
-@dataclass(frozen=True, slots=True)
-class StandingRewind:
-    """The rewind that is the newest entry, which one click undoes."""
-
-    entry: Entry
-    steps_before: int
-    steps: int
-
-    @property
-    def cut(self) -> int:
-        return self.steps_before - self.steps
-
-
-def _standing_rewind(place: Place) -> StandingRewind | None:
-    entry = newest_rewind(place.session) if place.as_of is None else None
-    if entry is None:
-        return None
-    before = History(place.session, entry.position - 1)
-    return StandingRewind(entry, before.steps, place.steps)
 
 
 def _fork_step(session: Session) -> int | None:
@@ -162,12 +142,29 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
 @signed_in
 @require_safe
 def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Whether a live session has gone on since ``revision``; without content when it has not."""
-    place = place_of(request, session_id, -1)
-    if request.GET.get("revision") == str(place.session.revision):
+    """What has changed on a session's page since ``revision``; without content when nothing has.
+
+    The page has the playhead at ``step`` and knows ``steps`` steps, of which the newest may have changed; its
+    reader has seen ``seen`` of them. Without htmx: the page with the playhead at the newest step.
+    """
+    session = find_session(request, session_id)
+    if request.htmx and request.GET.get("revision") == str(session.revision):
         return HttpResponse(status=204)
-    new = place.steps - (whole_number(request.GET, "steps") or 0)
-    return render(request, "_news.html", {"place": place, "new": new})
+    history = History(session)
+    at, known, seen = (whole_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
+    place = Place(history, min(max(0, at), history.steps))
+    if not request.htmx:
+        return redirect(Place(history, history.steps).here)
+    context = {"place": place, "session": session, "rewind": standing_rewind(request, place)}
+    if place.steps:
+        found = takes(history)
+        fresh = window(place, max(1, known), known + AROUND, found)
+        context |= {
+            "new": max(0, place.steps - seen),
+            "fresh": replace(fresh, leads_back=False),
+            "strip": draw_strip(place, found),
+        }
+    return render(request, "_session_news.html", context)
 
 
 @signed_in

@@ -2,7 +2,8 @@
 
 const notice = document.getElementById("notice");
 
-export function tell(message) {
+export function tell(message, of = "") {
+  notice.dataset.of = of;
   notice.querySelector("span").textContent = message;
   notice.hidden = false;
 }
@@ -12,12 +13,15 @@ function messageOf(xhr) {
   return isText ? xhr.responseText : `The server answered with an error (${xhr.status}).`;
 }
 
-document.addEventListener("htmx:responseError", (event) => tell(messageOf(event.detail.xhr)));
-document.addEventListener("htmx:sendError", () => tell("The server cannot be reached. Check the connection, then try again."));
-document.addEventListener("htmx:timeout", () => tell("The server took too long to answer. Try again."));
-document.addEventListener("htmx:swapError", () => tell("The answer could not be shown. Reload the page."));
+// What loads by itself puts out of sight only what it told itself.
+const itself = (event) => event.detail.target?.closest("#news, [id^=context]")?.id ?? "";
+
+document.addEventListener("htmx:responseError", (event) => tell(messageOf(event.detail.xhr), itself(event)));
+document.addEventListener("htmx:sendError", (event) => tell("The server cannot be reached. Check the connection, then try again.", itself(event)));
+document.addEventListener("htmx:timeout", (event) => tell("The server took too long to answer. Try again.", itself(event)));
+document.addEventListener("htmx:swapError", (event) => tell("The answer could not be shown. Reload the page.", itself(event)));
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && !event.detail.target?.closest("#news, [id^=context]")) notice.hidden = true;
+  if (event.detail.successful && (!itself(event) || itself(event) === notice.dataset.of)) notice.hidden = true;
 });
 
 document.addEventListener("click", (event) => {

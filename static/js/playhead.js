@@ -13,6 +13,7 @@ if (panel) {
   const asOf = root.dataset.asOf;
 
   const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}`;
+  const ledgerUrl = (step) => `${root.dataset.page}/ledger?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}`;
   const within = (step) => Math.min(Math.max(1, step), number("steps"));
@@ -42,6 +43,7 @@ if (panel) {
   async function follow() {
     while (wanted) {
       const { step, remember } = wanted;
+      const before = number("at");
       wanted = null;
       await load(stepUrl(step), panel);
       if (number("at") !== step) {
@@ -50,6 +52,7 @@ if (panel) {
         return;
       }
       history[remember ? "pushState" : "replaceState"]({ step }, "", pageUrl(step));
+      if (before !== step) panel.scrollTop = 0;
       if (!wanted) await show();
     }
   }
@@ -58,13 +61,17 @@ if (panel) {
   async function show() {
     const at = number("at");
     showPosition(at);
+    showControls(at);
     document.title = document.title.replace(/^Step [\d,]+/, `Step ${at.toLocaleString("en")}`);
-    for (const link of root.querySelectorAll("[data-move]")) aim(link);
-    for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
     if (!playing) part("announced").textContent = view().querySelector("header").innerText;
-    panel.scrollTop = 0;
     await mark(at);
     prefetch(at + 1);
+    if (!playing) await followInLedger(at);
+  }
+
+  function showControls(at) {
+    for (const link of root.querySelectorAll("[data-move]")) aim(link);
+    for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -77,6 +84,29 @@ if (panel) {
     part("cursor").setAttribute("x", `${(100 * (at - 0.5)) / Number(strip.dataset.slots)}%`);
     if (document.activeElement !== part("number")) part("number").value = at;
     part("slider").value = at;
+    showInLedger(at);
+  }
+
+  /** Marks the step in the ledger's chart, where that shows it. */
+  function showInLedger(at) {
+    const chart = part("chart");
+    if (!chart) return;
+    const first = Number(chart.dataset.first);
+    const last = Number(chart.dataset.last);
+    chart.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    chart.querySelector(`[data-step="${at}"]`)?.setAttribute("aria-current", "step");
+    const cursor = part("chart-cursor");
+    cursor.setAttribute("x", `${(100 * (at - first + 0.5)) / (last - first + 1)}%`);
+    cursor.setAttribute("display", at < first || at > last ? "none" : "inline");
+  }
+
+  /** Loads the chart that the step belongs to when the open ledger shows another. */
+  async function followInLedger(at, { anew = false } = {}) {
+    const chart = part("chart");
+    const ledger = root.querySelector(".ledger[open] .ledger-body");
+    if (!chart || !ledger) return;
+    if (!anew && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) return;
+    await load(ledgerUrl(at), ledger);
   }
 
   function aim(link) {
@@ -213,12 +243,57 @@ if (panel) {
     "?": () => document.getElementById("help").showModal(),
   };
 
+  // What was chosen by pointer keeps the focus, but not the keys; what was reached by keyboard keeps its own.
+  const TYPED = "input:not([type=range], [type=radio]), textarea, select, dialog";
+  const PRESSED = "button, summary, [type=radio]";
+  let byPointer = false;
+  document.addEventListener("pointerdown", () => (byPointer = true), true);
+  document.addEventListener("keydown", (event) => (byPointer &&= event.key !== "Tab"), true);
+
   document.addEventListener("keydown", (event) => {
-    const busy = event.target.closest("input:not([type=range]), textarea, select, dialog") || document.querySelector("dialog[open]");
-    const isTheirs = event.key === " " ? event.target.closest("button, summary") : event.target.closest("[type=range]") && event.key.startsWith("Arrow");
+    const busy = event.target.closest(TYPED) || document.querySelector("dialog[open]");
+    const theirs = event.key === " " ? PRESSED : event.key.startsWith("Arrow") ? "[type=range], [type=radio]" : "";
+    const isTheirs = theirs && !byPointer && event.target.closest(theirs);
     if (busy || isTheirs || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
     event.preventDefault();
     keys[event.key]();
+  });
+
+  /** What has been recorded since: list and controls grow, and a playhead at the newest step goes on with it. */
+  async function grow({ before, now, rows }) {
+    const at = number("at");
+    const wasRewound = before.cut !== now.cut;
+    const wasNewest = at >= Number(before.steps);
+    root.dataset.revision = now.revision;
+    Object.assign(view().dataset, { steps: now.steps, nextError: now.nextError });
+    part("total").textContent = Number(now.steps).toLocaleString("en");
+    for (const field of [part("number"), part("slider")]) field.max = now.steps;
+    showPosition(at);
+    showControls(at);
+    if (before.head === now.head) return;
+    if (wasRewound) await load(rowsUrl(within(at)), "#rows");
+    else extend(Number(before.steps), rows);
+    if (wasNewest && !playing && !isReading()) await go(number("steps"), { remember: false });
+    else if (wasRewound) await go(at, { remember: false });
+    await followInLedger(number("at"), { anew: true });
+  }
+
+  /** Puts rows into the list from the newest step known so far, which may have changed. */
+  function extend(known, rows) {
+    const row = root.querySelector(`#rows [data-step="${known}"]`)?.closest("li");
+    if (!row) return; // the list ends before it, and leads on by itself
+    const first = row.previousElementSibling?.matches(".said") ? row.previousElementSibling : row;
+    while (first.nextElementSibling) first.nextElementSibling.remove();
+    first.replaceWith(rows.content);
+    htmx.process(document.getElementById("rows"));
+  }
+
+  /** Whether the page would move under what somebody is doing. */
+  const isReading = () => Boolean(document.querySelector("dialog[open]")) || !getSelection().isCollapsed;
+
+  root.addEventListener("playhead:news", (event) => (event.detail.done = grow(event.detail)));
+  root.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.matches(".ledger-body")) showInLedger(number("at"));
   });
 
   window.addEventListener("popstate", (event) => {

@@ -37,6 +37,7 @@ def addresses(project: Project) -> list[str]:
         "/?q=nothing-like-this",
         "/imports",
         "/nothing",
+        "/docs/errors",
         page_of(session),
         page_of(session, "?step=50"),
         page_of(session, "?step=110&as_of=" + str(session.head)),

@@ -140,6 +140,29 @@ def test_keys_belong_to_the_field_that_has_the_focus(page: Page, session: Sessio
     expect_step(page, 5)
 
 
+def test_a_view_chosen_by_pointer_leaves_the_keys_to_the_playhead(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_text("Messages", exact=True).click()
+    for key, step in (("ArrowRight", 2), ("e", 3), ("G", 6), ("ArrowLeft", 5)):
+        page.keyboard.press(key)
+        expect_step(page, step)
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("radio", name="Messages")).to_be_checked()
+
+
+def test_a_view_reached_by_keyboard_is_changed_by_arrows(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.get_by_label("Model").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("radio", name="Contents")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="Diff")).to_be_checked()
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    page.keyboard.press("e")
+    expect_step(page, 3)
+
+
 def test_the_question_mark_lists_the_keys(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.keyboard.press("?")

@@ -9,7 +9,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from tests.browser.visits import page_of, record_session, sign_in
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ok
 
 
 @pytest.fixture
@@ -120,10 +120,16 @@ def test_menus_close_when_something_else_is_pressed(page: Page, session: Session
     expect(menu.get_by_role("link", name="Markdown")).to_be_hidden()
 
 
-def test_news_of_a_live_session_arrive_by_themselves(page: Page, project: Project, session: Session) -> None:
-    Session.objects.filter(pk=session.pk).update(status="live")
+def test_the_bar_about_a_rewind_is_dismissed_in_place(page: Page, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
     page.goto(page_of(session))
-    append(project, session.pk, [said("go on"), act("look"), ok()])
-    expect(page.get_by_text("1 new step.")).to_be_visible(timeout=15_000)
-    page.get_by_role("link", name="Show the newest").click()
-    expect(page.locator("#step h2").first).to_have_text("Step 7")
+    bar = page.get_by_text("Rewound: 4 steps cut off")
+    page.get_by_role("button", name="Dismiss").click()
+    expect(bar).to_have_count(0)
+    page.reload()
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+    expect(bar).to_have_count(0)
+    page.locator(".take summary").click()
+    page.get_by_role("link", name="Undo…").click()
+    page.get_by_role("button", name="Undo the rewind").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(6)

@@ -79,6 +79,15 @@ def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
     expect(plain.locator(".facts").first).to_contain_text("after step 60")
 
 
+def test_the_bar_about_a_rewind_is_dismissed_by_a_form(plain: Page, session: Session) -> None:
+    rewind(session.project, session.pk, Target(to_step=10))
+    plain.goto(page_of(session, "?step=4"))
+    expect(plain.get_by_text("Rewound: 50 steps")).to_be_visible()
+    plain.get_by_role("button", name="Dismiss").click()
+    expect_step(plain, 4)
+    expect(plain.get_by_text("Rewound: 50 steps")).to_have_count(0)
+
+
 def test_takes_are_links(plain: Page, session: Session) -> None:
     rewind(session.project, session.pk, Target(to_step=10))
     append(session.project, session.pk, [act(), ok()])

@@ -17,7 +17,7 @@ from tests.dashboard.pages import html, text
 from tests.services.drafts import act
 
 OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
-POSTED = {"rename", "change-status", "fork", "switch-project", "sign-out", "theme"}
+POSTED = {"rename", "change-status", "dismiss", "fork", "switch-project", "sign-out", "theme"}
 OTHER_VALUES = {"context-block": {"key": "json"}}
 VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
 

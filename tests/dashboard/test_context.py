@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from dashboard.place import Place
 from dashboard.rendering.context import composition
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
@@ -315,9 +316,15 @@ def test_charts_of_a_long_session_lead_to_each_other(alice: Client, project: Pro
 
 
 def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:
-    chart = draw_chart(step_accounts(History(session), 1, 5), 5)
+    chart = draw_chart(step_accounts(History(session), 1, 5), Place(History(session), 2))
     assert max(bar.output for bar in chart.bars) == chart.height
     assert all(sum(height for _, _, height in bar.parts) == bar.output for bar in chart.bars)
+    assert chart.playhead == "30.00%"
+
+
+def test_the_chart_marks_the_step_under_the_playhead(alice: Client, session: Session) -> None:
+    page = html(fragment(alice, address(session, "?step=3", "ledger")))
+    assert re.findall(r'data-step="(\d+)" tabindex="-1" aria-current="step"', page) == ["3"]
 
 
 def test_the_session_page_has_the_panel_beside_the_step(alice: Client, session: Session) -> None:

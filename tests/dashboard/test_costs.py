@@ -56,6 +56,7 @@ def compressed(response: Any) -> int:
         ("step", ""),
         ("steps", "?around=60"),
         ("steps", "?after=60"),
+        ("news", "?revision=0&steps=60&seen=60&step=60"),
         ("rewind", "?step=60"),
     ],
 )

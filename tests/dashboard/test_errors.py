@@ -7,8 +7,8 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 
-from dashboard.errors import STATUS, ErrorPages
-from historyapp.core.errors import PlayheadError
+from dashboard.errors import ErrorPages
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
 from historyapp.models import Session
 from tests.dashboard.pages import html, text
 
@@ -29,13 +29,13 @@ def test_what_an_error_says_is_text(alice: Client, session: Session) -> None:
     assert "<script>alert" not in html(response)
 
 
-@pytest.mark.parametrize("kind", [*STATUS, PlayheadError])
+@pytest.mark.parametrize("kind", [NotFound, Conflict, Invalid, UnreadableTranscript, PlayheadError])
 def test_every_expected_error_is_a_page(kind: type[PlayheadError], db: None) -> None:
     request = RequestFactory().get("/")
     middleware = ErrorPages(lambda _: HttpResponse())
     response = middleware.process_exception(request, kind("It is <b>so</b>."))
     assert response is not None
-    assert response.status_code == STATUS.get(kind, 400)
+    assert response.status_code == kind.http_status
     assert "It is &lt;b&gt;so&lt;/b&gt;." in html(response)
 
 

@@ -5,6 +5,7 @@ import re
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.views.rewinds import DISMISSED, KEPT
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -36,7 +37,9 @@ def test_everything_can_go(alice: Client, session: Session) -> None:
     assert "Cuts off steps 1–5: 5 steps, 10 entries." in text(alice.get(form(session, "?step=0")))
     alice.post(form(session), {"step": "0"})
     assert steps(session) == 0
-    assert "take: 5 steps" not in text(alice.get(reverse("session", args=[session.pk])))
+    page = alice.get(reverse("session", args=[session.pk]))
+    assert "take: 5 steps" in text(page)
+    assert reverse("undo", args=[session.pk, 12]) in html(page)
 
 
 def test_after_the_newest_step_only_what_was_said_goes(
@@ -98,6 +101,34 @@ def test_undoing_an_older_rewind_tells_first_what_that_cuts_off(
     assert steps(session) == 3
     alice.post(address)
     assert steps(session) == 5
+
+
+def test_the_bar_about_a_rewind_can_be_dismissed_for_good(
+    alice: Client, bob: Client, project: Project, session: Session
+) -> None:
+    rewound = rewind(project, session.pk, Target(to_step=2))
+    page = reverse("session", args=[session.pk])
+    dismiss = reverse("dismiss", args=[session.pk, rewound.position])
+    assert dismiss in html(alice.get(page))
+    assert alice.post(f"{dismiss}?step=2")["Location"] == f"{page}?step=2"
+    assert "Rewound:" not in text(alice.get(page))
+    assert "Rewound:" in text(bob.get(page))
+    assert reverse("undo", args=[session.pk, rewound.position]) in html(alice.get(page))
+    rewind(project, session.pk, Target(to_step=1))
+    assert "Rewound: 1 step cut off" in text(alice.get(page))
+
+
+def test_a_dismissed_bar_goes_without_a_new_page(alice: Client, project: Project, session: Session) -> None:
+    rewound = rewind(project, session.pk, Target(to_step=2))
+    address = reverse("dismiss", args=[session.pk, rewound.position])
+    response = alice.post(address, headers={"hx-request": "true"})
+    assert (response.status_code, response.content) == (200, b"")
+
+
+def test_a_person_is_remembered_a_bounded_number_of_dismissals(alice: Client, session: Session) -> None:
+    for position in range(1, KEPT + 5):
+        alice.post(reverse("dismiss", args=[session.pk, position]))
+    assert len(alice.session[DISMISSED]) == KEPT
 
 
 def test_a_rewind_is_undone_once(alice: Client, project: Project, session: Session) -> None:

@@ -13,7 +13,7 @@ from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, answer, ok, said
+from tests.services.drafts import act, answer, failed, ok, said
 
 
 def page_of(session: Session, query: str = "") -> str:
@@ -157,7 +157,10 @@ def test_relatives_are_linked(alice: Client, project: Project, session: Session)
     parent = text(alice.get(page_of(session)))
     assert "another way" in parent
     assert "helper" in parent
+    assert "live nothing recorded since the fork" in text(alice.get(page_of(child)))
     assert "fork of Repair the totals after step 2" in text(alice.get(page_of(child)))
+    append(project, child.pk, [act(), ok()])
+    assert "nothing recorded" not in text(alice.get(page_of(child)))
 
 
 def test_a_title_of_300_characters_is_kept_whole(alice: Client, project: Project) -> None:
@@ -218,12 +221,46 @@ def test_rows_without_htmx_lead_to_the_page(alice: Client, session: Session) -> 
 
 def test_news_come_only_when_there_are_any(alice: Client, project: Project, session: Session) -> None:
     address = reverse("news", args=[session.pk])
-    known = f"?revision={session.revision}&steps=5"
+    known = f"?revision={session.revision}&steps=5&seen=5&step=2"
     assert fragment(alice, address + known).status_code == 204
     append(project, session.pk, [act(), ok()])
     news = fragment(alice, address + known)
     assert "1 new step." in text(news)
     assert page_of(session, "?step=6") in html(news)
+    assert alice.get(address + known)["Location"] == page_of(session, "?step=6")
+
+
+def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project, session: Session) -> None:
+    append(project, session.pk, [act("slow_tool")])
+    session.refresh_from_db()
+    known = f"?revision={session.revision}&steps=6&seen=6&step=6"
+    append(project, session.pk, [failed(), said("go on"), act(), ok()])
+    session.refresh_from_db()
+    page = html(fragment(alice, reverse("news", args=[session.pk]) + known))
+    told = page[page.index("<template>") : page.index("</template>")]
+    assert re.findall(r'data-step="(\d+)"', told) == ["6", "7"]
+    assert "go on" in told
+    assert f'data-revision="{session.revision}" data-head="{session.head}"' in page
+    assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "facts", "strip"}
+
+
+def test_many_news_lead_on(alice: Client, project: Project) -> None:
+    session = long_session(project, 200)
+    news = fragment(alice, reverse("news", args=[session.pk]) + "?revision=0&steps=100&seen=90&step=3")
+    page = html(news)
+    assert len(re.findall('class="row"', page)) == 26
+    assert "Later steps" in text(news)
+    assert "110 new steps." in text(news)
+
+
+def test_news_of_a_rewind_have_its_bar(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    news = text(fragment(alice, reverse("news", args=[session.pk]) + "?revision=0&steps=5&seen=5&step=4"))
+    assert "Rewound: 3 steps cut off" in news
+    assert "new step" not in news
+    rewind(project, session.pk, Target(to_step=0))
+    page = html(fragment(alice, reverse("news", args=[session.pk]) + "?revision=0&steps=2&seen=5&step=4"))
+    assert 'data-steps="0"' in page
 
 
 def test_only_a_live_session_is_asked_for_news(alice: Client, project: Project, session: Session) -> None:

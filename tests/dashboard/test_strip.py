@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from dashboard.place import Place
-from dashboard.strip import HEIGHT, LANES, LEAST, SHARES, SINGLE, SLOTS, Strip, draw_strip
+from dashboard.strip import HEIGHT, LANES, LEAST, SHARES, SINGLE, Strip, draw_strip
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
@@ -54,6 +54,14 @@ def test_bars_cover_every_step_once(project: Project, steps: int) -> None:
     assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
 
 
+@pytest.mark.parametrize("steps", [1, 3, 50, 200, 400, 5_000])
+def test_the_strip_is_as_wide_as_the_page(project: Project, steps: int) -> None:
+    bars = strip(long_session(project, steps)).bars
+    assert share(bars[-1].x) + share(bars[-1].width) == pytest.approx(100, abs=0.5)
+    gaps = [share(newer.x) - share(older.x) - share(older.width) for older, newer in pairwise(bars)]
+    assert all(-0.02 < gap < 0.35 for gap in gaps)
+
+
 def test_shares_add_up_to_the_whole(project: Project) -> None:
     session = long_session(project, 5_000)
     bars = strip(session).bars
@@ -70,8 +78,8 @@ def test_of_a_share_as_much_is_red_as_failed(project: Project) -> None:
 def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     (take,) = strip(session).takes
-    assert share(take.x) == pytest.approx(100 * 2 / SLOTS, abs=0.01)
-    assert share(take.width) == pytest.approx(100 * 3 / SLOTS, abs=0.01)
+    assert share(take.x) == pytest.approx(100 * 2 / 5, abs=0.01)
+    assert share(take.width) == pytest.approx(100 * 3 / 5, abs=0.01)
 
 
 def test_takes_at_one_place_lie_in_lanes(project: Project, session: Session) -> None:

@@ -1,0 +1,179 @@
+"""The page of a session that an agent is recording: it grows by itself, and a playhead at its end follows."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import change_session, create_session
+from tests.browser.visits import page_of, record_session, sign_in
+from tests.services.drafts import act, failed, ok, said
+
+PATIENCE = 15_000
+"""Milliseconds: some rounds of asking, on a slow machine."""
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    session = record_session(project)
+    change_session(project, session.pk, {"status": "live"})
+    return session
+
+
+def expect_step(page: Page, number: int) -> None:
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number:,}", timeout=PATIENCE)
+    expect(page).to_have_url(re.compile(rf"[?&]step={number}\b"))
+    expect(page.locator("#rows [aria-current]")).to_have_attribute("data-step", str(number))
+
+
+def expect_steps(page: Page, number: int) -> None:
+    """Facts, controls, strip and list agree on how many there are."""
+    expect(page.locator("#facts")).to_contain_text(f"{number} steps", timeout=PATIENCE)
+    expect(page.locator("[data-total]")).to_have_text(str(number))
+    expect(page.get_by_label("Position of the playhead")).to_have_attribute("max", str(number))
+    expect(page.locator(".strip")).to_have_attribute("data-slots", str(number))
+    expect(page.locator("#rows [data-step]")).to_have_count(number)
+
+
+def asked(page: Page) -> list[str]:
+    """The questions for news from now on."""
+    found: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/news?" in request.url:
+            found.append(request.url)
+
+    page.on("request", note)
+    return found
+
+
+def hide(page: Page, hidden: bool) -> None:
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_a_playhead_at_the_newest_step_follows(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    expect(page.locator("[data-following]")).to_have_count(1)
+    for number in (7, 8, 9):
+        append(project, session.pk, [said("go on"), act("look"), ok()])
+        expect_step(page, number)
+        expect_steps(page, number)
+    expect(page.locator("#rows .said", has_text="go on")).to_have_count(3)
+    expect(page.locator(".bar-news")).to_be_hidden()
+
+
+def test_elsewhere_a_bar_counts_and_leads_to_what_is_new(
+    page: Page, project: Project, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=2"))
+    append(project, session.pk, [act("look"), ok()])
+    expect(page.get_by_text("1 new step.")).to_be_visible(timeout=PATIENCE)
+    append(project, session.pk, [act("look"), ok(), act("look"), failed()])
+    expect(page.get_by_text("3 new steps.")).to_be_visible(timeout=PATIENCE)
+    expect_step(page, 2)
+    expect_steps(page, 9)
+    page.get_by_role("link", name="Show the newest").click()
+    expect_step(page, 9)
+    expect(page.get_by_text("new steps.")).to_be_hidden()
+    append(project, session.pk, [act("look"), ok()])
+    expect_step(page, 10)
+
+
+def test_a_result_comes_to_the_step_in_view(page: Page, project: Project, session: Session) -> None:
+    append(project, session.pk, [act("slow_tool")])
+    page.goto(page_of(session, "?step=7"))
+    expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
+    append(project, session.pk, [ok(outputs="here it is")])
+    expect(page.locator("#step")).to_contain_text("here it is", timeout=PATIENCE)
+    expect(page.locator("#rows [aria-current] .outcome-success")).to_have_count(1)
+
+
+def test_the_next_error_is_known_once_it_has_happened(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    append(project, session.pk, [act("look"), ok(), act("look"), failed()])
+    expect_steps(page, 8)
+    page.keyboard.press("e")
+    expect_step(page, 6)
+    page.keyboard.press("e")
+    expect_step(page, 8)
+
+
+def test_a_rewind_by_the_agent_is_followed(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    rewind(project, session.pk, Target(to_step=2))
+    expect_step(page, 2)
+    expect(page.locator("#rows [data-step]")).to_have_count(2)
+    expect(page.locator("#bars")).to_contain_text("Rewound: 4 steps cut off")
+    append(project, session.pk, [act("another_way"), ok()])
+    expect_step(page, 3)
+    expect(page.locator("#bars")).not_to_contain_text("Rewound")
+
+
+def test_nothing_moves_under_an_open_dialog(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    page.get_by_role("link", name="Rewind…").click()
+    expect(page.get_by_role("dialog", name="Rewind")).to_be_visible()
+    append(project, session.pk, [act("look"), ok()])
+    expect_steps(page, 7)
+    expect(page.locator("#step h2").first).to_have_text("Step 6")
+    page.get_by_role("dialog").get_by_role("link", name="Cancel").click()
+    page.get_by_role("link", name="Show the newest").click()
+    expect_step(page, 7)
+
+
+def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -> None:
+    session = create_session(project, names={"title": "Begun"})
+    page.goto(page_of(session))
+    expect(page.get_by_role("heading", name="No steps yet")).to_be_visible()
+    append(project, session.pk, [act("look"), ok()])
+    expect(page.locator("#step h2").first).to_have_text("Step 1", timeout=PATIENCE)
+    append(project, session.pk, [act("look"), ok()])
+    expect_step(page, 2)
+
+
+def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    questions = asked(page)
+    hide(page, hidden=True)
+    append(project, session.pk, [act("look"), ok()])
+    page.wait_for_timeout(4_000)
+    assert questions == []
+    hide(page, hidden=False)
+    expect_step(page, 7)
+
+
+def test_a_finished_session_is_asked_no_more(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    change_session(project, session.pk, {"status": "finished"})
+    expect(page.locator("#facts")).to_contain_text("finished", timeout=PATIENCE)
+    questions = asked(page)
+    page.wait_for_timeout(4_000)
+    assert questions == []
+
+
+def test_a_server_that_was_away_is_asked_again(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+
+    def refuse(route: Route) -> None:
+        route.abort()
+
+    page.route("**/news?*", refuse)
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible(timeout=PATIENCE)
+    page.unroute("**/news?*")
+    append(project, session.pk, [act("look"), ok()])
+    expect_step(page, 7)
+    expect(page.get_by_text("The server cannot be reached.")).to_be_hidden()
