@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from historyapp import health
+from historyapp.api.catalogue import catalogue
 from historyapp.api.root import api
 
 handler400 = "historyapp.api.application.bad_request"
@@ -10,5 +11,6 @@ urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("api/v1/", api.urls),
+    path("docs/errors", catalogue, name="errors"),
     path("", include("dashboard.urls")),
 ]

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command, get_commands, load_command_class
 
 from historyapp.api import problems
+from historyapp.api.catalogue import MEANINGS
 from historyapp.api.contexts import MOST_STEPS
 from historyapp.api.root import api
 from historyapp.core.entries import BODY, KINDS, ResultStatus
@@ -122,6 +123,16 @@ def kinds_of_error(kind: type[PlayheadError] = PlayheadError) -> set[str]:
 def test_every_kind_of_error_has_a_section_and_every_section_an_error() -> None:
     assert problems.problem(PlayheadError(""))["type"] == "/docs/errors#error"
     assert set(sections("errors.md", 2)) == kinds_of_error()
+
+
+def test_the_page_of_errors_says_what_the_documentation_says() -> None:
+    told = {
+        slug: re.sub(r"\[(.+?)\]\(.+?\)", r"\1", " ".join(section.split()))
+        for slug, section in sections("errors.md", 2).items()
+        if slug != PlayheadError.slug
+    }
+    shown = {kind.slug: f"{kind.http_status}. {meaning}" for kind, meaning in MEANINGS.items()}
+    assert shown == told
 
 
 def test_every_format_is_listed() -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
 from django.db import OperationalError
@@ -10,20 +10,14 @@ from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
 
-from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
+from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.text import dump_json
-from historyapp.llm.errors import ModelCallFailed
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_STATUSES: tuple[tuple[type[PlayheadError], int], ...] = (
-    (NotFound, 404),
-    (Conflict, 409),
-    (Invalid, 422),
-    (UnreadableTranscript, 422),
-    (ModelCallFailed, 502),
-)
+ERRORS = "/docs/errors"
+"""Address of the page that explains every kind; see :mod:`historyapp.api.catalogue`."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TEXT = 200
 _LONGEST_LIST = 20
@@ -32,16 +26,15 @@ _LONGEST_LIST = 20
 class Refused(PlayheadError):
     """A request that never reaches a service."""
 
-    status: ClassVar[int] = 400
     headers: Mapping[str, str] = {}
 
 
 class Malformed(Refused):
-    slug, title, status = "malformed", "Malformed request", 400
+    slug, title, http_status = "malformed", "Malformed request", 400
 
 
 class Unauthenticated(Refused):
-    slug, title, status = "unauthenticated", "Not authenticated", 401
+    slug, title, http_status = "unauthenticated", "Not authenticated", 401
 
     def __init__(self, detail: str, *, token_given: bool) -> None:
         super().__init__(detail)
@@ -50,11 +43,11 @@ class Unauthenticated(Refused):
 
 
 class Forbidden(Refused):
-    slug, title, status = "forbidden", "Not allowed with this key", 403
+    slug, title, http_status = "forbidden", "Not allowed with this key", 403
 
 
 class MethodNotAllowed(Refused):
-    slug, title, status = "method-not-allowed", "Method not allowed", 405
+    slug, title, http_status = "method-not-allowed", "Method not allowed", 405
 
     def __init__(self, method: str, allow: str) -> None:
         super().__init__(f"{method} is not possible here. Use {allow}.")
@@ -62,30 +55,30 @@ class MethodNotAllowed(Refused):
 
 
 class LengthRequired(Refused):
-    slug, title, status = "length-required", "Length required", 411
+    slug, title, http_status = "length-required", "Length required", 411
 
 
 class TooLarge(Refused):
-    slug, title, status = "too-large", "Body too large", 413
+    slug, title, http_status = "too-large", "Body too large", 413
 
 
 class UnsupportedMediaType(Refused):
-    slug, title, status = "unsupported-media-type", "Unsupported media type", 415
+    slug, title, http_status = "unsupported-media-type", "Unsupported media type", 415
 
 
 class NotValid(Refused):
     """Parameters or fields that are not as the OpenAPI document has them; ``errors`` names each."""
 
-    slug, title, status = "not-valid", "Not valid", 422
+    slug, title, http_status = "not-valid", "Not valid", 422
 
 
 class Busy(Refused):
-    slug, title, status = "busy", "Busy", 503
+    slug, title, http_status = "busy", "Busy", 503
     headers = {"Retry-After": "1"}
 
 
 class Unexpected(Refused):
-    slug, title, status = "unexpected", "Internal error", 500
+    slug, title, http_status = "unexpected", "Internal error", 500
 
 
 def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse:
@@ -99,7 +92,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
     headers = known.headers if isinstance(known, Refused) else {}
     return HttpResponse(
-        dump_json(problem(known)), status=_status(known), content_type=MEDIA_TYPE, headers=dict(headers)
+        dump_json(problem(known)), status=known.http_status, content_type=MEDIA_TYPE, headers=dict(headers)
     )
 
 
@@ -107,17 +100,11 @@ def problem(error: PlayheadError) -> dict[str, Any]:
     """The problem document. It never repeats more than a little of what was sent."""
     return {
         **{name: _clipped(value) for name, value in error.fields.items()},
-        "type": f"/docs/errors#{error.slug}",
+        "type": f"{ERRORS}#{error.slug}",
         "title": error.title,
-        "status": _status(error),
+        "status": error.http_status,
         "detail": _shortened(error.detail, _LONGEST_DETAIL),
     }
-
-
-def _status(error: PlayheadError) -> int:
-    if isinstance(error, Refused):
-        return error.status
-    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
 def _known(error: BaseException) -> PlayheadError | None:

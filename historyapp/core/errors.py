@@ -7,10 +7,15 @@ from typing import Any, ClassVar
 
 
 class PlayheadError(Exception):
-    """Base of all expected errors. ``slug`` names the kind in URLs, ``title`` names it for people."""
+    """Base of all expected errors.
+
+    ``slug`` names the kind in URLs, ``title`` names it for people, ``http_status`` is what both front ends
+    answer it with.
+    """
 
     slug: ClassVar[str] = "error"
     title: ClassVar[str] = "Something went wrong"
+    http_status: ClassVar[int] = 500
 
     def __init__(self, detail: str, **fields: Any) -> None:
         super().__init__(detail)
@@ -19,22 +24,22 @@ class PlayheadError(Exception):
 
 
 class NotFound(PlayheadError):
-    slug, title = "not-found", "Not found"
+    slug, title, http_status = "not-found", "Not found", 404
 
 
 class Conflict(PlayheadError):
     """The request does not fit the session's state; reading it again and trying anew may help."""
 
-    slug, title = "conflict", "Conflict"
+    slug, title, http_status = "conflict", "Conflict", 409
 
 
 class Invalid(PlayheadError):
     """The request is well formed but cannot be carried out as it stands."""
 
-    slug, title = "invalid", "Invalid request"
+    slug, title, http_status = "invalid", "Invalid request", 422
 
 
 class UnreadableTranscript(PlayheadError):
     """A file that is no transcript of any supported format, or not of the one that was named."""
 
-    slug, title = "unreadable-transcript", "Unreadable transcript"
+    slug, title, http_status = "unreadable-transcript", "Unreadable transcript", 422

@@ -23,7 +23,7 @@ _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNOREC
 class ModelCallFailed(PlayheadError):
     """Base of all. ``retryable`` says whether the same request may succeed later."""
 
-    slug, title = "model-call-failed", "Model call failed"
+    slug, title, http_status = "model-call-failed", "Model call failed", 502
     reason: ClassVar[str] = "failed"
 
     def __init__(
