@@ -3,7 +3,7 @@
 A vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load, once per process.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -58,11 +58,6 @@ def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
     """Tokens of a text. Longer texts than 50,000 characters are counted in pieces."""
     encode = _encoding(encoding).encode_ordinary
     return sum(len(encode(clean(text[i : i + _CHUNK]))) for i in range(0, len(text), _CHUNK))
-
-
-def count_texts(texts: Iterable[str]) -> list[int]:
-    """Tokens of each text."""
-    return [count_tokens(text) if text else 0 for text in texts]
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
