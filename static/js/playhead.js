@@ -292,6 +292,9 @@ if (panel) {
   const isReading = () => Boolean(document.querySelector("dialog[open]")) || !getSelection().isCollapsed;
 
   root.addEventListener("playhead:news", (event) => (event.detail.done = grow(event.detail)));
+  root.addEventListener("htmx:configRequest", (event) => {
+    if (event.target.matches(".ledger")) event.detail.path = ledgerUrl(number("at"));
+  });
   root.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.matches(".ledger-body")) showInLedger(number("at"));
   });

@@ -116,3 +116,30 @@ def test_the_ledger_opens_with_a_chart_that_leads_to_steps(page: Page, session: 
     expect(bars).to_have_count(12)
     bars.nth(2).click()
     expect(page.locator("#step h2").first).to_have_text("Step 3")
+
+
+def test_the_ledgers_chart_follows_the_playhead(page: Page, session: Session) -> None:
+    long = record_session(session.project, 120)
+    page.goto(page_of(long))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    panel(page).get_by_text("Ledger of the session").click()
+    marked = panel(page).locator(".chart [aria-current]")
+    expect(marked).to_have_attribute("data-step", "2")
+    page.keyboard.press("ArrowRight")
+    expect(marked).to_have_attribute("data-step", "3")
+    page.keyboard.press("G")
+    expect(marked).to_have_attribute("data-step", "120")
+    expect(panel(page).locator("figcaption", has_text="Steps 101–120")).to_be_visible()
+    panel(page).get_by_role("link", name="Earlier steps").click()
+    expect(panel(page).locator("figcaption", has_text="Steps 1–100")).to_be_visible()
+    expect(marked).to_have_count(0)
+    expect(panel(page).locator("[data-chart-cursor]")).to_be_hidden()
+
+
+def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session: Session) -> None:
+    page.goto(page_of(record_session(session.project, 120)))
+    page.keyboard.press("G")
+    expect(page.locator("#step h2").first).to_have_text("Step 120")
+    panel(page).get_by_text("Ledger of the session").click()
+    expect(panel(page).locator(".chart [aria-current]")).to_have_attribute("data-step", "120")

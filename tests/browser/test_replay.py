@@ -153,7 +153,7 @@ def test_a_view_chosen_by_pointer_leaves_the_keys_to_the_playhead(page: Page, se
 
 def test_a_view_reached_by_keyboard_is_changed_by_arrows(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=2"))
-    page.get_by_label("Model").focus()
+    page.get_by_role("textbox", name="Model").focus()
     page.keyboard.press("Tab")
     expect(page.get_by_role("radio", name="Contents")).to_be_focused()
     page.keyboard.press("ArrowRight")
