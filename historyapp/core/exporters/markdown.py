@@ -20,7 +20,16 @@ from historyapp.core.formats.parts import plain_text
 from historyapp.core.formats.turns import NO_OUTPUT, fenced, returned
 from historyapp.core.text import clean, dump_json
 
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_MARKUP = re.compile(
+    r"""[`*~\[]                                   # code, emphasis, strikethrough, links
+    | \\(?=[!-/:-@\[-`{-~]|$)                   # a backslash that would escape
+    | (?<![^\W_])_+ | _+(?![^\W_])              # emphasis, but within a word
+    | <(?=[A-Za-z/!?]) | &(?=[#A-Za-z])         # HTML
+    | :(?=//) | (?<=www)\. | (?<=\w)@           # addresses that some readers make links of
+    | (?:(?<=\s)|^)\#(?=\#*$)                   # the closing marks of a heading
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _STATUS = {"interrupted_by_human": "interrupted by a person"}
 
 
@@ -55,7 +64,7 @@ def _header(session: ExportSession) -> str:
         "Started": session.created_at.isoformat(" ", "seconds") if session.created_at else "",
         "Session": session.id,
     }
-    lines = [f"- {name}: {_line(value)}" for name, value in facts.items() if value]
+    lines = [f"- {name}: {line}" for name, value in facts.items() if (line := _line(value))]
     return f"# {_line(session.title) or 'Session'}\n\n" + "\n".join(lines) + "\n\n"
 
 
@@ -105,8 +114,9 @@ def _block(text: str, language: str = "") -> str:
 
 
 def _line(text: str) -> str:
-    """Text on one line in which nothing is Markdown or HTML."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(clean(text).split()))
+    """Text on one line in which nothing is Markdown or HTML; it never stands where a line begins."""
+    line = " ".join(clean(text).split())
+    return _MARKUP.sub(lambda found: "".join(f"\\{mark}" for mark in found[0]), line)
 
 
 def _code(text: str) -> str:

@@ -1,7 +1,9 @@
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from historyapp.core.entries import (
@@ -18,6 +20,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.exporters.base import ExportSession, ExportSummary
 from historyapp.core.exporters.markdown import MARKDOWN
+from historyapp.core.text import clean
 from tests.core.entries import LIVE, START, TEXT, calls, result, session
 
 
@@ -63,7 +66,7 @@ def test_a_session_reads_from_top_to_bottom() -> None:
 def test_the_header_tells_of_the_session() -> None:
     text = written([], title="Fix it", agent="coder", model="gpt-4o", tags=("a", "b"), created_at=START)
     assert headings(text) == ["Fix it"]
-    for fact in ("coder", r"gpt\-4o", r"a\, b", "2026", "0b1c"):
+    for fact in ("coder", "gpt-4o", "a, b", "2026-", "0b1c"):
         assert fact in text
 
 
@@ -99,6 +102,49 @@ def test_nothing_that_an_agent_wrote_is_read_as_markdown(entries: list[Entry], t
         "em_close",
         "code_inline",
     }
+
+
+MARKS = st.text("\\\\`*_{}[]()#+-.!<>&|~:/@$^=\"' \taé1w;", max_size=12)
+
+
+@given(TEXT | MARKS, TEXT | MARKS, MARKS)
+def test_names_read_as_they_are_written(title: str, agent: str, tag: str) -> None:
+    for parser in (MarkdownIt("commonmark"), MarkdownIt("js-default")):
+        tokens = parser.parse(written([], title=title, agent=agent, tags=(tag,)))
+        inline = [token.children or [] for token in tokens if token.type == "inline"]
+        assert {child.type for children in inline for child in children} <= {"text", "text_special"}
+        shown = ["".join(child.content for child in children) for children in inline]
+        facts = {"Agent": plain(agent), "Tags": plain(tag), "Session": "0b1c"}
+        assert shown == [
+            plain(title) or "Session",
+            *(f"{name}: {value}" for name, value in facts.items() if value),
+        ]
+
+
+def plain(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-21",
+        "snake_case.py",
+        "a < b && c > d",
+        "C# (2)",
+        "50% + 1!",
+        "~no",
+        "Fix the parser's [x]: `y`",
+    ],
+)
+def test_only_marks_that_mean_something_are_escaped(text: str) -> None:
+    line = written([], title=text).splitlines()[0]
+    assert line.count("\\") == sum(text.count(mark) for mark in "~[`")
+
+
+@pytest.mark.parametrize("text", ["https://evil.test", "www.evil.test", "me@evil.test"])
+def test_addresses_are_no_links_where_readers_make_them(text: str) -> None:
+    assert text not in written([], title=text)
 
 
 @given(TEXT, TEXT)
