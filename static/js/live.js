@@ -24,9 +24,9 @@ if (frame) {
     wait();
   }
 
-  /** Tells the playhead. A page without steps has none, and is loaded anew when there is more to show. */
+  /** Tells the playhead. A page without steps has none: what comes, or is left, takes another page. */
   async function pass(before, now) {
-    if (before.head !== now.head && !(at() && Number(now.steps))) return location.reload();
+    if (before.head !== now.head && !(at() && Number(now.steps))) return location.replace(root.dataset.page);
     const detail = { before, now, rows: frame.querySelector("template") };
     root.dispatchEvent(new CustomEvent("playhead:news", { detail }));
     await detail.done;

@@ -145,6 +145,13 @@ def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -
     expect_step(page, 2)
 
 
+def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Project, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    rewind(project, session.pk, Target(to_step=0))
+    expect(page.get_by_role("heading", name="No steps yet")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator(".take")).to_contain_text("take: 6 steps")
+
+
 def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     questions = asked(page)
