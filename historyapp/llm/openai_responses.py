@@ -22,6 +22,8 @@ from historyapp.llm.transport import Event
 
 TITLE = "OpenAI"
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_SENT = ("message", *_CALLS)
+"""Items that the next request has too; what OpenAI's own tools did stays in the raw message."""
 _CUT: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
 """Of a response: the rest repeats the request, instructions and tools included."""
@@ -109,16 +111,25 @@ class ResponsesAnswer:
             yield from self._text(index, whole[told:])
         elif kind in _CALLS and (rest := (item.get(_CALLS[kind]) or "")[told:]):
             yield self._arguments(index, rest)
-        elif kind == "reasoning":
-            yield ThoughtDelta(block=item)
 
     def _ended(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._response = response
         for index, item in enumerate(response.get("output") or ()):
             if index not in self._items:
                 yield from self._done(index, item)
+        yield from self._reasoning()
         if usage := response.get("usage"):
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "openai"}), raw=usage)
+
+    def _reasoning(self) -> Iterator[ThoughtDelta]:
+        """Reasoning can only be sent again together with what it led to; a search of OpenAI's is not sent."""
+        sent, blocks = True, list[dict[str, Any]]()
+        for _, item in sorted(self._items.items(), reverse=True):
+            if item["type"] != "reasoning":
+                sent = item["type"] in _SENT
+            elif sent:
+                blocks.append(item)
+        yield from (ThoughtDelta(block=item) for item in reversed(blocks))
 
     def end(self) -> Finished | None:
         response = self._response

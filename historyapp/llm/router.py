@@ -46,7 +46,7 @@ class ProviderRouter:
         """
         prefix, colon, name = model.partition(":")
         if prefix == LOCAL:
-            raise Invalid("`local` makes summaries without a model; it cannot be called. " + self._known())
+            raise self._unserved("`local` makes summaries without a model; it cannot be called.")
         if colon and prefix in self._providers:
             if not name.strip():
                 raise Invalid(f"`{prefix}:` must be followed by the name of a model.")
@@ -54,11 +54,12 @@ class ProviderRouter:
         for pattern, provider in _NAMES:
             if provider in self._providers and pattern.fullmatch(model):
                 return Route(self._providers[provider], model)
-        raise Invalid(f"No provider is known for the model {model[:100]!r}. {self._known()}")
+        raise self._unserved(f"No provider is known for the model {model[:100]!r}.")
 
-    def _known(self) -> str:
+    def _unserved(self, why: str) -> Invalid:
         explicit = ", ".join(f"`{name}:`" for name in self._providers)
-        return (
-            f"Write the provider before the model: {explicit}. "
-            "Without it, gpt-…, chatgpt-…, codex-… and o1, o3 … go to openai, claude-… to anthropic."
+        return Invalid(
+            f"{why} Write the provider before the model: {explicit}. "
+            "Without it, gpt-…, chatgpt-…, codex-… and o1, o3 … go to openai, claude-… to anthropic.",
+            providers=list(self._providers),
         )

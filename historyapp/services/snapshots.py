@@ -17,6 +17,7 @@ from historyapp.core.context_diff import (
 )
 from historyapp.core.errors import NotFound
 from historyapp.core.formats import prefix_bytes
+from historyapp.core.formats.tools import maker_of
 from historyapp.core.settings import load_settings
 from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot, TokenCorrection
@@ -154,7 +155,8 @@ def tokens_of(snapshot: Snapshot) -> int:
 def settle(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
     """Links the snapshot that an output's metadata names, and learns from the usage that it reports.
 
-    Runs within the append's transaction. A snapshot is linked once; an unknown one is left alone.
+    Runs within the append's transaction. A snapshot is linked once; an unknown one is left alone. Nothing is
+    learned where the bill holds more than the context: a live screen, what a provider's own tools have found.
     """
     snapshot = _unanswered(session, metadata.get("snapshot"))
     if snapshot is None:
@@ -162,7 +164,7 @@ def settle(session: Session, position: int, metadata: Mapping[str, Any]) -> None
     billed = min(usage_of(metadata).input, MOST_TOKENS)
     snapshot.output_position, snapshot.billed = position, billed or None
     snapshot.save(update_fields=["output_position", "billed"])
-    if billed and not snapshot.screen_tokens:
+    if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
         ours = round(snapshot.estimated / snapshot.factor)
         learn(session.project_id, snapshot.model, ours=ours, estimated=snapshot.estimated, billed=billed)
 

@@ -125,6 +125,15 @@ def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
         ({"as_of": 99}, "Use 0 to 8"),
         ({"tools": [{"name": "x", "parameters": {"type": "string"}}]}, "JSON schema of type object"),
         ({"tools": [{"name": "no blanks", "parameters": {"type": "object"}}]}, "A tool's name"),
+        (
+            {
+                "tools": [
+                    {"name": "x", "parameters": {"type": "object", "properties": {"p": {"type": "strin"}}}}
+                ]
+            },
+            "properties.p, type must be of array",
+        ),
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "format anthropic_messages"),
         ({"tools": ["read"]}, "body.tools[0]"),
         ({"max_tokens": -1}, "body.max_tokens"),
         ({"max_tokens": "many"}, "body.max_tokens"),

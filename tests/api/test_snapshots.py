@@ -167,6 +167,16 @@ def test_an_output_that_names_its_snapshot_is_linked_and_bills_it(three: Agent) 
     assert tokens["error"] == pytest.approx(100 / (estimated + 100))
 
 
+def test_a_bill_with_what_a_providers_own_tools_found_teaches_nothing(three: Agent) -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    id = taken(three, model="claude-opus-4-5", tools=[search])
+    metadata = {"snapshot": id, "usage": {"input_tokens": 2000, "output_tokens": 7}}
+    three.append({"kind": "model_output", "text": "done", "metadata": metadata})
+    assert three.get(f"/snapshots/{id}")["tokens"]["billed"] == 2000
+    assert three.get(f"/snapshots/{id}/request")["matches"] is True
+    assert three.post("/contexts", {"model": "claude-opus-4-5"})["tokens"]["learned_from"] == 0
+
+
 @pytest.mark.parametrize("name", [MISSING, "", "seven", 7, None, [], "\ud800"])
 def test_an_output_may_name_anything_as_its_snapshot(three: Agent, name: Any) -> None:
     assert three.append({"kind": "model_output", "text": "done", "metadata": {"snapshot": name}}) == [9]

@@ -100,6 +100,19 @@ def test_what_only_the_whole_response_says_is_taken_from_there() -> None:
     assert (output.text, output.reasoning) == ("All at once.", [reasoning])
 
 
+def test_reasoning_that_led_to_a_search_of_openais_stays_in_the_raw_message() -> None:
+    thought = [item("reasoning", summary=[], encrypted_content=text) for text in ("search", "tell")]
+    message = item("message", content=[{"type": "output_text", "text": "It rains."}])
+    said = [thought[0], item("web_search_call", status="completed"), thought[1], message]
+    events = [
+        {"type": "response.output_item.done", "output_index": index, "item": each}
+        for index, each in enumerate(said)
+    ]
+    output = of(*events, completed()).output
+    assert (output.text, output.reasoning) == ("It rains.", [thought[1]])
+    assert (output.raw_message or {})["output"] == said
+
+
 def test_commentary_and_answer_are_two_paragraphs() -> None:
     told: list[dict[str, Any]] = []
     for index, text in enumerate(("First I look.", "Done.")):

@@ -34,6 +34,7 @@ def test_an_unknown_model_is_refused_and_told_what_there_is(model: str) -> None:
     with pytest.raises(Invalid) as caught:
         ProviderRouter().route(model)
     assert all(f"`{name}:`" in caught.value.detail for name in PROVIDERS)
+    assert caught.value.fields["providers"] == list(PROVIDERS)
 
 
 def test_every_provider_takes_a_format_that_exists() -> None:

@@ -187,7 +187,7 @@ class _AnthropicMessages:
         return Frame(START if begins else "", CONTINUE if ends else "")
 
     def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(anthropic_tool, definitions)
+        return tools_as(self.name, anthropic_tool, definitions)
 
 
 def _with_breakpoint(block: Block) -> Block:

@@ -93,7 +93,7 @@ class _OpenAIChat:
         return Frame() if items else self.most
 
     def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(openai_chat_tool, definitions)
+        return tools_as(self.name, openai_chat_tool, definitions)
 
 
 OPENAI_CHAT = _OpenAIChat()

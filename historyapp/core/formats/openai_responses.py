@@ -57,7 +57,7 @@ class _OpenAIResponses:
         return Frame() if items else self.most
 
     def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(openai_responses_tool, definitions)
+        return tools_as(self.name, openai_responses_tool, definitions)
 
 
 def _message(role: str, content: Any) -> Item:

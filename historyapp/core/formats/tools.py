@@ -1,17 +1,30 @@
 """Tool definitions, given in any provider's shape, in the shape that one provider takes.
 
-So one session can plan with one provider and execute with another, with the same tools.
+So one session can plan with one provider and execute with another, with the same tools. Tools that a provider
+has made itself (web search …) are no functions: they go to that provider as they are, and to no other.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from historyapp.core.errors import Invalid
+from historyapp.core.formats.schemas import schema_fault
 from historyapp.core.formats.turns import legal_name
 from historyapp.core.text import clean, clean_value, depth_exceeds
 
 Definition = Mapping[str, Any]
 _NO_ARGUMENTS = {"type": "object", "properties": {}}
+_OWN = {
+    "anthropic_messages": re.compile(r"[a-z][a-z0-9_]*_20\d{6}"),
+    "openai_responses": re.compile(
+        r"web_search(_preview)?(_20\d\d_\d\d_\d\d)?|file_search|code_interpreter|image_generation"
+    ),
+}
+"""Types of the tools that a format's provider has made itself. Sources: types ``ToolUnionParam`` of the
+anthropic SDK, whose names end with a day, and ``ToolParam`` of the openai SDK: those that OpenAI carries out.
+It asks for the others by calls that are no functions, which the log has no place for, and ``mcp`` holds keys,
+which must not get into snapshots."""
 
 
 class Tool(NamedTuple):
@@ -27,15 +40,14 @@ def tool_of(definition: Any) -> Tool:
     """A definition as OpenAI chat nests it, as OpenAI responses and MCP write it, or as Anthropic does.
 
     Raises:
-        Invalid: without a legal name, with parameters that are no JSON schema of an object, or for tools that
-            are no functions (web search …), which belong to one provider.
+        Invalid: without a legal name, with parameters that are no JSON schema of an object, or for a tool
+            that is no function.
     """
     told = definition.get("function", definition) if isinstance(definition, Mapping) else None
     if not isinstance(told, Mapping):
         raise Invalid("A tool must be an object with a name, a description and parameters.")
     if definition.get("type") not in (None, "function", "custom") or "format" in told:
-        kind = str(definition.get("type"))[:64]
-        raise Invalid(f"A tool of type {kind!r} is no function; only those can be rendered.")
+        raise Invalid(_no_function(definition))
     name, description = told.get("name"), told.get("description") or ""
     if not isinstance(name, str) or legal_name(name) != name:
         raise Invalid(f"A tool's name must be 1 to 64 letters, digits, _ and -, not {str(name)[:80]!r}.")
@@ -45,31 +57,59 @@ def tool_of(definition: Any) -> Tool:
     return Tool(name, clean(description), _schema(name, told), strict if isinstance(strict, bool) else None)
 
 
+def _no_function(definition: Definition) -> str:
+    kind = definition.get("type")
+    if maker := maker_of(definition):
+        return f"A tool of type {kind!r} can only be sent in the format {maker}."
+    return f"A tool of type {str(kind)[:64]!r} is no function, and none that a provider carries out itself."
+
+
+def maker_of(definition: Any) -> str | None:
+    """The format of the provider whose own tool this is; None for functions."""
+    kind = definition.get("type") if isinstance(definition, Mapping) else None
+    if not isinstance(kind, str) or len(kind) > 64:
+        return None
+    return next((format for format, kinds in _OWN.items() if kinds.fullmatch(kind)), None)
+
+
 def _schema(name: str, told: Definition) -> dict[str, Any]:
     given = [told[key] for key in ("parameters", "input_schema", "inputSchema") if told.get(key) is not None]
     schema = given[0] if given else _NO_ARGUMENTS
     if not isinstance(schema, Mapping) or schema.get("type") != "object" or depth_exceeds(schema):
         raise Invalid(f"The parameters of tool {name!r} must be a JSON schema of type object.")
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    if not isinstance(properties, Mapping) or not isinstance(required, list):
-        raise Invalid(f"In the schema of tool {name!r}, properties must be an object and required a list.")
+    if fault := schema_fault(schema):
+        raise Invalid(f"The parameters of tool {name!r} are no JSON schema: {fault}.")
     cleaned: dict[str, Any] = clean_value(dict(schema))
     return {**cleaned, "properties": cleaned.get("properties", {})}
 
 
 def tools_as(
-    shape: Callable[[Tool], dict[str, Any]], definitions: Iterable[Definition]
+    format: str, shape: Callable[[Tool], dict[str, Any]], definitions: Iterable[Definition]
 ) -> list[dict[str, Any]]:
-    """The tools in a provider's shape.
+    """The tools in the shape of a format's provider; its own ones as they are.
 
     Raises:
-        Invalid: as :func:`tool_of`, and for two tools of one name.
+        Invalid: as :func:`tool_of`, for another provider's own tools, and for two tools of one name.
     """
-    tools = [tool_of(definition) for definition in definitions]
-    names = [tool.name for tool in tools]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise Invalid(f"There is more than one tool with the name {twice[0]!r}.")
-    return [shape(tool) for tool in tools]
+    tools, names = list[dict[str, Any]](), list[Any]()
+    for definition in definitions:
+        if maker_of(definition) == format:
+            tools.append(_own(definition))
+            names.append(definition.get("name") or definition["type"])
+        else:
+            tool = tool_of(definition)
+            tools.append(shape(tool))
+            names.append(tool.name)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Invalid(f"There is more than one tool with the name {str(twice[0])[:80]!r}.")
+    return tools
+
+
+def _own(definition: Definition) -> dict[str, Any]:
+    """Without a cache breakpoint: there may be only four, which the format sets."""
+    if depth_exceeds(definition):
+        raise Invalid(f"The tool of type {definition['type']!r} is nested too deep.")
+    return {name: value for name, value in clean_value(dict(definition)).items() if name != "cache_control"}
 
 
 def openai_chat_tool(tool: Tool) -> dict[str, Any]:

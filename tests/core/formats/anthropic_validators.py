@@ -1,5 +1,6 @@
 """Anthropic's published rules."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -154,10 +155,14 @@ def _thinking_order(blocks: list[Any]) -> None:
 
 
 def _anthropic_tools(request: Request) -> None:
-    """``ToolParam``: name ``^[a-zA-Z0-9_-]{1,64}$``, input_schema of type object, names unique."""
+    """``ToolUnionParam``: name ``^[a-zA-Z0-9_-]{1,64}$``, input_schema of type object, names unique.
+    Anthropic's own tools have a dated type and no schema."""
     tools = request.get("tools", [])
     refuse_unless("tools" not in request or tools, "tools is empty")
     for tool in tools:
+        if re.search(r"_20\d{6}$", tool.get("type", "")):
+            refuse_unless("input_schema" not in tool, "a schema for Anthropic's own tool", tool)
+            continue
         refuse_unless(NAME.fullmatch(tool["name"]), "an illegal tool name", tool)
         refuse_unless(tool["input_schema"]["type"] == "object", "a schema of no object", tool)
     names = [tool["name"] for tool in tools]

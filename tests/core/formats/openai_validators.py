@@ -141,12 +141,20 @@ def _openai_tools(functions: list[Any], given: Any) -> None:
     refuse_unless(len(set(names)) == len(names), "tools of one name", names)
 
 
+_CARRIED_OUT = (
+    "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11",
+    "file_search", "code_interpreter", "image_generation",
+)  # fmt: skip
+"""Tools that OpenAI carries out itself. Source: ``ToolParam`` of the openai SDK."""
+
+
 def openai_responses(request: Request) -> None:
     """OpenAI API reference, "Create a model response"; types ``Response*Param`` of the openai SDK."""
     refuse_unless(set(request) <= {"tools", "instructions", "input"}, "an unknown field", set(request))
     refuse_unless(request["input"], "input is empty")
-    _openai_tools(request.get("tools", []), request.get("tools"))
-    for tool in request.get("tools", ()):
+    functions = [tool for tool in request.get("tools", ()) if tool["type"] not in _CARRIED_OUT]
+    _openai_tools(functions, request.get("tools"))
+    for tool in functions:
         # ``FunctionToolParam``: parameters and strict are required.
         refuse_unless(tool["type"] == "function" and {"parameters", "strict"} <= set(tool), "a tool", tool)
     if "instructions" in request:

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.budget import RequestMeter
+from historyapp.core.budget import OWN_TOOL, RequestMeter
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
 from historyapp.core.formats.base import CONTINUE, START
 from historyapp.core.formats.turns import NO_RESULT
 from historyapp.core.manifest import Context, Message
 from tests.core.formats.contexts import CONTEXTS, ENCRYPTED, REDACTED, SIGNED, TINY_PNG, TOOLS, context
+from tests.core.formats.test_sdk_types import parse
 from tests.core.formats.validators import validate
 
 EVERY = pytest.mark.parametrize("name", FORMATS)
@@ -236,13 +237,45 @@ def test_plain_text_tells_it_all_in_order() -> None:
             "properties must be an object",
         ),
         ({"name": "ls", "description": 7}, "must be text"),
-        ({"type": "web_search_20250305", "name": "web_search"}, "is no function"),
+        ({"type": "local_shell"}, "is no function"),
+        ({"type": "custom", "name": "x", "format": {"type": "text"}}, "is no function"),
     ],
 )
 @CHATTING
 def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> None:
     with pytest.raises(Invalid, match=words):
         FORMATS[name].render(context([ASKS]), model="m", tools=[tool])
+
+
+WEB_SEARCHES = {
+    "anthropic_messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+    "openai_responses": {"type": "web_search", "search_context_size": "low"},
+}
+
+
+@pytest.mark.parametrize("maker", WEB_SEARCHES)
+def test_a_providers_own_tool_goes_to_that_provider_as_it_is(maker: str) -> None:
+    tool = WEB_SEARCHES[maker]
+    tools = [{**tool, "cache_control": {"type": "ephemeral"}}, {"name": "ls"}]
+    request = FORMATS[maker].render(context([ASKS], system="Help."), model="m", tools=tools)
+    validate(maker, request)
+    parse(maker, request)
+    assert request["tools"][0] == tool
+    meter = RequestMeter(maker)
+    assert meter.fixed("", "", tools).tools - meter.fixed("", "", tools[1:]).tools > OWN_TOOL
+
+
+@pytest.mark.parametrize("maker", WEB_SEARCHES)
+@CHATTING
+def test_a_providers_own_tool_goes_to_no_other(maker: str, name: str) -> None:
+    if name != maker:
+        with pytest.raises(Invalid, match=f"only be sent in the format {maker}"):
+            FORMATS[name].tools([WEB_SEARCHES[maker]])
+
+
+def test_a_providers_own_tool_is_there_once() -> None:
+    with pytest.raises(Invalid, match="more than one"):
+        FORMATS["openai_responses"].tools([WEB_SEARCHES["openai_responses"]] * 2)
 
 
 @CHATTING

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from anthropic.types import MessageParam, TextBlockParam, ToolParam
+from anthropic.types import MessageParam, TextBlockParam, ToolUnionParam
 from hypothesis import given, settings
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
-from openai.types.responses import FunctionToolParam, ResponseInputItemParam
+from openai.types.responses import ResponseInputItemParam, ToolParam
 from pydantic import TypeAdapter, ValidationError
 
 from historyapp.core.formats import FORMATS
@@ -22,12 +22,12 @@ TYPES: dict[str, dict[str, TypeAdapter[Any]]] = {
     "openai_responses": {
         "instructions": TypeAdapter(str),
         "input": TypeAdapter(list[ResponseInputItemParam]),
-        "tools": TypeAdapter(list[FunctionToolParam]),
+        "tools": TypeAdapter(list[ToolParam]),
     },
     "anthropic_messages": {
         "messages": TypeAdapter(list[MessageParam]),
         "system": TypeAdapter(list[TextBlockParam]),
-        "tools": TypeAdapter(list[ToolParam]),
+        "tools": TypeAdapter(list[ToolUnionParam]),
     },
 }
 

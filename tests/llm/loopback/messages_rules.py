@@ -11,6 +11,7 @@ from typing import Any
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_OWN = re.compile(r"[a-z_]+_20\d{6}")
 _MOST_BREAKPOINTS = 4
 _OF_USER = {"text", "image", "document", "search_result", "tool_result"}
 _OF_ASSISTANT = {"text", "thinking", "redacted_thinking", "tool_use"}
@@ -34,6 +35,8 @@ def _problems(body: dict[str, Any], counting: bool) -> Iterator[str]:
     for tool in body.get("tools", ()):
         if tool.get("type", "custom") == "custom":
             yield from _tool(tool)
+        elif not _OWN.fullmatch(tool["type"]):
+            yield f"tools.0: Input tag '{tool['type']}' does not match any of the expected tags"
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         yield "messages: at least one message is required"

@@ -9,6 +9,7 @@ from typing import Any
 from tests.llm.loopback.chat_rules import NAME, function_problems
 
 _PREFIXES = {"function_call": "fc", "reasoning": "rs", "message": "msg"}
+_CARRIED_OUT = {"web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation"}
 _TEXTS = ("input_text", "output_text", "text")
 
 
@@ -26,6 +27,8 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
     for tool in body.get("tools", ()):
         if tool.get("type") == "function":
             yield from function_problems(tool)
+        elif tool.get("type") not in _CARRIED_OUT:
+            yield f"Invalid value: '{tool.get('type')}'."
     said = body.get("input")
     if isinstance(said, str) and said.strip():
         return
