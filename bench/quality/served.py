@@ -62,7 +62,7 @@ def _outlined(episode: Episode) -> Outlined:
     said = entry_tokens(episode.output, tokens_of)
     told = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
     excerpt = excerpt_of(episode, said, told, tokens_of)
-    return Outlined(episode.number, episode.first_position, episode.status, excerpt)
+    return Outlined(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
 
 
 def budgeted_context(recorded: Recorded, step: int, budget: int) -> Context:

@@ -77,6 +77,8 @@ class Episode:
     started_at: datetime
     finished_at: datetime | None = None
     results: tuple[ToolResult, ...] = ()
+    strays: tuple[ToolResult, ...] = ()
+    """Results recorded during the step that answer none of its open calls: they came late, or twice."""
     reviews: tuple[Review, ...] = ()
     progress: Progress = field(default_factory=Progress)
     summary: str | None = None
@@ -94,6 +96,13 @@ class Episode:
     def action(self) -> UseTool | ToolCall | None:
         """What was done; the first call where there are several; None for a final answer."""
         return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
+
+    @property
+    def late(self) -> tuple[ToolResult, ...]:
+        """The strays that say something which no result before them says."""
+        said = [*self.results, *self.strays]
+        start = len(self.results)
+        return tuple(stray for n, stray in enumerate(self.strays, start) if stray not in said[:n])
 
     @property
     def result(self) -> ToolResult | None:
@@ -129,17 +138,21 @@ def continue_episode(episode: Episode, entry: Entry) -> Episode:
 
 
 def _with_results(episode: Episode, entry: Entry, body: ToolResults) -> Episode:
-    progress, taken = episode.progress, []
+    if not body.results:
+        return episode
+    progress, taken, strays = episode.progress, list[ToolResult](), list[ToolResult]()
     for result in body.results:
         if progress.expects(result):
             progress = progress.take(result)
             taken.append(result)
+        else:
+            strays.append(result)
+    episode = replace(episode, strays=(*episode.strays, *strays), last_position=entry.position)
     if not taken:
         return episode
     return replace(
         episode,
         results=(*episode.results, *taken),
-        last_position=entry.position,
         finished_at=None if progress.pending else entry.created_at,
         progress=progress,
     )

@@ -6,15 +6,16 @@ many steps without looking at a body.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+from historyapp.core.entries import ModelOutput, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.formats.turns import returned
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.text import clean
-from historyapp.core.tokens import TokenCounter
+from historyapp.core.tokens import TokenCounter, count_tokens
 
 T = TypeVar("T")
 
@@ -24,11 +25,12 @@ _LONGEST_CALL = 240
 _KEPT = 1200  # characters of result lines
 _OTHERS = 600  # characters of further names
 _PIECES_READ = 1000
+_CHARACTERS_READ = _PIECES_READ * (LONGEST_PIECE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names beyond which a line is not worth more
 _BLANKS = re.compile(r"\s+")
-_FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
+_FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
 
 
 class Line(NamedTuple):
@@ -73,25 +75,51 @@ class Excerpt(NamedTuple):
         return cls(call, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
 
 
-def excerpt_of(episode: Episode, said_tokens: int, result_tokens: int, count: TokenCounter) -> Excerpt:
-    """The excerpt of a step. What its output and its results cost was counted when these were written."""
-    output = episode.output
+def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:
+    """What is kept of an output of ``tokens``: the call, until its results come."""
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = [text for call in calls for text in texts_in(call.arguments)]
     told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
     call = one_line(told or output.text, _LONGEST_CALL)
     own = dict.fromkeys(name for text in arguments for name in identifiers(text[: 4 * _KEPT]))
-    lines, others, all_names = _results("\n".join(map(returned, episode.results)), count)
     return Excerpt(
         call=call,
         call_tokens=count(call) if call else 0,
         names=tuple(islice(own, _NAMES_OF_CALL)),
-        lines=lines,
-        others=others,
-        told=all_names,
-        said_tokens=said_tokens,
-        result_tokens=result_tokens,
+        said_tokens=tokens,
     )
+
+
+def continue_excerpt(
+    excerpt: Excerpt, results: Iterable[ToolResult], tokens: int, count: TokenCounter = count_tokens
+) -> Excerpt:
+    """With results of ``tokens``, recorded together. Lines of earlier ones stay while they tell more."""
+    found = telling_pieces("\n".join(map(returned, results)))
+    known = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
+    if known:
+        found = sorted(filter(None, (_without(piece, known) for piece in found)))
+    earlier = [
+        Piece(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
+        for place, line in enumerate(excerpt.lines)
+    ]
+    ranked = sorted((*earlier, *found)) if earlier else found
+    kept = _within(ranked, [len(piece.text) for piece in ranked], _KEPT)
+    rest = [*excerpt.others, *(name for piece in ranked[len(kept) :] for name in piece.names)]
+    kept.sort(key=lambda piece: piece.place)
+    return excerpt._replace(
+        lines=tuple(excerpt.lines[p.place] if p.place < 0 else _line(p, count) for p in kept),
+        others=tuple(_within(rest, [len(name) + 1 for name in rest], _OTHERS)),
+        told=excerpt.told + sum(len(piece.names) for piece in found),
+        result_tokens=excerpt.result_tokens + tokens,
+    )
+
+
+def excerpt_of(episode: Episode, said_tokens: int, result_tokens: int, count: TokenCounter) -> Excerpt:
+    """The excerpt of a step whose results were recorded together."""
+    excerpt = begin_excerpt(episode.output, said_tokens, count)
+    if not episode.results:
+        return excerpt
+    return continue_excerpt(excerpt, episode.results, result_tokens, count)
 
 
 def one_line(text: str, longest: int) -> str:
@@ -130,27 +158,33 @@ class Piece(NamedTuple):
 
 def telling_pieces(text: str) -> list[Piece]:
     """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
-    parts = list(islice(pieces(text), _PIECES_READ))
+    parts = list(islice(pieces(text[:_CHARACTERS_READ]), _PIECES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
-        worth = min(len(names), _MANY) + 2 * any(word in part for word in _FAILURES)
-        if worth:
-            found.append(Piece(-worth / (20 + len(part)), index, part, names))
+        if rank := _rank(part, names):
+            found.append(Piece(rank, index, part, names))
     found.sort()
     return found
 
 
-def _results(text: str, count: TokenCounter) -> tuple[tuple[Line, ...], tuple[str, ...], int]:
-    """Of all results: the lines to keep, further names, and how many names there are in all."""
-    ranked = telling_pieces(text)
-    kept = _within(ranked, [len(piece.text) for piece in ranked], _KEPT)
-    rest = [name for piece in ranked[len(kept) :] for name in piece.names]
-    others = _within(rest, [len(name) + 1 for name in rest], _OTHERS)
-    lines = []
-    for piece in sorted(kept, key=lambda piece: piece.place):
-        line = clean(piece.text.rstrip())
-        lines.append(Line(line, count(line), tuple(piece.names[:_NAMES_OF_LINE])))
-    return tuple(lines), tuple(others), sum(len(piece.names) for piece in ranked)
+def _rank(text: str, names: Sequence[str]) -> float:
+    """How much a piece tells for its length; 0 where it tells nothing, else below."""
+    worth = min(len(names), _MANY) + 2 * (_FAILURE.search(text) is not None)
+    return -worth / (20 + len(text))
+
+
+def _without(piece: Piece, known: Container[str]) -> Piece | None:
+    """The piece for what it adds to names that are known; None where it adds nothing."""
+    names = [name for name in piece.names if name not in known]
+    if len(names) == len(piece.names):
+        return piece
+    rank = _rank(piece.text, names)
+    return Piece(rank, piece.place, piece.text, names) if rank else None
+
+
+def _line(piece: Piece, count: TokenCounter) -> Line:
+    text = clean(piece.text.rstrip())
+    return Line(text, count(text), tuple(piece.names[:_NAMES_OF_LINE]))
 
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:

@@ -21,6 +21,7 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.episodes import Episode, Progress, Status, begin_episode
+from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
@@ -108,10 +109,23 @@ class Step(NamedTuple):
     total_errors: int = 0
     unpaired: int = 0
     """Results recorded during this step that answer none of its calls."""
+    excerpt: Excerpt | None = None
+    """Null: not worked out here. The row may have it."""
 
     @property
     def progress(self) -> Progress:
         return Progress(self.pending, self.statuses, self.status)
+
+    def dump(self) -> dict[str, Any]:
+        """As stored with a session. The excerpt of a step that has ended is in its row alone."""
+        excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
+        return {**self._asdict(), "pending": list(self.pending), "excerpt": excerpt}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> "Step":
+        tuples = {name: tuple(data[name]) for name in ("statuses", "tool_names")}
+        excerpt = Excerpt.load(data["excerpt"]) if data.get("excerpt") else None
+        return cls(**{**data, **tuples, "pending": OpenCalls(data["pending"]), "excerpt": excerpt})
 
 
 class Tail(NamedTuple):
@@ -123,16 +137,14 @@ class Tail(NamedTuple):
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
-        step = {**self.step._asdict(), "pending": list(self.step.pending)} if self.step else None
+        step = self.step.dump() if self.step else None
         return {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
-        step = data.get("step")
-        if step:
-            tuples = {name: tuple(step[name]) for name in ("statuses", "tool_names")}
-            step = Step(**{**step, **tuples, "pending": OpenCalls(step["pending"])})
-        return cls(Totals.load(data.get("totals", {})), step or None, data.get("input_preview", ""))
+        stored = data.get("step")
+        step = Step.load(stored) if stored else None
+        return cls(Totals.load(data.get("totals", {})), step, data.get("input_preview", ""))
 
 
 class Advance(NamedTuple):
@@ -143,12 +155,15 @@ class Advance(NamedTuple):
     """Episode rows to write, oldest first."""
 
 
-def advance(tail: Tail, entry: Entry) -> Advance:
-    """The tail after one more live entry, and the episode rows that it changes."""
+def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
+    """The tail after one more live entry, and the episode rows that it changes.
+
+    ``excerpts``: whether a step that begins here gets an excerpt.
+    """
     totals = tail.totals.with_call(entry)._replace(tokens=tail.totals.tokens + entry.tokens)
     body = entry.body
     if isinstance(body, ModelOutput):
-        return _begin(tail._replace(totals=totals), entry)
+        return _begin(tail._replace(totals=totals), entry, body, excerpts=excerpts)
     if isinstance(body, ModelInput):
         return Advance(tail._replace(totals=totals, input_preview=preview(text_of(body.content))))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
@@ -156,7 +171,7 @@ def advance(tail: Tail, entry: Entry) -> Advance:
     return Advance(tail._replace(totals=totals))
 
 
-def _begin(tail: Tail, entry: Entry) -> Advance:
+def _begin(tail: Tail, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
     changed: list[Step] = []
     if tail.step is not None and tail.step.status == "in_flight":
         changed.append(tail.step._replace(status="abandoned"))
@@ -167,6 +182,7 @@ def _begin(tail: Tail, entry: Entry) -> Advance:
         tokens=entry.tokens,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
+        excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
     return Advance(Tail(totals, step), (*changed, step))
 
@@ -218,16 +234,19 @@ def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
         progress = progress.take(result)
         if not shown or result.status != "success":
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
+    if results:
+        excerpt = step.excerpt
+        if excerpt and step.pending:
+            excerpt = continue_excerpt(excerpt, results, entry.tokens)
+        step = step._replace(last_position=entry.position, unpaired=unpaired, excerpt=excerpt)
     if progress == step.progress:
-        return step._replace(unpaired=unpaired)
+        return step
     return step._replace(
-        last_position=entry.position,
         status=progress.status,
         pending=progress.pending,
         statuses=progress.statuses,
         result_preview=shown,
         finished_at=None if progress.pending else _iso(entry.created_at),
-        unpaired=unpaired,
     )
 
 

@@ -30,8 +30,11 @@ def long_form(episode: Episode) -> str:
         f"Executed `{calls_text(episode)}`\n" if episode.action else "Answered\n"
     ) + f'- **Reasoning:** "{episode.thoughts}"\n- **Status:** `{status}`\n'
     if not episode.action:
-        return text + f"- **Answer:** {_block(episode.output.text)}"
-    return text + (_result_lines(episode.result) if episode.result else "")
+        text += f"- **Answer:** {_block(episode.output.text)}"
+    elif episode.result:
+        text += _result_lines(episode.result)
+    late = "".join(f"- **Late result:** {_block(result_text(result))}\n" for result in episode.late)
+    return f"{text.rstrip()}\n{late}" if late else text
 
 
 def _result_lines(result: ToolResult) -> str:

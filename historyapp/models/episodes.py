@@ -11,6 +11,7 @@ from django.db import models
 from historyapp.core.episodes import STATUSES
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
+from historyapp.core.text import dump_json
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
@@ -31,7 +32,7 @@ class Sample(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a step stands and how it ended: all that tells whether something kept of it still holds."""
+    """Where a step stands, how it ended, and what is kept of it for choosing contexts."""
 
     session_id: UUID
     anchor: int
@@ -39,6 +40,7 @@ class Place(NamedTuple):
     first_position: int
     last_position: int
     status: str
+    excerpt: str | None
 
 
 class _Row(Protocol):
@@ -63,7 +65,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         cut the history, the row that was made for the cut step (the later anchor) stands for it.
         """
         rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-        return _standing(rows, lineage)
+        return _standing(rows.defer("excerpt"), lineage)
 
     def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[Sample]:
         """The live steps with these numbers, oldest first. Running totals tell what lies between them."""
@@ -81,7 +83,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             session_id__in=session_ids(lineage), status="error", number__gt=number, number__lte=last
         )
         # In pages: PostgreSQL works out the whole of what it streams, and most callers want the first.
-        ordered = rows.order_by("number", "session", "anchor")
+        ordered = rows.defer("excerpt").order_by("number", "session", "anchor")
         for start in count(0, _FAILED_AT_ONCE):
             page = list(ordered[start : start + _FAILED_AT_ONCE])
             yield from (row.number for row in page if _is_live(row, lineage))
@@ -126,6 +128,8 @@ class Episode(models.Model):
     unpaired = models.PositiveIntegerField(default=0)
     unanswered = models.PositiveIntegerField(default=0)
     """Calls without a result so far."""
+    excerpt = models.TextField(null=True)
+    """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not worked out yet. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()
 
@@ -152,6 +156,12 @@ def columns(step: Step) -> dict[str, Any]:
         del values[name]
     values["tool_names"] = list(step.tool_names)
     values["unanswered"] = len(step.pending)
+    values["excerpt"] = stored_excerpt(step)
     values["started_at"] = datetime.fromisoformat(step.started_at)
     values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None
     return values
+
+
+def stored_excerpt(step: Step) -> str | None:
+    """A step's excerpt as its column has it."""
+    return dump_json(step.excerpt.dump()) if step.excerpt else None

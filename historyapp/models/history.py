@@ -167,13 +167,18 @@ class History:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
         rows = Episode.objects.placed(self.lineage, first, last)
         if self.newest and last >= self.steps:
-            newest = Place(*(getattr(self.newest, name) for name in Place._fields))
-            rows = [*(row for row in rows if row.number < self.steps), newest]
+            stored = next((row for row in rows if row.number == self.steps), None)
+            rows = [*(row for row in rows if row.number < self.steps), _place(self.newest, stored)]
         if not rows:
             return []
         own = own_by_step(self.summaries(rows[0].first_position, rows[-1].last_position))
         texts = {number: summary.text for number, summary in own.items()}
-        return outlined(rows, texts, self.episodes)
+        return outlined(rows, texts, self._outputs_and_results)
+
+    def _outputs_and_results(self, first: int, last: int) -> Iterator[core.Entry]:
+        """Between two positions, both included."""
+        kinds = ("model_output", "tool_results")
+        return (entry.core() for entry in self.entries(after=first - 1, before=last + 1, kinds=kinds))
 
     @property
     def first_input(self) -> core.Entry | None:
@@ -219,6 +224,14 @@ class History:
         """The current memory notebook; None when there is none."""
         entry = Entry.objects.newest(self.lineage, "memory_notebook")
         return entry.body["content"] if entry else None
+
+
+def _place(newest: Episode, stored: Place | None) -> Place:
+    """The newest step as the position saw it. Its row has the excerpt unless it has gone on since."""
+    place = Place(*(getattr(newest, name) for name in Place._fields))
+    if place.excerpt is None and stored and stored.last_position == place.last_position:
+        return place._replace(excerpt=stored.excerpt)
+    return place
 
 
 def _affordable(rows: Sequence[Episode]) -> Iterator[list[Episode]]:

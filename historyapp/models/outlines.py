@@ -1,24 +1,26 @@
-"""Steps as the ``budgeted`` policy reads them: by their excerpts, which are made once and kept in memory.
+"""Steps as the ``budgeted`` policy reads them: by their excerpts, without bodies.
 
-The entries of a step never change, so neither does its excerpt; only a step that goes on gets another one.
-Each process makes a session's excerpts when it first builds such a context, and later those of new steps.
+A step's row has its excerpt from when the step was written. Where it has none, since an import stores without
+them, it is worked out of the entries. Either way a process keeps what it has read: the entries of a step
+never change, so neither does its excerpt; only a step that goes on gets another one.
 """
 
+import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from historyapp.core.entries import ToolResults
-from historyapp.core.episodes import Episode as CoreEpisode
-from historyapp.core.excerpts import Excerpt, Line, excerpt_of
+from historyapp.core.entries import Entry
+from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.outline import Outlined
-from historyapp.core.tokens import count_tokens, entry_tokens
+from historyapp.core.projection import Tail, advance
+from historyapp.core.tokens import count_tokens
 from historyapp.models.episodes import Place
 
-MOST = 20_000
-"""Excerpts that a process keeps, of at most about 2 KB each; the oldest go first."""
+MOST = 10_000
+"""Excerpts that a process keeps, of a few KB each; the oldest go first."""
 
 
 class _Key(NamedTuple):
@@ -34,24 +36,27 @@ _lock = threading.Lock()
 def outlined(
     rows: Sequence[Place],
     summaries: dict[int, str],
-    load: Callable[[int, int], Sequence[CoreEpisode]],
+    load: Callable[[int, int], Iterable[Entry]],
 ) -> list[Outlined]:
     """Steps by their places, oldest first.
 
     Args:
         summaries: by step number, of those that stand for just one step.
-        load: gives the steps of two numbers, both included, with their bodies.
+        load: gives the outputs and results between two positions, both included, oldest first.
     """
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
-    known = {key: _kept.get(key) for key in keys}
-    missing = {row.number: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
-    for episode in load(min(missing), max(missing)) if missing else ():
-        if episode.number in missing:
-            known[missing[episode.number]] = _keep(missing[episode.number], episode)
+    known = {key: _kept.get(key) or _stored(key, row) for key, row in zip(keys, rows, strict=True)}
+    missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
+    if missing:
+        last = max(key.last_position for key in missing.values())
+        for first, excerpt in excerpts_of(load(min(missing), last)).items():
+            if first in missing:
+                known[missing[first]] = _keep(missing[first], excerpt)
     return [
         Outlined(
             number=row.number,
             first_position=row.first_position,
+            last_position=row.last_position,
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
             excerpt=known[key] or Excerpt(),
             summary=_line(summaries.get(row.number)),
@@ -60,9 +65,22 @@ def outlined(
     ]
 
 
-def _keep(key: _Key, episode: CoreEpisode) -> Excerpt:
-    results = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
-    excerpt = excerpt_of(episode, entry_tokens(episode.output), results, count_tokens)
+def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
+    """The excerpts of whole steps, by their first positions."""
+    tail = Tail()
+    found: dict[int, Excerpt] = {}
+    for entry in entries:
+        tail = advance(tail, entry).tail
+        if tail.step and tail.step.excerpt:
+            found[tail.step.first_position] = tail.step.excerpt
+    return found
+
+
+def _stored(key: _Key, row: Place) -> Excerpt | None:
+    return _keep(key, Excerpt.load(json.loads(row.excerpt))) if row.excerpt else None
+
+
+def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:
     with _lock:
         _kept[key] = excerpt
         while len(_kept) > MOST:

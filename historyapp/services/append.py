@@ -139,7 +139,8 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
             _check(draft, tail, number)
         created_at = draft.created_at or now
         entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
-        step = advance(tail, entry)
+        # Transcripts are stored faster without: what a context needs of them is worked out when it is read.
+        step = advance(tail, entry, excerpts=not lenient)
         tail = step.tail
         changed.update((row.anchor, row) for row in step.changed)
         entries.append(Row(entry, tail.totals, body, metadata))

@@ -16,6 +16,7 @@ from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.core.text import dump_json
 from historyapp.models import ApiKey, Project, Session
+from historyapp.models.episodes import stored_excerpt
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -23,7 +24,7 @@ ENTRY_COLUMNS = (
 EPISODE_COLUMNS = (
     "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names",
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
-    "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered",
+    "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "excerpt",
 )  # fmt: skip
 LOCKED_COLUMNS = ("id", "project_id", "status", "revision", "head", "tail")
 """What an append needs of the session; other fields are loaded when they are asked for."""
@@ -49,6 +50,7 @@ _INSERT_EPISODE = _insert("historyapp_episode", EPISODE_COLUMNS)
 _UPDATE_EPISODE = (
     f"UPDATE historyapp_episode SET {_assign(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
 )
+_UPDATE_BUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
 _UPDATE_SESSION = f"UPDATE historyapp_session SET {_assign(TAIL_COLUMNS)} WHERE id = %s"  # noqa: S608
 _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
@@ -120,8 +122,13 @@ def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
-    """Writes all columns of a step's row again."""
-    _execute(_UPDATE_EPISODE, [(*_episode(step), _uuid(session_id), step.anchor)])
+    """Writes all columns of a step's row again; the excerpt only where it is at hand."""
+    *values, excerpt = _episode(step)
+    key = _uuid(session_id), step.anchor
+    if excerpt is None:
+        _execute(_UPDATE_BUT_EXCERPT, [(*values, *key)])
+    else:
+        _execute(_UPDATE_EPISODE, [(*values, excerpt, *key)])
 
 
 def update_session(session: Session, tail: Tail) -> None:
@@ -166,6 +173,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.total_errors,
         step.unpaired,
         len(step.pending),
+        stored_excerpt(step),
     )
 
 

@@ -5,7 +5,9 @@ from itertools import permutations
 import pytest
 
 from historyapp.core.entries import ToolResult
-from historyapp.core.episodes import combine
+from historyapp.core.episodes import combine, group_episodes
+from historyapp.core.rendering import long_form
+from tests.core.entries import calls, result, session
 
 SUCCESS = ToolResult(tool_name="read", status="success", outputs="text")
 SKIPPED = ToolResult(tool_name="skip", status="skipped", reason="not needed")
@@ -37,3 +39,12 @@ def test_several_results_in_one_keep_every_text_under_its_tools_name() -> None:
 def test_one_result_stays_as_it_is() -> None:
     assert combine((SUCCESS,)) is SUCCESS
     assert combine(()) is None
+
+
+def test_results_that_answer_nothing_open_are_kept_with_the_step_during_which_they_came() -> None:
+    log = session(calls("a"), calls("b"), result("a", "late"), result("b"), result("b", "again"))
+    first, second = group_episodes(log)
+    assert (first.status, first.strays) == ("abandoned", ())
+    assert [stray.outputs for stray in second.strays] == ["late", "again"]
+    assert (second.status, second.last_position) == ("success", 5)
+    assert "- **Late result:** late\n- **Late result:** again\n" in long_form(second)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.excerpts import LONGEST_PIECE, Excerpt, excerpt_of, one_line, pieces
+from historyapp.core.excerpts import (
+    LONGEST_PIECE,
+    Excerpt,
+    begin_excerpt,
+    continue_excerpt,
+    excerpt_of,
+    one_line,
+    pieces,
+)
 from historyapp.core.text import dump_json
 from historyapp.core.tokens import count_tokens
 
@@ -98,3 +106,35 @@ def test_long_lines_break_after_an_object() -> None:
 def test_one_line_is_the_beginning_without_breaks() -> None:
     assert one_line("a\n\n  b", 10) == "a b"
     assert one_line("x" * 50, 10) == "x" * 9 + "…"
+
+
+def answered(*outputs: str) -> Excerpt:
+    """The excerpt of a step whose results came one by one, of two tokens each."""
+    found = begin_excerpt(ModelOutput(tool_calls=(ToolCall(id="1", name="ls"),)), 10)
+    for output in outputs:
+        found = continue_excerpt(found, [ToolResult(status="success", outputs=output)], 2)
+    return found
+
+
+def test_results_that_come_one_by_one_add_what_is_new() -> None:
+    found = answered("see a_b.py", "again a_b.py\nand c_d.py")
+    assert [line.text for line in found.lines] == ["see a_b.py", "and c_d.py"]
+    assert (found.told, found.said_tokens, found.result_tokens) == (2, 10, 4)
+
+
+def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:
+    dull = "\n".join(f"{'plain words ' * 12} name_{n}" for n in range(8))
+    found = answered(dull, "\n".join(f"KeyError: lookup_{n}" for n in range(20)))
+    texts = [line.text for line in found.lines]
+    assert sum(map(len, texts)) <= 1200
+    assert [text for text in texts if text.startswith("KeyError")] == [
+        f"KeyError: lookup_{n}" for n in range(20)
+    ]
+    assert any("name_" in name for name in found.others)
+
+
+@given(st.lists(ANY_TEXT, max_size=4))
+def test_it_goes_on_from_what_was_stored(outputs: list[str]) -> None:
+    begun = answered(*outputs)
+    last = [ToolResult(status="success", outputs="a new_name")]
+    assert continue_excerpt(Excerpt.load(begun.dump()), last, 2) == continue_excerpt(begun, last, 2)

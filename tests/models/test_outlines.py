@@ -1,17 +1,19 @@
-"""Excerpts of steps: made once, made again when a step goes on, the same for a reader of any process."""
+"""Excerpts of steps: stored when these are written, the same for a reader of any process."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.episodes import Episode
 from historyapp.core.policies.outline import Outlined
+from historyapp.models import Episode as Row
 from historyapp.models import Project, Session, outlines
-from historyapp.models.episodes import Place
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, call, failed, ok
+from tests.services.drafts import act, call, failed, ok, said
 
 
 @pytest.fixture
@@ -50,18 +52,31 @@ def test_a_step_that_goes_on_is_read_again(project: Project, session: Session) -
 
 
 def test_bodies_are_read_once(project: Project, session: Session) -> None:
-    append(project, session.pk, [draft for _ in range(30) for draft in (act(), ok())])
+    """Those of an import, whose steps are stored without excerpts; of others none are read."""
+    append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())], lenient=True)
+    append(project, session.pk, [draft for _ in range(10) for draft in (act(), ok())])
     first = outline(session)
-    loads: list[tuple[int, int]] = []
-    history = History(Session.objects.get(pk=session.pk))
-    rows = [Place(*(getattr(row, name) for name in Place._fields)) for row in history.rows(1, 30)]
+    with CaptureQueriesContext(connection) as again:
+        assert outline(session) == first
+    assert not any("historyapp_entry" in query["sql"] for query in again)
+    outlines._kept.clear()
+    with CaptureQueriesContext(connection) as anew:
+        assert outline(session) == first
+    [read] = [query["sql"] for query in anew if "historyapp_entry" in query["sql"]]
+    assert "BETWEEN 1 AND 40" in read
 
-    def load(first: int, last: int) -> list[Episode]:
-        loads.append((first, last))
-        return []
 
-    assert outlines.outlined(rows, {}, load) == first
-    assert loads == []
+def test_rows_hold_what_is_worked_out_of_entries(project: Project, session: Session) -> None:
+    drafts = [call("a", "b"), ok("a", "see src/first.py"), said("go on"), ok("b", "see src/second.py"), act()]
+    append(project, session.pk, drafts)
+    stored = outline(session)
+    outlines._kept.clear()
+    Row.objects.update(excerpt=None)
+    assert outline(session) == stored
+    assert rebuild(Session.objects.get(pk=session.pk)).differences == []
+    assert Row.objects.filter(excerpt=None).count() == 0
+    outlines._kept.clear()
+    assert outline(session) == stored
 
 
 def test_takes_do_not_stand_for_what_came_after_them(project: Project, session: Session) -> None:

@@ -15,6 +15,7 @@ from historyapp.core.formats.parts import are_parts
 from historyapp.core.manifest import Context, Form, Message, Segment
 from historyapp.core.policies.assembly import NO_ROOM, Assembly, Piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past
+from historyapp.core.policies.units import late
 from historyapp.core.rendering import progress_line
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import dump_json
@@ -138,6 +139,11 @@ def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]
     Every call of a finished step is answered; that of a step in flight is not, while it is the newest one.
     """
     yield assistant_message(episode)
+    yield from _results(episode, newest=newest)
+    yield from late(episode)
+
+
+def _results(episode: Episode, *, newest: bool) -> Iterator[Message]:
     if newest and episode.status == "in_flight" and not episode.results:
         return
     if not episode.output.tool_calls:

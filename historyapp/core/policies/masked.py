@@ -7,7 +7,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Context, Message
 from historyapp.core.policies.assembly import Assembly, Piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past
-from historyapp.core.policies.units import Unit, answers, newest_first, proposal
+from historyapp.core.policies.units import Unit, answers, late, newest_first, proposal
 from historyapp.core.settings import SessionSettings
 
 PLACEHOLDER = "[The result of step {} is left out here. Fetch the step to read it.]"
@@ -41,10 +41,10 @@ class _Masking:
 
     def _piece(self, unit: Unit) -> Piece:
         full = self._assembly.piece(unit)
-        if not isinstance(unit, Episode) or not unit.results:
+        if not isinstance(unit, Episode) or not (unit.results or unit.late):
             return full
         if self._keep > 0:
-            self._keep -= len(unit.results)
+            self._keep -= len(unit.results) + len(unit.late)
             self.horizon = unit.first_position
             return full
         masked = self._assembly.piece(unit, [proposal(unit), *_masks(unit)], "masked")
@@ -53,7 +53,7 @@ class _Masking:
 
 def _masks(episode: Episode) -> Iterator[Message]:
     placeholder = PLACEHOLDER.format(episode.number)
-    for message in answers(episode):
+    for message in (*answers(episode), *late(episode)):
         yield message.model_copy(update={"content": placeholder})
 
 

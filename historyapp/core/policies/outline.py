@@ -12,6 +12,7 @@ class Outlined(NamedTuple):
 
     number: int
     first_position: int
+    last_position: int
     status: Status
     excerpt: Excerpt
     summary: Line | None = None

@@ -29,7 +29,7 @@ def position_of(unit: Unit) -> int:
 def messages_of(unit: Unit) -> list[Message]:
     """The unit in full. A step without results has none here: formats say so truthfully."""
     if isinstance(unit, Episode):
-        return [proposal(unit), *answers(unit)]
+        return [proposal(unit), *answers(unit), *late(unit)]
     return [input_message(unit)]
 
 
@@ -62,6 +62,17 @@ def answers(episode: Episode) -> Iterator[Message]:
             first = output.tool_calls[0].id
             told = answer(whole, id) if index == 0 else None
             yield told or Message(role="tool", content=f"Answered together with {first}.", tool_call_id=id)
+
+
+def late(episode: Episode) -> Iterator[Message]:
+    """Results that answer no open call of the step, as text: no provider takes them as anything else."""
+    for result in episode.late:
+        yield Message(role="user", content=f"{_late_of(result)}\n{reported(result)}")
+
+
+def _late_of(result: ToolResult) -> str:
+    call = f" of the call {result.tool_call_id}" if result.tool_call_id else ""
+    return f"A result{call} that came late:"
 
 
 def answer(result: ToolResult, id: str) -> Message:

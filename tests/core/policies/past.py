@@ -73,4 +73,4 @@ class MemoryPast:
 
 def _outlined(episode: Episode) -> Outlined:
     excerpt = excerpt_of(episode, entry_tokens(episode.output), 0, count_tokens)
-    return Outlined(episode.number, episode.first_position, episode.status, excerpt)
+    return Outlined(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)

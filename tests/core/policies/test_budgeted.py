@@ -199,9 +199,9 @@ def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> N
     fine = Excerpt("run: c_d", 3, ("c_d",), (Line("Found: other_table", 6, ("other_table",)),), told=1)
     later = Excerpt("run: again", 3, ("a_b",) if mended else ("e_f",))
     steps = [
-        Outlined(1, 1, "error", failed),
-        Outlined(2, 3, "success", fine),
-        Outlined(3, 5, "success", later),
+        Outlined(1, 1, 2, "error", failed),
+        Outlined(2, 3, 4, "success", fine),
+        Outlined(3, 5, 6, "success", later),
     ]
     chosen, _ = Notes(steps, ["a_b", "c_d", "e_f"]).choose(2, 2, 60)
     assert [note.text for note in chosen] == [first]

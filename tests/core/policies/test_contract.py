@@ -143,6 +143,21 @@ def test_a_step_in_flight_is_shown_without_an_invented_result(name: str, format:
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
+def test_a_result_that_comes_late_is_told_as_text(name: str, format: str) -> None:
+    """Of an abandoned step, of one before, of a call that nobody knows; one that came twice is told once."""
+    entries = session(
+        calls("a"), calls("b"), result("a", "found x_y"), result("b", "fine"), result("b", "fine"),
+        result("zzz", "found z_z"), calls("c"), result("b", "found b_b"), result("c", "done"),
+    )  # fmt: skip
+    context = choose(name, MemoryPast(entries), format=format, full_message_count=1, window_size=3)
+    text = render_bytes(request_of(context, format)).decode()
+    for told in ("x_y", "z_z", "b_b"):
+        assert text.count(told) == 1
+    assert text.count("fine") == 1
+
+
+@EVERY
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_empty_history_gives_a_request(name: str, format: str) -> None:
     context = choose(name, MemoryPast([]), format=format)
     assert context.messages == []
