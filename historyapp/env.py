@@ -48,6 +48,35 @@ def size(name: str, default: int) -> int:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
+def number(name: str, default: int, least: int = 1, most: int = 1_000_000) -> int:
+    """A whole number within its bounds."""
+    value = text(name)
+    if not value:
+        return default
+    if not value.isascii() or not value.isdecimal() or not least <= int(value[:20]) <= most:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
+    return int(value)
+
+
+def redis(name: str) -> str:
+    """``redis://``, ``rediss://`` or ``unix://`` address, or an empty string. The error never repeats it."""
+    value = text(name)
+    if value and not re.fullmatch(r"(rediss?|unix)://\S+", value):
+        raise ImproperlyConfigured(f"{name} must look like redis://[:password@]host:6379/0.")
+    return value
+
+
+def rates(name: str) -> dict[str, str]:
+    """``provider=calls/period`` pairs, as in ``openai=500/minute, anthropic=50/minute``."""
+    rates = {}
+    for word in words(name):
+        provider, _, rate = word.partition("=")
+        if not provider or not re.fullmatch(r"[1-9]\d{0,8}/(second|minute|hour|day)", rate):
+            raise ImproperlyConfigured(f"{name} must look like openai=500/minute, not {word!r}.")
+        rates[provider] = rate
+    return rates
+
+
 def file(name: str) -> Path | None:
     """A file that can be read, or None."""
     value = text(name)

@@ -34,6 +34,13 @@ try:
 except ValueError as error:
     raise ImproperlyConfigured(f"PLAYHEAD_PRICES: {error}") from error
 
+REDIS_URL = env.redis("REDIS_URL")
+PLAYHEAD_CONCURRENCY = env.number("PLAYHEAD_CONCURRENCY", default=8, most=256)
+PLAYHEAD_RATE_LIMITS = env.rates("PLAYHEAD_RATE_LIMITS")
+PLAYHEAD_MODEL_WINDOW = env.number("PLAYHEAD_MODEL_WINDOW", default=100_000, least=1000, most=100_000_000)
+PLAYHEAD_CLAIM_SECONDS = env.number("PLAYHEAD_CLAIM_SECONDS", default=30, most=3600)
+PLAYHEAD_SWEEP_SECONDS = env.number("PLAYHEAD_SWEEP_SECONDS", default=60, most=3600)
+
 DEBUG = env.boolean("DEBUG")
 ALLOWED_HOSTS = [*env.words("ALLOWED_HOSTS"), "localhost", "127.0.0.1", "[::1]"]
 if PLAYHEAD_BASE_URL:
@@ -42,6 +49,12 @@ if PLAYHEAD_BASE_URL:
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# What workers share: for how long a provider wants to be left alone.
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
 # A JSON body is measured against PLAYHEAD_MAX_BODY by the API; this is Django's own guard behind it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = PLAYHEAD_MAX_BODY
 

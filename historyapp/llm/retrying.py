@@ -29,6 +29,8 @@ class RetryPolicy:
     restarts: int = 1
     """How often to begin anew when an answer breaks after some of it was given out: it is paid for again."""
     sleep: Callable[[float], None] = time.sleep
+    told: Callable[[ModelCallFailed, float], None] | None = None
+    """Told before each wait why and how long it will be."""
     chance: Callable[[], float] = random.random
 
     def wait(self, failure: ModelCallFailed, attempt: int) -> float | None:
@@ -70,4 +72,6 @@ def with_retries(
         number, restarts = number + 1, restarts + begun
         if shown:
             yield Restarted(attempt=number, reason=failure.detail)
+        if policy.told is not None:
+            policy.told(failure, wait)
         policy.sleep(wait)

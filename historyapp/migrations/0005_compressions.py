@@ -31,6 +31,8 @@ class Migration(migrations.Migration):
                 ("level", models.PositiveSmallIntegerField(default=1)),
                 ("first_step", models.PositiveIntegerField()),
                 ("last_step", models.PositiveIntegerField()),
+                ("first_position", models.PositiveIntegerField()),
+                ("last_position", models.PositiveIntegerField()),
                 ("parts", historyapp.models.fields.JSONText(default=list)),
                 (
                     "state",

@@ -137,6 +137,9 @@ class CompressionItem(models.Model):
     """1: one step, 2: a range, 3 and more: a digest of summaries."""
     first_step = models.PositiveIntegerField()
     last_step = models.PositiveIntegerField()
+    first_position = models.PositiveIntegerField()
+    last_position = models.PositiveIntegerField()
+    """Where the steps stood when the item was made: a later rewind leaves them in its take."""
     parts = JSONText(default=list)
     """Of a digest: the ids of the summaries that it is made of."""
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)

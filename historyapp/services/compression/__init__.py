@@ -1,0 +1,1 @@
+"""Compression runs: starting, planning and carrying them out; see docs/compression.md."""

@@ -1,0 +1,114 @@
+"""When nothing of a run is left to be begun: digests of what has grown too long, and how it ended."""
+
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.settings import load_settings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.compression.automatic import rearm
+from historyapp.services.transactions import writing
+
+HIGHEST_LEVEL = 10
+"""Of digests of digests."""
+MOST_READ = 1000
+"""Summaries that are looked at for a digest, from the newest back."""
+
+
+def finish(run_id: UUID) -> bool:
+    """Ends a run that has nothing left to do.
+
+    Returns whether there is something left to be begun after all: a digest, or what a dead worker left.
+    """
+    now = timezone.now()
+    with writing():
+        session_id = CompressionRun.objects.values_list("session_id", flat=True).get(pk=run_id)
+        session = Session.objects.select_for_update().get(pk=session_id)
+        run = CompressionRun.objects.select_for_update().get(pk=run_id)
+        if not run.active:
+            return False
+        if run.items.open().exists():
+            return run.items.claimable(now).exists()
+        if _may_grow_too_long(run) and _add_digest(session, run):
+            return True
+        run.state, said = _ending(run)
+        run.finished_at = now
+        run.note = " ".join(filter(None, (run.note, said)))
+        run.save(update_fields=("state", "finished_at", "note"))
+        rearm(session, run)
+    return False
+
+
+def _may_grow_too_long(run: CompressionRun) -> bool:
+    tried = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED).exists()
+    return bool(run.done) and not run.trial and STRATEGIES[run.strategy].covers == "batch" and not tried
+
+
+def add_note(run_id: UUID, note: str) -> None:
+    """Adds a sentence to what people are told of the run, once."""
+    with writing():
+        run = CompressionRun.objects.select_for_update().get(pk=run_id)
+        if note not in run.note:
+            run.note = " ".join(filter(None, (run.note, note)))
+            run.save(update_fields=("note",))
+
+
+def _ending(run: CompressionRun) -> tuple[str, str]:
+    if not run.total:
+        return run.State.SUCCEEDED, "There was nothing to do: every step has its summary already."
+    if not run.failed:
+        return run.State.SUCCEEDED, ""
+    reasons = run.items.filter(state=CompressionItem.State.FAILED).values_list("error", flat=True)
+    first = reasons.order_by("number").first() or ""
+    if run.done:
+        return run.State.PARTLY_FAILED, f"{run.failed} of {run.total} failed. Retry them. The first: {first}"
+    return run.State.FAILED, f"Nothing could be summarised: {first} Retry when that is mended."
+
+
+def _add_digest(session: Session, run: CompressionRun) -> bool:
+    """Has the oldest summaries summarised, when all that stand side by side are too long together."""
+    longest = load_settings(session.settings).max_summary_length
+    standing = _standing(session)
+    length = sum(len(summary.text) for summary in standing)
+    if length <= longest or len(standing) < 2:
+        return False
+    parts: list[Summary] = []
+    for summary in standing:  # until what stays leaves half of the room to the digest and to what comes
+        if len(parts) >= 2 and length <= longest // 2:
+            break
+        parts.append(summary)
+        length -= len(summary.text)
+    level = max(3, max(part.level for part in parts) + 1)
+    if level > HIGHEST_LEVEL:
+        return False
+    CompressionItem.objects.create(
+        run=run,
+        number=run.total + 1,
+        level=level,
+        first_step=parts[0].first_step,
+        last_step=parts[-1].last_step,
+        first_position=parts[0].first_position,
+        last_position=parts[-1].last_position,
+        parts=[str(part.pk) for part in parts],
+        tokens_before=sum(part.tokens_after for part in parts),
+    )
+    run.total += 1
+    run.save(update_fields=("total",))
+    return True
+
+
+def _standing(session: Session) -> list[Summary]:
+    """Live summaries of ranges that no higher one covers, oldest first."""
+    lineage = History(session).lineage
+    found: list[Summary] = []
+    covered = lineage.last + 1
+    """Positions from here on have their summary."""
+    for summary in Summary.objects.newest_first(lineage, lineage.last + 1):
+        if len(found) == MOST_READ:
+            break
+        if summary.level >= 2 and summary.last_position < covered:
+            found.append(summary)
+            covered = summary.first_position
+    return found[::-1]

@@ -1,0 +1,175 @@
+"""Carrying out a run: claiming items, having them summarised side by side, storing what comes.
+
+A worker may die at any moment. What it had claimed is taken up by others once its claims run out; what it
+had stored stays. So nothing is paid for twice but what was under way.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.core.language import load_language
+from historyapp.core.settings import load_settings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.base import Material, Means, Strategy, Written
+from historyapp.core.strategies.digests import write_digest
+from historyapp.core.tokens import count_tokens
+from historyapp.llm.errors import KeyRefused, LimitReached, RequestRefused
+from historyapp.models import CompressionItem, CompressionRun
+from historyapp.services.compression.asking import Questions
+from historyapp.services.compression.claims import Outcome, Spent, claim, release, renew, store
+from historyapp.services.compression.finishing import add_note, finish
+from historyapp.services.compression.material import materials, parts_of
+from historyapp.services.compression.planning import plan
+
+log = logging.getLogger(__name__)
+
+WITHOUT_MODEL = 64
+"""Items done in one go where no model is asked: the work is ours, and storing costs more than doing."""
+
+Result = TypeVar("Result")
+Job = tuple[CompressionItem, Material | list[str]]
+"""An item and what it is made of: steps, or the summaries of a digest."""
+
+
+def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
+    """Works on a run until nothing of it is left to be begun.
+
+    Args:
+        stopping: whether the worker is to end: nothing more is begun then.
+    """
+    if plan(run_id):
+        asyncio.run(_Worker(run_id, stopping).work())
+
+
+@functools.cache
+def _calls() -> ThreadPoolExecutor:
+    """One for all runs of this process: so many calls of a model are under way at once, and no more."""
+    return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix="summarise")
+
+
+class _Worker:
+    """One task's share of a run. The database is spoken to from a thread of its own."""
+
+    def __init__(self, run_id: UUID, stopping: Callable[[], bool]) -> None:
+        self._run_id, self._stopping = run_id, stopping
+        self._owner: UUID = uuid7()
+        self._database = ThreadPoolExecutor(1, thread_name_prefix="compression")
+        self._under_way: set[asyncio.Future[list[Outcome]]] = set()
+
+    async def work(self) -> None:
+        try:
+            run, summariser = await self._stored(_prepare, self._run_id)
+            while await self._round(run, summariser):
+                pass
+        finally:
+            await self._stored(release, self._owner)
+            await self._stored(connections.close_all)
+            self._database.shutdown()
+
+    async def _round(self, run: CompressionRun, summariser: "_Summariser") -> bool:
+        """Begins what there is room for and stores what is ready; False when nothing is left."""
+        if not self._stopping():
+            await self._begin(run, summariser)
+        if not self._under_way:
+            return await self._stored(finish, self._run_id) and not self._stopping()
+        lease = settings.PLAYHEAD_CLAIM_SECONDS / 3
+        ready, _ = await asyncio.wait(self._under_way, timeout=lease, return_when=asyncio.FIRST_COMPLETED)
+        self._under_way -= ready
+        if ready:
+            outcomes = [outcome for future in ready for outcome in future.result()]
+            await self._stored(store, self._run_id, self._owner, outcomes)
+        else:
+            await self._stored(renew, self._owner)
+        return True
+
+    async def _begin(self, run: CompressionRun, summariser: "_Summariser") -> None:
+        size = 1 if summariser.asks else WITHOUT_MODEL
+        room = (settings.PLAYHEAD_CONCURRENCY if summariser.asks else 1) - len(self._under_way)
+        if room <= 0:
+            return
+        jobs: list[Job] = await self._stored(_claim, run, self._owner, room * size)
+        for start in range(0, len(jobs), size):
+            work: Future[list[Outcome]] = _calls().submit(summariser.write, jobs[start : start + size])
+            self._under_way.add(asyncio.wrap_future(work))
+
+    async def _stored(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._database, functools.partial(function, *arguments))
+
+
+def _claim(run: CompressionRun, owner: UUID, most: int) -> list[Job]:
+    items = claim(run.pk, owner, most)
+    steps = [item for item in items if not item.parts]
+    jobs: list[Job] = list(zip(steps, materials(run, steps), strict=True))
+    return [*jobs, *((item, parts_of(item)) for item in items if item.parts)]
+
+
+def _prepare(run_id: UUID) -> tuple[CompressionRun, "_Summariser"]:
+    run = CompressionRun.objects.select_related("session").get(pk=run_id)
+    chosen = load_settings(run.session.settings)
+    language, note = load_language(chosen.spacy_language_model)
+    strategy = STRATEGIES[run.strategy]
+    if note and run.model in ("", "local"):
+        add_note(run_id, note)
+    means = Means(
+        language,
+        window=settings.PLAYHEAD_MODEL_WINDOW,
+        max_length=chosen.max_summary_length,
+        options=strategy.options.model_validate(run.options),
+    )
+    return run, _Summariser(strategy, run.model, means)
+
+
+class _Summariser:
+    """What becomes of items, whatever happens to each."""
+
+    def __init__(self, strategy: Strategy, model: str, means: Means) -> None:
+        self._strategy, self._model, self._means = strategy, model, means
+        self.asks = model not in ("", "local")
+
+    def write(self, jobs: Sequence[Job]) -> list[Outcome]:
+        return [self._write(item, source) for item, source in jobs]
+
+    def _write(self, item: CompressionItem, source: Material | list[str]) -> Outcome:
+        questions: Questions | None = None
+        try:
+            questions = Questions(self._model) if self.asks else None
+            means = replace(self._means, ask=questions.ask if questions else None)
+            written = self._words(source, means)
+            return Outcome(item.pk, written, tokens=count_tokens(written.text), spent=_spent(questions))
+        except PlayheadError as error:
+            hopeless = _is_hopeless(error)
+            return Outcome(item.pk, error=error.detail, spent=_spent(questions), hopeless=hopeless)
+        except Exception as error:  # one step's oddity must not cost the others their summaries
+            log.exception("Item %s of the run %s failed", item.number, item.run_id)
+            sentence = f"An unexpected {type(error).__name__}: the worker's log has more."
+            return Outcome(item.pk, error=sentence, spent=_spent(questions))
+
+    def _words(self, source: Material | list[str], means: Means) -> Written:
+        if isinstance(source, Material):
+            return self._strategy.write(source, means)
+        return write_digest(source, means)
+
+
+def _spent(questions: Questions | None) -> Spent:
+    return questions.spent if questions else Spent()
+
+
+def _is_hopeless(error: PlayheadError) -> bool:
+    """Whether every other call would fail like this one."""
+    if isinstance(error, RequestRefused):
+        return error.status == 404
+    if isinstance(error, LimitReached):
+        return not error.retryable
+    return isinstance(error, (KeyRefused, Invalid))

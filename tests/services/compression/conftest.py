@@ -1,0 +1,47 @@
+"""A session of finished steps, and a model that summarises them over real HTTP."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from historyapp.models import CompressionRun, Project, Session
+from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.working import work_on
+from historyapp.services.sessions import create_session
+from tests.llm.conftest import _server, loopback
+from tests.services.drafts import act, ok, said
+
+__all__ = ["_server", "loopback"]
+
+Record = Callable[[int], Session]
+Compress = Callable[..., CompressionRun]
+
+
+@pytest.fixture
+def record(project: Project) -> Record:
+    """A session with so many finished steps, each about a file of its own."""
+
+    def record(steps: int) -> Session:
+        session = create_session(project)
+        drafts = [said("Mend the parser, please")]
+        for number in range(1, steps + 1):
+            drafts += [act("read", path=f"src/module_{number}.py"), ok(outputs=f"line {number}\n" * 20)]
+        append(project, session.pk, drafts)
+        return Session.objects.get(pk=session.pk)
+
+    return record
+
+
+@pytest.fixture
+def compress(project: Project) -> Compress:
+    """A whole run, carried out here and now."""
+
+    def compress(session: Session, **wish: Any) -> CompressionRun:
+        asked = RunWish(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})
+        run = start_run(project, session.pk, asked).run
+        work_on(run.pk)
+        return CompressionRun.objects.get(pk=run.pk)
+
+    return compress

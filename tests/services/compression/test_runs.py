@@ -1,0 +1,350 @@
+"""What a compression run leaves behind, and what it never does."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid
+from historyapp.core.strategies.base import Written
+from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.compression import planning
+from historyapp.services.compression.claims import Outcome, Spent, claim, store
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.resuming import runs_left
+from historyapp.services.compression.starting import (
+    RunWish,
+    cancel_run,
+    estimate,
+    retry_run,
+    start_comparison,
+    start_run,
+)
+from historyapp.services.compression.working import work_on
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.llm.loopback import Answer, Loopback, Refusal
+from tests.services.compression.conftest import Compress, Record
+from tests.services.drafts import act
+
+MODEL = RunWish(strategy="episode_summary", model="gpt-5-mini")
+
+# A run's database work happens in a thread of its own, which sees only what has been committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def own(session: Session) -> dict[int, str]:
+    """Summaries of single steps, by step."""
+    return {summary.first_step: summary.text for summary in Summary.objects.filter(session=session)}
+
+
+def test_every_step_outside_the_newest_gets_exactly_one_summary(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    session = record(10)
+    run = compress(session)
+    assert sorted(own(session)) == [1, 2, 3, 4, 5, 6]
+    assert (run.state, run.total, run.done, run.failed, run.calls) == ("succeeded", 6, 6, 0, 6)
+    assert len(loopback.requests) == 6
+
+
+def test_the_account_of_a_run_holds_what_the_provider_reported(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    run = compress(record(6))
+    assert run.tokens_in > 0
+    assert run.tokens_out > 0
+    assert run.cost is not None
+    assert run.cost > 0
+    summaries = Summary.objects.filter(run=run)
+    assert run.tokens_before == sum(summary.tokens_before for summary in summaries) > 0
+    assert run.tokens_after == sum(summary.tokens_after for summary in summaries) > 0
+    assert sum(summary.cost or 0 for summary in summaries) == run.cost
+
+
+def test_a_second_run_pays_for_no_step_twice(record: Record, compress: Compress, loopback: Loopback) -> None:
+    session = record(8)
+    compress(session)
+    again = compress(session, from_step=1, to_step=6)
+    assert (again.total, len(loopback.requests)) == (2, 6)
+
+
+def test_again_summarises_anew(record: Record, compress: Compress, loopback: Loopback) -> None:
+    session = record(8)
+    compress(session)
+    assert compress(session, again=True).done == 4
+    assert Summary.objects.count() == 8
+
+
+def test_a_step_in_flight_is_not_summarised(
+    record: Record, compress: Compress, project: Project, loopback: Loopback
+) -> None:
+    session = record(3)
+    append(project, session.pk, [act("sleep")])
+    run = compress(Session.objects.get(pk=session.pk), from_step=1, to_step=4)
+    assert sorted(own(session)) == [1, 2, 3]
+    assert run.to_step == 3
+
+
+def test_one_failure_costs_no_other_step_its_summary(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    session = record(9)
+    refused = Refusal(400, "This content is not for me.", "invalid_request_error")
+    loopback.default = lambda request: (
+        refused if "module_3." in str(request.body) else Answer(text="Read it.")
+    )
+    run = compress(session)
+    assert sorted(own(session)) == [1, 2, 4, 5]
+    assert (run.state, run.done, run.failed) == ("partly_failed", 4, 1)
+    assert "This content is not for me." in run.note
+    (item,) = run.items.filter(state="failed")
+    assert (item.first_step, item.last_step) == (3, 3)
+
+
+def test_a_retry_asks_for_what_failed_only(record: Record, compress: Compress, loopback: Loopback) -> None:
+    session = record(9)
+    refused = Refusal(400, "Not now.", "invalid_request_error")
+    loopback.default = lambda request: (
+        refused if "module_3." in str(request.body) else Answer(text="Read it.")
+    )
+    run = compress(session)
+    loopback.default = lambda _: Answer(text="Read it at last.")
+    asked = len(loopback.requests)
+    retry_run(run)
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.done, run.failed, run.total) == ("succeeded", 5, 0, 5)
+    assert len(loopback.requests) == asked + 1
+    assert own(session)[3] == "Read it at last."
+
+
+def test_a_wrong_key_ends_the_run_after_the_first_answers(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    loopback.default = lambda _: Refusal(401, "Incorrect API key provided.", "authentication_error")
+    run = compress(record(100))
+    assert (run.state, run.done, run.failed) == ("failed", 0, 96)
+    assert len(loopback.requests) <= 16
+    assert "does not accept the key" in run.note
+
+
+def test_a_run_without_a_key_for_its_model_is_refused(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(Invalid, match="OPENAI_API_KEY"):
+        start_run(project, record(6).pk, MODEL)
+
+
+def test_without_a_key_the_local_summariser_stands_in_for_the_settings_model(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    session = record(6)
+    run = start_run(project, session.pk, RunWish()).run
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.model, run.done, run.calls) == ("succeeded", "local", 2, 0)
+    assert "OPENAI_API_KEY" in run.note
+    assert "module_1.py" in own(session)[1]
+
+
+def test_a_session_without_steps_has_nothing_to_compress(project: Project) -> None:
+    run = start_run(project, create_session(project).pk, RunWish(strategy="simple_extract")).run
+    assert (run.state, run.total) == ("succeeded", 0)
+    assert "no steps yet" in run.note
+
+
+def test_a_second_request_joins_the_run_under_way(record: Record, project: Project) -> None:
+    session = record(6)
+    wish = RunWish(strategy="simple_extract")
+    first, second = (start_run(project, session.pk, wish) for _ in range(2))
+    assert (first.joined, second.joined) == (False, True)
+    assert second.run.pk == first.run.pk
+    work_on(first.run.pk)
+    assert not start_run(project, session.pk, wish).joined
+
+
+def test_two_workers_at_once_pay_for_no_step_twice(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    loopback.default = lambda _: Answer(text="Read it.", pause=0.005)
+    session = record(34)
+    run = start_run(project, session.pk, MODEL).run
+    _side_by_side([lambda: work_on(run.pk)] * 3)
+    run.refresh_from_db()
+    assert (run.state, run.done) == ("succeeded", 30)
+    assert len(loopback.requests) == Summary.objects.count() == 30
+
+
+def test_a_message_that_comes_again_after_the_end_changes_nothing(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    run = compress(record(6))
+    work_on(run.pk)
+    assert len(loopback.requests) == 2
+    assert CompressionRun.objects.get(pk=run.pk).done == 2
+
+
+def test_what_a_dead_worker_had_claimed_is_taken_up_when_its_claim_runs_out(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    run = start_run(project, record(8).pk, MODEL).run
+    plan(run.pk)
+    dead = uuid4()
+    assert len(claim(run.pk, dead, 3)) == 3
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.done) == ("running", 1)
+    assert runs_left() == []
+    run.items.filter(claim=dead).update(claimed_until=timezone.now() - timedelta(seconds=1))
+    assert runs_left() == [run.pk]
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.done) == ("succeeded", 4)
+
+
+def test_a_worker_that_was_thought_dead_stores_no_second_summary(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    session = record(5)
+    run = start_run(project, session.pk, MODEL).run
+    plan(run.pk)
+    slow = uuid4()
+    (item,) = claim(run.pk, slow, 1)
+    run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    work_on(run.pk)
+    store(run.pk, slow, [Outcome(item.pk, Written("too late"), spent=Spent(1, 10, 5, 3))])
+    assert "too late" not in own(session)[1]
+    run.refresh_from_db()
+    assert (run.done, run.calls) == (1, 2)
+
+
+def test_a_run_that_was_killed_while_it_was_planned_is_planned_once(record: Record, project: Project) -> None:
+    session = record(12)
+    run = start_run(project, session.pk, RunWish(strategy="simple_extract")).run
+    run.items.create(number=1, first_step=1, last_step=1, first_position=2, last_position=3)
+    CompressionRun.objects.filter(pk=run.pk).update(total=1)
+    planning.plan(run.pk)
+    steps = list(run.items.order_by("number").values_list("first_step", flat=True))
+    assert steps == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_pages_of_a_plan_leave_out_no_step(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "PAGE", 5)
+    session = record(27)
+    run = start_run(project, session.pk, RunWish(strategy="structured", from_step=1, to_step=23)).run
+    planning.plan(run.pk)
+    ranges = list(run.items.order_by("number").values_list("first_step", "last_step"))
+    assert ranges == [(1, 4), (5, 8), (9, 12), (13, 16), (17, 20), (21, 23)]
+
+
+def test_cancelling_keeps_what_is_paid_for_and_begins_nothing_more(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    run = start_run(project, record(60).pk, MODEL).run
+    begun = threading.Event()
+
+    def answer(_: object) -> Answer:
+        begun.set()
+        return Answer(text="Read it.", pause=0.03)
+
+    loopback.default = answer
+    worker = threading.Thread(target=_closing(lambda: work_on(run.pk)))
+    worker.start()
+    assert begun.wait(20)
+    cancel_run(run)
+    asked = len(loopback.requests)
+    worker.join(20)
+    assert len(loopback.requests) <= asked + 8
+    run.refresh_from_db()
+    assert run.state == "cancelled"
+    assert run.done == run.calls == Summary.objects.count() < 56
+    with pytest.raises(Conflict, match="ended already"):
+        cancel_run(run)
+
+
+def test_a_step_that_is_rewound_meanwhile_keeps_its_summary_in_its_take(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    session = record(8)
+    run = start_run(project, session.pk, MODEL).run
+    rewind(project, session.pk, Target(to_step=2))
+    work_on(run.pk)
+    session.refresh_from_db()
+    assert sorted(own(session)) == [1, 2, 3, 4]
+    now, before = History(session), History(session, run.head)
+    assert [summary.first_step for summary in now.summaries()] == [1, 2]
+    assert len(Summary.objects.live(session, before.lineage, (1, run.head))) == 4
+
+
+def test_a_comparison_stores_no_summary(record: Record, project: Project) -> None:
+    session = record(6)
+    wishes = [RunWish(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
+    runs = start_comparison(project, session.pk, wishes)
+    for run in runs:
+        work_on(run.pk)
+    assert not Summary.objects.exists()
+    texts = [list(run.items.values_list("text", flat=True)) for run in runs]
+    assert [len(side) for side in texts] == [4, 1]
+    assert all("module_1.py" in str(side[0]) for side in texts)
+
+
+def test_ranges_that_grow_too_long_become_a_digest_and_stay(record: Record, project: Project) -> None:
+    session = record(40)
+    session.settings = {"max_summary_length": 700, "compression_batch_size": 4}
+    session.save()
+    run = start_run(project, session.pk, RunWish(strategy="structured")).run
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
+    ranges = Summary.objects.filter(level=2)
+    digests = Summary.objects.filter(level__gte=3)
+    assert ranges.count() == 9
+    assert digests.exists()
+    assert all(len(summary.text) <= 700 for summary in Summary.objects.all())
+    assert digests.order_by("first_step").first().first_step == 1  # type: ignore[union-attr]
+
+
+def test_an_estimate_is_never_less_than_what_a_run_makes(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    session = record(10)
+    told = estimate(session, MODEL)
+    assert (told.steps, told.summaries, told.calls) == (6, 6, 6)
+    assert told.cost
+    run = compress(session)
+    assert run.total == told.summaries
+    assert run.tokens_before == told.tokens_before
+
+
+def test_unknown_options_are_refused_with_the_list(record: Record, project: Project) -> None:
+    with pytest.raises(Invalid, match="max_tokens"):
+        start_run(project, record(6).pk, RunWish("simple_extract", options={"maximum": 3}))
+
+
+def _side_by_side(jobs: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=_closing(job)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _closing(job: Callable[[], None]) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            job()
+        finally:
+            connection.close()
+
+    return run
