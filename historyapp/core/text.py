@@ -35,6 +35,11 @@ def clean(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def fold(text: str) -> str:
+    """The text as a search compares it: the same for capital and small letters of every script."""
+    return text.casefold()
+
+
 def clean_value(value: Any) -> Any:
     """A JSON value with every text in it cleaned, for wires that refuse what is not Unicode."""
     if isinstance(value, str):

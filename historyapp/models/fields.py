@@ -1,11 +1,12 @@
 """Column types of our own."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from historyapp.core.text import dump_json
+from historyapp.core.text import dump_json, fold
 
 if TYPE_CHECKING:
     AnyText = models.TextField[Any, Any]
@@ -30,3 +31,26 @@ class JSONText(AnyText):
 
     def value_to_string(self, obj: models.Model) -> str:
         return self.get_prep_value(self.value_from_object(obj)) or ""
+
+
+class FoldedText(AnyText):
+    """Other text columns of the row in one, without case, for searching: made anew whenever they are saved.
+
+    Databases differ in what they take for the same letter in another case; Python does not.
+    """
+
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
+    def __init__(self, *args: Any, of: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.of = tuple(of)
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, path, args, options = super().deconstruct()
+        return name, path, args, {**options, "of": self.of}
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        folded = fold("\n".join(getattr(model_instance, name) for name in self.of))
+        setattr(model_instance, self.attname, folded)
+        return folded

@@ -13,7 +13,8 @@ from uuid_utils.compat import uuid7
 from historyapp.core.errors import Invalid
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Tail
-from historyapp.models.fields import JSONText
+from historyapp.core.text import fold
+from historyapp.models.fields import FoldedText, JSONText
 from historyapp.models.projects import Project
 
 
@@ -22,14 +23,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.order_by("-last_entry_at", "-id")
 
     def search(self, text: str) -> Self:
-        """Sessions whose title, agent or a tag contains every word."""
+        """Sessions whose title, agent or tags contain every word, in capital or small letters."""
         found = self
         for word in text.split():
-            found = found.filter(
-                models.Q(title__icontains=word)
-                | models.Q(agent__icontains=word)
-                | models.Q(tags_text__icontains=word)
-            )
+            found = found.filter(search_text__contains=fold(word))
         return found
 
     def tagged(self, tags: Iterable[str]) -> Self:
@@ -61,6 +58,7 @@ class Session(models.Model):
     status = models.CharField(max_length=10, choices=Status, default=Status.LIVE)
     tags_text = models.TextField(default="\n", blank=True)
     """Each tag between line feeds, so that a tag is found by one substring; see ``tags``."""
+    search_text = FoldedText(default="", blank=True, of=("title", "agent", "tags_text"))
     settings = JSONText(default=dict)
     """Only what differs from the defaults."""
     metadata = JSONText(default=dict)

@@ -146,6 +146,7 @@ def many(alice: Agent) -> dict[str, str]:
         ("Fix the parser", "fixer", ["bug", "red"]),
         ("Write the docs", "writer", ["docs"]),
         ("100% of_it", "fixer", ["bug"]),
+        ("Größe ÄNDERN", "Ёж", ["Straße"]),
     ]:
         made[title] = alice.post("/sessions", {"title": title, "agent": agent, "tags": tags})["id"]
     failing = alice.within(f"/sessions/{made['Fix the parser']}")
@@ -158,7 +159,10 @@ def many(alice: Agent) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("query", "titles"),
     [
-        ("", {"Fix the parser", "Write the docs", "100% of_it"}),
+        ("", {"Fix the parser", "Write the docs", "100% of_it", "Größe ÄNDERN"}),
+        ("?q=GRÖSSE+ändern", {"Größe ÄNDERN"}),
+        ("?q=ёЖ", {"Größe ÄNDERN"}),
+        ("?q=STRASSE", {"Größe ÄNDERN"}),
         ("?q=THE", {"Fix the parser", "Write the docs"}),
         ("?q=the+fix", {"Fix the parser"}),
         ("?q=writer", {"Write the docs"}),
@@ -176,7 +180,7 @@ def many(alice: Agent) -> dict[str, str]:
         ("?status=live&tag=bug", {"Fix the parser", "100% of_it"}),
         ("?status=archived", set()),
         ("?errors=true", {"Fix the parser"}),
-        ("?errors=false", {"Write the docs", "100% of_it"}),
+        ("?errors=false", {"Write the docs", "100% of_it", "Größe ÄNDERN"}),
     ],
 )
 def test_sessions_are_found_by_what_they_are(

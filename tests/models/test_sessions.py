@@ -1,0 +1,34 @@
+"""Sessions are found by words in capital or small letters, on every database alike."""
+
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+from historyapp.models import Project, Session
+from historyapp.services.sessions import change_session, create_session
+
+
+@pytest.fixture
+def session(db: None) -> Session:
+    project = Project.objects.create(name="Alice's")
+    return create_session(project, names={"title": "Größe", "agent": "Ёж"}, tags=["ÉTÉ"])
+
+
+@pytest.mark.parametrize("text", ["größe", "GRÖSSE", "ёж Größe", "été", "ÉT"])
+def test_a_session_is_found_by_its_words_in_any_case(session: Session, text: str) -> None:
+    assert Session.objects.search(text).get() == session
+    assert not Session.objects.search(f"{text} groesse").exists()
+
+
+def test_a_session_is_found_by_its_new_name_only(session: Session) -> None:
+    change_session(session.project, session.pk, {"title": "Ärger"})
+    assert Session.objects.search("ärger").exists()
+    assert not Session.objects.search("größe").exists()
+
+
+def test_sessions_from_before_there_was_this_search_are_found(session: Session) -> None:
+    Session.objects.update(search_text="")
+    import_module("historyapp.migrations.0007_search_text").fill(apps, connection.schema_editor())
+    assert Session.objects.search("größe été").get() == session
