@@ -1,0 +1,161 @@
+"""Texts larger than a model's window: cut at sentence ends into near-equal chunks, condensed in few passes.
+
+Only the neighbourhood of a cut is searched for sentence ends, so that five megabytes take a second. Whatever
+the text: no chunk exceeds its limit, and there are at most ``MAX_PASSES`` passes with ``MAX_CALLS`` calls in
+all.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from historyapp.core.tokens import TokenCounter, count_tokens
+
+OVERLAP = 200
+"""Tokens, at most, that a chunk shares with the one before it."""
+MAX_CALLS = 32
+MAX_PASSES = 3
+LOOK = 2_000
+"""Characters before and behind a cut in which a sentence end is searched for."""
+_NARROWEST = 16  # chunks below this many tokens share nothing
+_TRIES = 12
+_SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How texts are read."""
+
+    sentences: Callable[[str], Sequence[str]]
+    """A text's sentences in order; joined, they are the text."""
+    count: TokenCounter = count_tokens
+
+
+class Chunk(NamedTuple):
+    start: int
+    """Its first character's place in the text."""
+    end: int
+    text: str
+
+
+def split(text: str, limit: int, reading: Reading, overlap: int = OVERLAP) -> Iterator[Chunk]:
+    """Chunks of at most ``limit`` tokens that cover the text, in order; none for an empty text.
+
+    A sentence that is too long is cut by tokens. A chunk has at least one character, which alone may have
+    more tokens than a limit below four.
+    """
+    shared = min(overlap, limit // 8) if limit >= _NARROWEST else 0
+    rest = reading.count(text)
+    start = covered = 0
+    while covered < len(text):
+        parts = max(1, ceil(rest / max(1, limit - shared)))
+        target = min(limit, ceil(rest / parts) + (shared if start < covered else 0))
+        end = _end(text, start, target, limit, reading)
+        if end <= covered:
+            start = covered
+            end = _end(text, start, target, limit, reading)
+        yield Chunk(start, end, text[start:end])
+        rest = max(1, rest - reading.count(text[covered:end]))
+        covered = end
+        start = max(start + 1, _overlap_start(text, end, shared, reading)) if shared else end
+
+
+def _end(text: str, start: int, target: int, limit: int, reading: Reading) -> int:
+    """Where the chunk from ``start`` ends: the sentence end nearest to ``target`` tokens, if one is near."""
+    count = reading.count
+    goal = reach(text, start, target, count)
+    if goal == len(text):
+        return goal
+    most = reach(text, start, limit, count) if target < limit else goal
+    first, last = max(start + 1, goal - LOOK), min(most, goal + LOOK)
+    if last == len(text) and count(text[goal:]) * 4 < target:
+        return last
+    place, ends = first, []
+    for sentence in reading.sentences(text[first : min(len(text), last + LOOK)]):
+        place += len(sentence)
+        ends.append(place)
+    near = [end for end in ends if start + (goal - start) // 2 < end <= last]
+    for end in sorted(near, key=lambda end: abs(end - goal))[:3]:
+        if count(text[start:end]) <= limit:
+            return end
+    # Logs have lines and no sentences.
+    line = text.rfind("\n", first, goal) + 1
+    return line if line > start + (goal - start) // 2 and count(text[start:line]) <= limit else goal
+
+
+def _overlap_start(text: str, end: int, tokens: int, reading: Reading) -> int:
+    """Where the last sentences before ``end`` begin that have at most so many tokens together."""
+    start = max(0, end - 4 * tokens)
+    for _ in range(_TRIES):
+        size = reading.count(text[start:end])
+        if size <= tokens:
+            break
+        start = end - min(end - start - 1, int((end - start) * tokens / size * 0.95))
+    else:
+        return end
+    found = reading.sentences(text[start:end])
+    return start + len(found[0]) if len(found) > 1 else start
+
+
+def reach(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:
+    """The end of a long piece from ``start`` with at most so many tokens; at least one character long."""
+    left = len(text) - start
+    size = min(left, max(1, tokens * 4))
+    fits, too_long = 1, left + 1
+    for _ in range(_TRIES):
+        used = count(text[start : start + size])
+        if used <= tokens:
+            fits = max(fits, size)
+            if size == left or used >= 0.95 * tokens:
+                break
+        else:
+            too_long = size
+        size = min(left, too_long - 1, max(fits + 1, int(size * tokens / max(1, used) * 0.98)))
+        if size <= fits:
+            break
+    return start + min(fits, left)
+
+
+def summarise_long(
+    text: str,
+    limit: int,
+    summarise: Callable[[str], str],
+    shorten: Callable[[str, int], str],
+    reading: Reading,
+) -> str:
+    """The text condensed to at most ``limit`` tokens; as it is where it has no more.
+
+    ``summarise`` makes one chunk short. ``shorten`` keeps so many characters of a text and says what is left
+    out: it is used where chunks would be more than calls, and where summaries are as long as their texts.
+    """
+    calls = MAX_CALLS
+    for _ in range(MAX_PASSES):
+        size = reading.count(text)
+        if size <= limit:
+            return text
+        room = calls * limit // 2
+        if room <= limit:
+            break
+        if size > room:
+            text = _shortened(text, room, shorten, reading.count)
+        chunks = list(split(text, limit, reading))
+        if len(chunks) > calls:
+            break
+        calls -= len(chunks)
+        text = "\n\n".join(summarise(chunk.text) for chunk in chunks)
+        if reading.count(text) > _SHRUNK * size:
+            break
+    return _shortened(text, limit, shorten, reading.count)
+
+
+def _shortened(text: str, tokens: int, shorten: Callable[[str, int], str], count: TokenCounter) -> str:
+    """The most telling of a text in so many tokens."""
+    kept, room = text, len(text)
+    for _ in range(_TRIES):
+        size = count(kept)
+        if size <= tokens:
+            return kept
+        room = max(1, min(room - 1, int(len(kept) * tokens / size * 0.95)))
+        kept = shorten(text, room)
+    return kept[: reach(kept, 0, tokens, count)]

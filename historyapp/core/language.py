@@ -1,0 +1,108 @@
+"""spaCy's view of a text, for workers only: importing and loading it takes about a second.
+
+A model is loaded once per process. Its vocabulary is cleared every few million characters, so that a
+worker's memory does not grow with what it reads.
+"""
+
+import re
+from contextlib import ExitStack
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from historyapp.core.text import clean
+
+LONGEST_PIECE = 200_000
+"""Characters that spaCy gets at once; it refuses more than a million."""
+KEPT = 2_000_000
+"""Characters after which the vocabulary is cleared."""
+LONGEST_NAME = 200
+_MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
+_loading = Lock()
+
+
+class SpacyLanguage:
+    """A pipeline that several threads may use; one reads at a time."""
+
+    def __init__(self, pipeline: Any, *, has_names: bool) -> None:
+        self._pipeline = pipeline
+        self._has_names = has_names
+        self._lock = Lock()
+        self._zone = ExitStack()
+        self._read = KEPT
+
+    def sentences(self, text: str) -> list[str]:
+        """The text in order and without loss: joined, the sentences are the text."""
+        found: list[str] = []
+        with self._lock:
+            for start in range(0, len(text), LONGEST_PIECE):
+                piece = text[start : start + LONGEST_PIECE]
+                # spaCy cannot hold lone surrogates; what replaces them has the same length.
+                at = 0
+                for sentence in self._parse(clean(piece)).sents:
+                    found.append(piece[at : sentence.end_char])
+                    at = sentence.end_char
+                if at < len(piece):
+                    found.append(piece[at:])
+        return found
+
+    def names(self, text: str) -> list[str]:
+        """Named entities, each once, in order; none without a statistical model."""
+        if not self._has_names:
+            return []
+        found: dict[str, None] = {}
+        with self._lock:
+            for start in range(0, len(text), LONGEST_PIECE):
+                for entity in self._parse(clean(text[start : start + LONGEST_PIECE])).ents:
+                    if name := entity.text.strip()[:LONGEST_NAME]:
+                        found[name] = None
+        return list(found)
+
+    def _parse(self, text: str) -> Any:
+        """A parsed text, which is valid until the next one is parsed."""
+        if self._read >= KEPT:
+            self._zone.close()
+            self._zone.enter_context(self._pipeline.memory_zone())
+            self._read = 0
+        self._read += len(text)
+        return self._pipeline(text)
+
+
+def load_language(name: str) -> tuple[SpacyLanguage, str]:
+    """The model of this name, and an empty note; where it is not installed, the blank pipeline of its
+    language with rules for sentence ends, and a note that says so.
+    """
+    with _loading:
+        return _load(name)
+
+
+@cache
+def _load(name: str) -> tuple[SpacyLanguage, str]:
+    import spacy
+
+    fault = "is not installed"
+    # Only packages: spaCy would also load a folder, and the name comes from a session's settings.
+    if _MODEL.fullmatch(name) and spacy.util.is_package(name):
+        try:
+            pipeline = spacy.load(name, exclude=["lemmatizer"])
+        except Exception as error:  # noqa: BLE001 a package may fail in any way
+            fault = f"cannot be loaded ({type(error).__name__})"
+        else:
+            if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
+                pipeline.add_pipe("sentencizer", first=True)
+            return SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names), ""
+    code, pipeline = _blank(spacy, name[:2].lower())
+    pipeline.add_pipe("sentencizer")
+    note = (
+        f"The spaCy model {name[:100]!r} {fault}: sentences are found by the rules for {code!r}, and no "
+        "names of people, places and organisations."
+    )
+    return SpacyLanguage(pipeline, has_names=False), note
+
+
+def _blank(spacy: Any, code: str) -> tuple[str, Any]:
+    """The blank pipeline of a language; English where spaCy knows none or lacks what it needs."""
+    try:
+        return code, spacy.blank(code)
+    except (ImportError, ValueError):
+        return "en", spacy.blank("en")

@@ -1,0 +1,26 @@
+"""A summary's words put together within its length: what people said, then what was made of the steps."""
+
+from collections.abc import Callable, Sequence
+
+from historyapp.core.strategies.base import Written
+from historyapp.core.strategies.said import SHARE, quote_words
+from historyapp.core.strategies.shortening import clip, shorten
+
+LONGEST_POINT = 300
+MOST_POINTS = 50
+
+
+def composed(
+    words: Sequence[str],
+    max_length: int,
+    body: str | Callable[[int], str],
+    points: Sequence[str] = (),
+) -> Written:
+    """The words quoted, then ``body``, which may ask what room is left; never longer, never empty."""
+    said = quote_words(words, int(max_length * SHARE))
+    room = max_length - len(said) - bool(said)
+    made = body if isinstance(body, str) else body(room)
+    told = shorten(made, room)
+    text = "\n".join(part for part in (said, told) if part)
+    key_points = tuple(clip(point, LONGEST_POINT) for point in points[:MOST_POINTS])
+    return Written(text or "…", key_points)

@@ -1,0 +1,175 @@
+"""What extraction keeps of one step: its call, its outcome, and the names and lines that later steps refer
+to.
+
+Names come before lines: in a hundred tokens, the names of a result hold more of what the next actions write
+than any choice of its lines (docs/context-quality.md). Lines take the place of their names wherever there
+is room.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from historyapp.core.episodes import Episode
+from historyapp.core.excerpts import LONGEST_PIECE, one_line, pieces
+from historyapp.core.formats.turns import returned
+from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.strategies.base import Language
+from historyapp.core.strategies.judged import judged_fields
+from historyapp.core.text import clean
+from historyapp.core.tokens import TokenCounter
+
+LONGEST_CALL = 200
+"""Characters."""
+LONGEST_TEXT = 100_000
+"""Characters of a step's results that are read, half of them at either end."""
+LONGEST_PROSE = 2_000
+"""Characters of thoughts and answers that are read."""
+_FIRST_RATIO = 3.2  # characters for one token, until a text was counted
+_ENOUGH = 0.85  # of the tokens: a fuller text is not worth another try
+_TRIES = 4
+_CALL_SHARE = 0.4
+_FIELDS_SHARE = 0.7
+_VITAL_SHARE = 0.35
+_MANY = 4  # names beyond which a line is not worth more
+_FRAMING = 20
+_LEAST = 12  # tokens for which a thought is worth adding
+_VITAL = re.compile(
+    r"exit(?:ed)?(?: with)?(?: code| status)|returned non-zero|\b\d+ (?:passed|failed|errors?|skipped)\b"
+    r"|^\s*(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b|^(?:FAILED|ERROR|FAIL|OK|PASSED|error|fatal|panic)\b"
+    r"|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied|[Ss]egmentation fault|[Tt]imed out"
+)
+
+_HINTS = (
+    "rror", "xception", "ailed", "assed", "kipped", "FAIL", "PASS", "OK", "xit", "ot found", "o such",
+    "denied", "fault", "imed out", "fatal", "panic", "non-zero", "ERROR",
+)  # fmt: skip
+"""Some of these stand in everything that is vital: finding them costs a tenth of matching."""
+
+
+def is_vital(line: str) -> bool:
+    """Whether it tells how a step ended: an exit code, test results, a traceback's last line, a complaint."""
+    return any(hint in line for hint in _HINTS) and _VITAL.search(line) is not None
+
+
+class Fact(NamedTuple):
+    """A line of a result, a piece of a long one, or a sentence of an answer."""
+
+    place: int
+    text: str
+    names: tuple[str, ...]
+    """Its identifiers that stand in no line before it."""
+    vital: bool
+
+
+class Facts(NamedTuple):
+    call: str
+    """What was done, on one line."""
+    lines: tuple[Fact, ...]
+    """Of the results, or of the answer, in their order, without empty ones."""
+    entities: tuple[str, ...] = ()
+    """Names that a statistical model finds in what the agent wrote."""
+
+
+def facts_of(episode: Episode, language: Language) -> Facts:
+    """Reads at most ``LONGEST_TEXT`` characters of results and ``LONGEST_PROSE`` of what the agent wrote."""
+    output = episode.output
+    calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
+    prose = ((episode.thoughts if calls else output.text) or episode.thoughts)[:LONGEST_PROSE]
+    entities = tuple(language.names(prose))
+    if not calls:
+        said = language.sentences(prose) if len(prose) > LONGEST_PIECE else [prose]
+        return Facts("Answered", tuple(_facts(said)), entities)
+    told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
+    text = _ends("\n".join(map(returned, episode.results)))
+    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(pieces(text))), entities)
+
+
+def _ends(text: str) -> str:
+    if len(text) <= LONGEST_TEXT:
+        return text
+    half = LONGEST_TEXT // 2
+    return f"{text[:half]}\n{text[-half:]}"
+
+
+def _facts(texts: Iterable[str]) -> Iterator[Fact]:
+    lines = [line for text in texts if (line := text.strip())]
+    for place, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True)):
+        yield Fact(place, line, tuple(names), is_vital(line))
+
+
+def extract(episode: Episode, tokens: int, language: Language, count: TokenCounter) -> str:
+    """The step within ``tokens``: call, outcome, what the results tell; a thought if there is room."""
+    facts = facts_of(episode, language)
+    fields = [f"{label}: {text}" for label, text in judged_fields(episode, language).items()]
+    text, used = "", 0
+    room = int(tokens * _FIRST_RATIO)
+    for _ in range(_TRIES):
+        tried, whole = _compose(facts, fields, episode.status, room)
+        size = count(tried)
+        if size <= tokens:
+            if size >= used:
+                text, used = tried, size
+            if whole or size >= _ENOUGH * tokens:
+                break
+        room = min(int(len(tried) * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
+    left = tokens - used - 1
+    if text and left >= _LEAST and episode.action and not fields:
+        longer = f"{text}\n{_thought(episode, 3 * left, language)}".strip()
+        text = longer if count(longer) <= tokens else text
+    return text
+
+
+def _thought(episode: Episode, room: int, language: Language) -> str:
+    """The first sentence that the agent thought, in so many characters."""
+    thoughts = one_line(episode.thoughts, min(room, LONGEST_CALL))
+    return f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
+
+
+def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[str, bool]:
+    """The step within ``room`` characters, and whether nothing is missing."""
+    called = "" if fields and facts.call == "execute_step:" else facts.call
+    head = f"{one_line(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
+    head = head if status != "answered" else called
+    if fields:
+        level = max(12, int(room * _FIELDS_SHARE) // len(fields))
+        head = "\n".join(([head] if called else []) + [one_line(field, level) for field in fields])
+    kept, names, whole = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
+    lines = [head, *kept]
+    return clean("\n".join([*lines, " ".join(names)] if names else lines)), whole
+
+
+def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], list[str], bool]:
+    """The lines to keep, the names in none of them nor among those ``told``, and whether all are kept."""
+    kept: dict[int, str] = {}
+    vital_room = int(room * _VITAL_SHARE)
+    for fact in facts.lines:
+        if fact.vital and len(fact.text) < vital_room:
+            vital_room -= len(fact.text) + 1
+            room -= len(fact.text) + 1
+            kept[fact.place] = fact.text
+            told.update(fact.names)
+    names = dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in told)
+    names.update(dict.fromkeys(facts.entities))
+    need = sum(map(len, names)) + len(names)
+    for fact in sorted(facts.lines, key=_rank):
+        if fact.place in kept:
+            continue
+        own = sum([len(name) + 1 for name in fact.names if name not in told])
+        if need - own + len(fact.text) + 1 <= room:
+            kept[fact.place] = fact.text
+            told.update(fact.names)
+            need -= own
+            room -= len(fact.text) + 1
+    rest = []
+    for name in names:
+        if name not in told:
+            room -= len(name) + 1
+            if room < 0:
+                break
+            rest.append(name)
+    return [kept[place] for place in sorted(kept)], rest, len(kept) == len(facts.lines)
+
+
+def _rank(fact: Fact) -> tuple[float, int]:
+    return -min(len(fact.names), _MANY) / (_FRAMING + len(fact.text)), fact.place

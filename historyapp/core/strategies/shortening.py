@@ -1,0 +1,56 @@
+"""Texts shortened without a model: the lines that tell least go first, and how many is said."""
+
+from itertools import islice
+
+from historyapp.core.excerpts import pieces
+from historyapp.core.identifiers import new_identifiers
+from historyapp.core.strategies.facts import is_vital
+from historyapp.core.text import clean
+
+LONGEST = 10_000_000
+"""Characters that are read."""
+_MOST_PIECES = 200_000
+_MANY = 4
+_VITAL = 3
+_PLAIN = 0.5
+"""What a line without names and outcomes is worth."""
+_CUT = " […] "
+
+
+def shorten(text: str, room: int) -> str:
+    """The text in at most ``room`` characters: its most telling lines in their order."""
+    text = clean(text).strip()
+    if len(text) <= room:
+        return text
+    parts = [part for part in islice(pieces(text[:LONGEST]), _MOST_PIECES) if part.strip()]
+    ranked = []
+    for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
+        worth = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
+        # The first line often says what all is about.
+        ranked.append((-worth / (20 + len(part)) if place else -1.0, place))
+    note_room = len(_note(len(parts)))
+    left = room - note_room
+    kept = []
+    for _, place in sorted(ranked):
+        if len(parts[place]) < left:
+            kept.append(place)
+            left -= len(parts[place]) + 1
+    if not kept:
+        return clip(text, room)
+    lines = [parts[place] for place in sorted(kept)]
+    missing = len(parts) - len(kept)
+    return "\n".join([*lines, _note(missing)] if missing else lines)
+
+
+def _note(lines: int) -> str:
+    return f"[{lines:,} less telling {'line' if lines == 1 else 'lines'} left out]"
+
+
+def clip(text: str, room: int) -> str:
+    """The beginning and the end of a text in at most ``room`` characters, marked in the middle."""
+    if len(text) <= room:
+        return text
+    if room <= len(_CUT) + 2:
+        return "…"[:room]
+    end = (room - len(_CUT)) // 3
+    return text[: room - len(_CUT) - end] + _CUT + text[len(text) - end :]

@@ -1,0 +1,61 @@
+"""Without a model: the names, lines and outcomes that later steps refer to, step by step."""
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from historyapp.core.episodes import Episode
+from historyapp.core.strategies.base import Material, Means, Strategy, Written
+from historyapp.core.strategies.composing import composed
+from historyapp.core.strategies.facts import extract
+from historyapp.core.strategies.judged import judged_fields
+from historyapp.core.strategies.said import words_of
+
+MAX_TOKENS = 100
+
+
+class ExtractOptions(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_tokens: int = Field(MAX_TOKENS, ge=10, le=10_000, description="Most tokens for one step.")
+
+
+def write(material: Material, means: Means) -> Written:
+    """Each step in at most ``max_tokens``, within the summary's length."""
+    options = means.options if isinstance(means.options, ExtractOptions) else ExtractOptions()
+    return composed(
+        words_of(material),
+        means.max_length,
+        extracted(material.episodes, means, options.max_tokens),
+        list(_points(material.episodes, means)),
+    )
+
+
+def extracted(episodes: tuple[Episode, ...], means: Means, tokens: int = MAX_TOKENS) -> str:
+    """Each step within ``tokens``; several begin with their numbers."""
+    texts = [extract(episode, tokens, means.language, means.count) for episode in episodes]
+    if len(texts) == 1:
+        return texts[0]
+    return "\n".join(
+        f"Step {episode.number}: {text}" for episode, text in zip(episodes, texts, strict=True) if text
+    )
+
+
+def _points(episodes: tuple[Episode, ...], means: Means) -> Iterable[str]:
+    for episode in episodes:
+        for field, text in judged_fields(episode, means.language).items():
+            yield f"{field}: {text}" if len(episodes) == 1 else f"Step {episode.number}: {field}: {text}"
+
+
+SIMPLE_EXTRACT = Strategy(
+    name="simple_extract",
+    title="Simple extract",
+    description=(
+        "Keeps of each step the names, lines, errors and outcomes that later steps refer to. Needs no "
+        "model and costs nothing."
+    ),
+    covers="step",
+    asks_model=False,
+    write=write,
+    options=ExtractOptions,
+)
