@@ -1,9 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.episodes import Progress
 from historyapp.core.open_calls import OpenCalls
+from historyapp.core.projection import Tail, advance
+from tests.core.entries import START
 
 IDS = st.lists(st.sampled_from("abcd"), max_size=6)
 CALLS = 2_000
@@ -43,11 +45,30 @@ def test_any_value_stays_as_it_is_whatever_is_made_of_it(
         assert {id for id in "abcde" if id in value} == set(plain)
 
 
-def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
+def wide_step() -> tuple[ModelOutput, list[ToolResult]]:
+    """An output with very many calls, and their results in the opposite order."""
     ids = [Counted(f"call {number}") for number in range(CALLS)]
-    progress = Progress.begin(ModelOutput(tool_calls=tuple(ToolCall(id=id, name="ls") for id in ids)))
+    output = ModelOutput(tool_calls=tuple(ToolCall(id=id, name="ls") for id in ids))
+    return output, [ToolResult(tool_call_id=id, status="success", outputs="ok") for id in reversed(ids)]
+
+
+def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
+    output, results = wide_step()
+    progress = Progress.begin(output)
     Counted.looks = 0
-    for id in reversed(ids):
-        progress = progress.take(ToolResult(tool_call_id=id, status="success", outputs="ok"))
+    for result in results:
+        progress = progress.take(result)
     assert progress.status == "success"
     assert CALLS <= Counted.looks <= 20 * CALLS
+
+
+def test_the_rows_of_a_step_with_very_many_calls_cost_as_much_as_its_calls() -> None:
+    output, results = wide_step()
+    bodies: list[Body] = [output, *(ToolResults(results=(result,)) for result in results)]
+    tail = Tail()
+    Counted.looks = 0
+    for position, body in enumerate(bodies, start=1):
+        tail = advance(tail, Entry(position, body, START, {}, 1)).tail
+    assert tail.step
+    assert (tail.step.status, len(tail.step.pending)) == ("success", 0)
+    assert CALLS <= Counted.looks <= 40 * CALLS
