@@ -146,7 +146,7 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
         entries.append(Row(entry, tail.totals, body, metadata))
     if entries:
         _store(session, entries, changed)
-        _settle(session, tail, entries[-1].entry)
+        _settle(session, tail, entries[-1].entry, wake=not lenient)
         if not lenient:
             _link(session, entries)
     written = [row.entry for row in entries]
@@ -223,13 +223,25 @@ def _link(session: Session, entries: list[Row]) -> None:
             settle(session, entry.position, entry.metadata)
 
 
-def _settle(session: Session, tail: Tail, newest: core.Entry) -> None:
-    """Writes the session row after an append."""
+def _settle(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:
+    """Writes the session row after an append; with ``wake``, workers are told when steps want compression."""
     session.head, session.last_entry_at = newest.position, newest.created_at
     if session.status == Session.Status.FINISHED:
         session.status = Session.Status.LIVE
     apply_tail(session, tail)
+    if wake and not session.compression_due:
+        session.compression_due = _wants_compression(session, tail)
     update_session(session, tail)
+
+
+def _wants_compression(session: Session, tail: Tail) -> bool:
+    """By the marks that ``compression.automatic`` has set. Only finished steps are compressed."""
+    if tail.step is None or tail.step.status == "in_flight":
+        return False
+    steps, tokens = session.compress_at, session.compress_at_tokens
+    return (steps is not None and tail.totals.steps >= steps) or (
+        tokens is not None and tail.totals.tokens >= tokens
+    )
 
 
 def apply_tail(session: Session, tail: Tail) -> None:

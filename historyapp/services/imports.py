@@ -27,6 +27,7 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.audit import record
+from historyapp.services.compression.marks import arm
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
 from historyapp.services.reading import Read, Reader, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
@@ -280,6 +281,7 @@ class _Job:
         if start.created_at is not None:
             session.created_at = session.last_entry_at = start.created_at
         session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()]
+        arm(session)
         return session
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:

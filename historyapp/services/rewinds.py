@@ -21,6 +21,7 @@ from historyapp.services.append import (
     prepare,
 )
 from historyapp.services.audit import record
+from historyapp.services.compression.marks import MARKS, arm
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
@@ -137,7 +138,8 @@ def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str
     session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
     session.last_entry_at = entry.created_at
     apply_tail(session, tail)
-    session.save(update_fields=(*TAIL_COLUMNS, "closed_spans", "tail_start"))
+    arm(session)
+    session.save(update_fields={*TAIL_COLUMNS, *MARKS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     record(session.project_id, actor, "rewind", session.pk, detail)
     cut_off = before.without(left)
@@ -248,7 +250,10 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
         child.last_entry_at = newest.created_at
     insert(child)
     apply_tail(child, reopen(child.pk, tail, position))
-    child.save(update_fields=TAIL_COLUMNS)
+    if child.forked_from is not None:
+        child.compressed_to = child.forked_from.compressed_to
+    arm(child)
+    child.save(update_fields={*TAIL_COLUMNS, *MARKS})
 
 
 def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:

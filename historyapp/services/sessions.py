@@ -12,6 +12,7 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.audit import record
+from historyapp.services.compression.marks import arm
 from historyapp.services.transactions import writing
 
 NAMES = ("title", "agent", "model")
@@ -42,6 +43,7 @@ def create_session(
         **(names or {}),
     )
     session.tags = tags
+    arm(session)
     with writing():
         insert(session)
     return session
@@ -84,6 +86,8 @@ def change_session(
         for name, value in changes.items():
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
             setattr(session, name, dump_settings(merged) if merged else value)
+        if "settings" in changes:
+            arm(session)
         session.revision += 1
         session.save()
         return session

@@ -26,10 +26,14 @@ EPISODE_COLUMNS = (
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
     "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "excerpt",
 )  # fmt: skip
-LOCKED_COLUMNS = ("id", "project_id", "status", "revision", "head", "tail")
+LOCKED_COLUMNS = (
+    "id", "project_id", "status", "revision", "head", "tail", "compress_at", "compress_at_tokens",
+    "compression_due",
+)  # fmt: skip
 """What an append needs of the session; other fields are loaded when they are asked for."""
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
+    "compression_due",
 )  # fmt: skip
 
 
@@ -68,8 +72,8 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    _, _, status, revision, head, tail = row
-    values = (session_id, project_id, status, revision, head, json.loads(tail))
+    _, _, status, revision, head, tail, *compression = row
+    values = (session_id, project_id, status, revision, head, json.loads(tail), *compression)
     return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
 
 
@@ -143,6 +147,7 @@ def update_session(session: Session, tail: Tail) -> None:
         session.tokens,
         session.cost,
         session.revision,
+        session.compression_due,
     ]
     _execute(_UPDATE_SESSION, [(*values, _uuid(session.pk))])
 

@@ -18,8 +18,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from historyapp import demo
 from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
-from historyapp.server import EVERYWHERE, CannotListen, claim, reachable, serve
+from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim, reachable, serve
 from historyapp.services.bootstrap import bootstrap
+from historyapp.worker import BackgroundWorker
 
 
 class Command(BaseCommand):
@@ -47,7 +48,10 @@ class Command(BaseCommand):
             raise CommandError(f"The database cannot be used: {reason}") from error
         address = f"http://{_bracketed(reachable(host))}:{port}"
 
+        worker = BackgroundWorker()
+
         def welcome(running: Callable[[], bool]) -> None:
+            worker.start()
             problem = "" if no_demo or not start.api_key else self._demo(address, start.api_key)
             if running():
                 self._print(
@@ -61,6 +65,7 @@ class Command(BaseCommand):
                 )
 
         serve(ip, port, threads, welcome)
+        worker.stop(GRACE)
         _put_in_one_file()
 
     def _demo(self, address: str, api_key: str) -> str:

@@ -1,0 +1,26 @@
+"""``playhead worker``: a further worker, in a process of its own."""
+
+import signal
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand
+
+from historyapp.worker import run_worker, stop_worker
+
+
+class Command(BaseCommand):
+    help = "Carry out compressions until Ctrl-C, beside other workers and the one of `playhead up`."
+
+    def handle(self, **options: Any) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
+        broker = "Redis" if settings.REDIS_URL else f"the queue in {settings.PLAYHEAD_HOME}"
+        self.stdout.write(f"Playhead worker ready: it takes its work from {broker}. Ctrl-C stops it.")
+        self.stdout.flush()
+        run_worker()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    stop_worker()

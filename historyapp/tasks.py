@@ -1,0 +1,63 @@
+"""What workers do: a task takes an id and calls one service. Doing one twice, or never, costs nothing:
+the database says what is to be done, and the sweep wakes workers for what was left.
+"""
+
+import logging
+import threading
+from uuid import UUID
+
+from kombu.exceptions import OperationalError
+
+from historyapp.celery import app
+from historyapp.services.compression.automatic import compress_if_due, due_sessions
+from historyapp.services.compression.resuming import runs_left
+
+log = logging.getLogger(__name__)
+
+stopping = threading.Event()
+"""Set when this process's worker is to end: tasks then begin nothing more."""
+MOST_HANDS = 4
+"""Tasks that work on one run at once: more than one, so that several workers can share it."""
+
+
+@app.task(name="compress")
+def compress(run: str) -> None:
+    """Works on a run until nothing of it is left."""
+    from historyapp.services.compression.working import (
+        work_on,  # spaCy and the model SDKs are for workers only
+    )
+
+    work_on(UUID(run), stopping.is_set)
+
+
+@app.task(name="compress_if_due")
+def compress_session(session: str) -> None:
+    """Starts the run that a session's settings want."""
+    run = compress_if_due(UUID(session))
+    if run is not None:
+        wake(run.pk)
+
+
+def wake(run: UUID) -> None:
+    """Calls workers to a run. Without a broker they find it at their next sweep."""
+    try:
+        for _ in range(MOST_HANDS):
+            compress.delay(str(run))
+    except (OperationalError, OSError) as error:
+        log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
+
+
+def sweep() -> None:
+    """Calls workers to every run that nobody is at work on."""
+    for run in runs_left():
+        wake(run)
+
+
+def look_for_due() -> None:
+    """Has sessions compressed whose steps want it."""
+    for session in due_sessions():
+        try:
+            compress_session.delay(str(session))
+        except (OperationalError, OSError) as error:
+            log.warning("The broker cannot be reached; session %s waits: %s", session, error)
+            return

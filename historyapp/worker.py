@@ -1,0 +1,83 @@
+"""Running a Celery worker in this process: threads, and a clock that looks for work the broker forgot."""
+
+import logging
+import threading
+import time
+from typing import Any
+
+from celery.worker import state
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from historyapp.celery import app, make_folders
+from historyapp.tasks import look_for_due, stopping, sweep
+
+log = logging.getLogger(__name__)
+
+TASKS_AT_ONCE = 4
+LOOK_SECONDS = 1.0
+"""Between two looks for sessions that are due."""
+RESTART_SECONDS = 5
+"""Before a worker starts again that has stopped by itself, as when its queue was lost."""
+
+
+def run_worker() -> None:
+    """Works until :func:`stop_worker` is called, from a signal handler or another thread."""
+    clock = threading.Thread(target=_tick, name="clock", daemon=True)
+    clock.start()
+    while not stopping.is_set():
+        make_folders()
+        _new_worker().start()  # ends when it is stopped and what is under way has ended
+        if not stopping.is_set():
+            log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
+            stopping.wait(RESTART_SECONDS)
+    clock.join()
+
+
+def _new_worker() -> Any:
+    return app.WorkController(
+        pool_cls="threads",
+        concurrency=TASKS_AT_ONCE,
+        without_mingle=True,
+        without_gossip=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+
+
+def stop_worker() -> None:
+    """Lets the worker end: nothing more is begun, what is under way is finished."""
+    stopping.set()
+    state.should_stop = 0  # type: ignore[assignment]  # an exit code; its stubs know null only
+
+
+class BackgroundWorker:
+    """The worker of a process that does other things too."""
+
+    def __init__(self) -> None:
+        self._thread = threading.Thread(target=run_worker, name="worker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, grace: float) -> None:
+        """Waits up to ``grace`` seconds for what is under way; the rest is taken up at the next start."""
+        if self._thread.is_alive():
+            stop_worker()
+            self._thread.join(grace)
+
+
+def _tick() -> None:
+    """Looks for due sessions every second, and for runs that were left at the start and every minute."""
+    next_sweep = 0.0
+    while not stopping.is_set():
+        try:
+            if time.monotonic() >= next_sweep:
+                sweep()
+                next_sweep = time.monotonic() + settings.PLAYHEAD_SWEEP_SECONDS
+            look_for_due()
+        except DatabaseError as error:
+            log.warning("The worker cannot ask the database what is to be done: %s", error)
+            connection.close()
+        stopping.wait(LOOK_SECONDS)
+    connection.close()
