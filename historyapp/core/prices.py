@@ -1,8 +1,8 @@
 """What models cost. The prices are a dated data file beside this module; an operator's own file goes over it.
 
-A model is looked up by its name or the longest beginning of it that is listed, so that a dated release
-(``claude-sonnet-4-5-20250929``) has the price of its family. A model that is not listed has no price: its
-cost is unknown, which is not nothing.
+A model is looked up by its name, with or without the day of its release (``claude-sonnet-4-5-20250929``),
+``latest`` or ``preview`` at its end. All that is more in a name makes another model: ``gpt-5.2`` does not
+cost what ``gpt-5`` does. A model that is not listed has no price: its cost is unknown, which is not nothing.
 """
 
 import json
@@ -39,7 +39,8 @@ class Price(BaseModel):
 
 
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
-_ENDS = re.compile(r"[^a-z]|$")
+_RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
+"""How a release of a model is named: OpenAI and Anthropic put its day last, Google's cloud after an ``@``."""
 
 
 class Prices:
@@ -47,15 +48,12 @@ class Prices:
 
     def __init__(self, as_of: str, models: Mapping[str, Price]) -> None:
         self.as_of = as_of
-        self._models = sorted(models.items(), key=lambda item: -len(item[0]))
+        self._models = {model.lower(): price for model, price in models.items()}
 
     def of(self, model: str) -> Price | None:
         """The price of a model, with or without its provider before it; None when it is not known."""
         name = re.split(r"[:/]", model.lower())[-1]
-        for listed, price in self._models:
-            if name.startswith(listed) and _ENDS.match(name, len(listed)):
-                return price
-        return None
+        return self._models.get(name) or self._models.get(_RELEASE.sub("", name))
 
 
 @cache

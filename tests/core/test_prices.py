@@ -19,16 +19,34 @@ from historyapp.core.usage import Usage
         ("anthropic/claude-sonnet-4-5-20250929", 3.0),
         ("Claude-Opus-4-5", 5.0),
         ("claude-opus-4-1-20250805", 15.0),
+        ("claude-3-7-sonnet-latest", 3.0),
+        ("claude-opus-4@20250514", 15.0),
+        ("gpt-4o-2024-11-20", 2.5),
+        ("gpt-4o-2024-05-13", 5.0),
+        ("gpt-5-chat-latest", 1.25),
     ],
 )
-def test_a_model_has_the_price_of_its_family(model: str, input: float) -> None:
+def test_a_release_has_the_price_of_its_model(model: str, input: float) -> None:
     price = load_prices().of(model)
     assert price is not None
     assert price.input == input
 
 
-@pytest.mark.parametrize("model", ["", "llama-3", "gpt-5omni", "gpt", "claude"])
-def test_an_unknown_model_has_no_price_rather_than_none_at_all(model: str) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        "",
+        "llama-3",
+        "gpt-5omni",
+        "gpt",
+        "claude",
+        "gpt-5.2",
+        "gpt-5-2",
+        "o3-deep-research",
+        "claude-opus-4-9",
+    ],
+)
+def test_an_unknown_model_has_no_price_rather_than_that_of_its_like(model: str) -> None:
     assert load_prices().of(model) is None
 
 
