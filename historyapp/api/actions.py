@@ -15,6 +15,7 @@ from historyapp.api.fields import Moment, RequestBody, SessionId
 from historyapp.api.schemas import Recorded, shown
 from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.entries import Body, EntryDraft, ModelOutput, Review, ToolResult, ToolResults, UseTool
+from historyapp.core.rendering import JUDGED_STEP
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
@@ -114,8 +115,8 @@ def _registered(appended: Appended) -> HttpResponse:
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:
     """The entries of a step of the sliding-window history."""
-    output = ModelOutput(thoughts=_text(step.analysis_result), use_tool=UseTool(name="execute_step"))
-    result = ToolResult(tool_name="execute_step", status="success", outputs=step.execution_result)
+    output = ModelOutput(thoughts=_text(step.analysis_result), use_tool=UseTool(name=JUDGED_STEP))
+    result = ToolResult(tool_name=JUDGED_STEP, status="success", outputs=step.execution_result)
     judged = step.supervision_result if isinstance(step.supervision_result, dict) else {}
     score, passed = judged.get("score"), judged.get("passed")
     review = Review(

@@ -34,6 +34,7 @@ from historyapp.core.manifest import Manifest, Message, Role
 from historyapp.core.policies.episodic import EPISODIC, compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.sliding_history import sliding_history
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Session
 from historyapp.models.history import History
@@ -106,6 +107,20 @@ def _progress(session: Session, filter: ProgressFilter) -> str:
             steps=history.steps,
         )
     return _STYLES[filter.style](history.episodes(steps.start, steps.stop - 1) if steps else [])
+
+
+@router.get("/sessions/{session_id}/history", response=TextOut, summary="Summaries, then the newest steps")
+def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
+    """The sliding-window history: summaries of older steps, then the newest `window_size` in detail.
+
+    An older step without a summary is shown in one line.
+    """
+    session = find_session(request, session_id)
+    return reply_unless_known(request, session, lambda: {"text": _history(History(session, as_of))})
+
+
+def _history(history: History) -> str:
+    return sliding_history(history, load_settings(history.session.settings).window_size)
 
 
 @router.get("/sessions/{session_id}/messages", response=MessagesOut, summary="The history as messages")

@@ -55,6 +55,8 @@ _ERRORS = {
 }
 _OF_MODELS = ("/contexts", "/calls")
 """Ends of the paths of calls that ask a model's provider."""
+_ENDING = "/compressions/{run_id}"
+"""End of the path of what can only be deleted while it is under way."""
 _WITH_BODY = (409, 411, 413, 415)
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
@@ -114,6 +116,8 @@ def _errors_of(path: str, method: str) -> list[int]:
     absent = [] if "{" in path else [404]
     if method in ("get", "delete"):
         absent += _WITH_BODY
+    if method == "delete" and path.endswith(_ENDING):
+        absent.remove(409)
     if method != "post" or not path.endswith(_OF_MODELS):
         absent.append(502)
     return [status for status in _ERRORS if status not in absent]

@@ -4,6 +4,7 @@ from django.views.decorators.http import require_GET
 
 from historyapp.api import (
     actions,
+    compressions,
     contexts,
     entries,
     episodes,
@@ -32,7 +33,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(prepared)
 for resource in (
-    sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, rewinds, forks,
-    transfers,
+    sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
+    rewinds, forks, transfers,
 ):  # fmt: skip
     api.add_router("", resource.router)

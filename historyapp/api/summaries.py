@@ -11,12 +11,14 @@ from pydantic import BaseModel, Field
 from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.compression_schemas import MONEY, money
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, iso
 from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
 from historyapp.core.text import Text
+from historyapp.llm.router import LOCAL
 from historyapp.models import Session, Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
@@ -43,7 +45,7 @@ class SummaryOut(BaseModel):
     to_step: int
     first_position: int
     last_position: int
-    level: int = Field(description="1: one step, 2: a range, 3: a digest of ranges.")
+    level: int = Field(description="1: one step, 2: a range, 3 and more: a digest of summaries.")
     text: str
     key_points: list[str]
     strategy: str
@@ -51,6 +53,8 @@ class SummaryOut(BaseModel):
     tokens_before: int
     tokens_after: int
     made_at: int = Field(description="The head when it was made.")
+    money: float | str | None = Field(description=MONEY + " Null: no model was asked.")
+    run: UUID | None = Field(description="The compression that made it; null where none did.")
     created_at: datetime
 
 
@@ -119,5 +123,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "tokens_before": summary.tokens_before,
         "tokens_after": summary.tokens_after,
         "made_at": summary.made_at,
+        "money": money(summary.cost) if summary.model not in ("", LOCAL) else None,
+        "run": str(summary.run_id) if summary.run_id else None,
         "created_at": iso(summary.created_at),
     }

@@ -5,8 +5,10 @@ from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.awaiting import AsyncPlayhead
 from historyapp.client.blocking import Playhead
 from historyapp.client.call_answers import Answered, Delta
+from historyapp.client.calls.compressing import Side
 from historyapp.client.calls.contexts import ContextWish
 from historyapp.client.calls.model_calls import CallWish
+from historyapp.client.compression_answers import Comparison, CompressionRun, Estimate, StartedRun
 from historyapp.client.context_answers import Context
 from historyapp.client.errors import (
     Conflict,
@@ -51,6 +53,8 @@ __all__ = [
     "AsyncPlayhead",
     "AsyncRecorder",
     "CallWish",
+    "Comparison",
+    "CompressionRun",
     "Conflict",
     "Context",
     "ContextWish",
@@ -58,6 +62,7 @@ __all__ = [
     "Delta",
     "EntryDraft",
     "Episode",
+    "Estimate",
     "FieldError",
     "Forbidden",
     "Invalid",
@@ -74,6 +79,8 @@ __all__ = [
     "ServerFailed",
     "ServerUnavailable",
     "SessionSettings",
+    "Side",
+    "StartedRun",
     "SystemInstruction",
     "Thoughts",
     "TooLarge",

@@ -58,6 +58,8 @@ class Settings(Answer):
     full_message_count: int
     window_size: int
     compression_batch_size: int
+    compression_share: float | None
+    """Of ``max_tokens``; null: none."""
     compression_strategy: str
     max_summary_length: int
     compress_automatically: bool
@@ -194,7 +196,7 @@ class Summary(Answer):
     first_position: int
     last_position: int
     level: int
-    """1: one step, 2: a range, 3: a digest of ranges."""
+    """1: one step, 2: a range, 3 and more: a digest of summaries."""
     text: Text
     key_points: list[Text]
     strategy: str
@@ -203,6 +205,10 @@ class Summary(Answer):
     tokens_after: int
     made_at: int
     """The head when it was made."""
+    money: float | str | None
+    """``unknown`` where the model's price is; null: no model was asked."""
+    run: UUID | None
+    """The compression that made it; null where none did."""
     created_at: datetime
 
 

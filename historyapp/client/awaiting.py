@@ -11,6 +11,7 @@ import httpx
 from historyapp.client import wire
 from historyapp.client.answers import Page
 from historyapp.client.calls import (
+    compressing,
     contexts,
     costs,
     model_calls,
@@ -20,6 +21,8 @@ from historyapp.client.calls import (
     rewinding,
     transfers,
 )
+from historyapp.client.calls.making import Id
+from historyapp.client.compression_answers import CompressionRun
 from historyapp.client.description import Call, Pages, Stream
 from historyapp.client.retrying import Outcome
 
@@ -93,6 +96,7 @@ class AsyncPlayhead:
     full_episodes = _paged(reading.full_episodes)
     episode = _answered(reading.episode)
     progress = _answered(reading.progress)
+    history = _answered(reading.history)
     messages = _answered(reading.messages)
 
     context = _answered(contexts.context)
@@ -113,12 +117,37 @@ class AsyncPlayhead:
     summaries = _paged(rewinding.summaries)
     write_summary = _answered(rewinding.write_summary)
 
+    compress = _answered(compressing.compress)
+    compressions = _paged(compressing.compressions)
+    compression = _answered(compressing.compression)
+    cancel_compression = _answered(compressing.cancel_compression)
+    retry_compression = _answered(compressing.retry_compression)
+    estimate_compression = _answered(compressing.estimate_compression)
+    compare = _answered(compressing.compare)
+    comparison = _answered(compressing.comparison)
+
     import_files = _answered(transfers.import_files)
     export = _streamed(transfers.export)
 
     async def carry_out(self, call: Call[T]) -> T:
         """What a described call answers."""
         return wire.value_of(call, await self._send(call))
+
+    async def wait_for_compression(
+        self, session_id: Id, run_id: Id, *, timeout: float | None = None
+    ) -> CompressionRun:
+        """The run once it has ended, however it did: see its ``state``, ``note`` and ``errors``.
+
+        Args:
+            timeout: seconds to wait; None: as long as it takes.
+
+        Raises:
+            TimeoutError: when it is still under way then; it goes on.
+        """
+        pauses = wire.pauses(timeout)
+        while (run := await self.compression(session_id, run_id)).active:
+            await asyncio.sleep(next(pauses))
+        return run
 
     async def aclose(self) -> None:
         await self._http.aclose()

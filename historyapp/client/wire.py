@@ -4,7 +4,8 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, get_args
 from uuid import uuid4
 
@@ -20,6 +21,8 @@ log = logging.getLogger("historyapp.client")
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between two looks at something that takes a while."""
 
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -120,6 +123,22 @@ def value_of(call: Call[T], response: httpx.Response) -> T:
     except (ValueError, RecursionError) as error:
         detail = f"The answer to {call.method} {call.path} is none that this client knows: {error}"
         raise ServerFailed({"status": response.status_code, "detail": detail[:_LONGEST_TEXT]}) from error
+
+
+def pauses(timeout: float | None) -> Iterator[float]:
+    """Seconds to wait between two looks at something that takes a while: soon at first, then more seldom.
+
+    Raises:
+        TimeoutError: from ``next``, once ``timeout`` seconds are over.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    pause = FIRST_PAUSE
+    while True:
+        left = pause if end is None else end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"It is still under way after {timeout:g} seconds.")
+        yield min(pause, left)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
 def _timeout(usual: httpx.Timeout, silence: float | None) -> httpx.Timeout:

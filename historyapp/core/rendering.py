@@ -1,11 +1,15 @@
 """Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.results import result_text
+
+JUDGED_STEP = "execute_step"
+"""The action of a step that was recorded whole, with its analysis and its supervision."""
 
 
 def call_text(name: str, arguments: Any) -> str:
@@ -56,6 +60,20 @@ def _indent(text: str, spaces: int) -> str:
     """Every line moved right, blank ones too."""
     pad = " " * spaces
     return pad + text.replace("\n", "\n" + pad)
+
+
+def detailed_form(episode: Episode) -> str:
+    """A judged step by its analysis, execution and supervision (SEMANTICS C), any other in its long form."""
+    review = episode.reviews[-1] if episode.reviews else None
+    action, result = episode.action, episode.result
+    if review is None or result is None or action is None or action.name != JUDGED_STEP:
+        return long_form(episode)
+    texts = {"Analysis": review.analysis, "Execution": result.outputs, "Supervision": review.supervision}
+    return "\n" + "\n".join(f"- **{name}:** {_block(_told(text))}" for name, text in texts.items())
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def short_form(episode: Episode) -> str:

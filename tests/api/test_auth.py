@@ -116,6 +116,7 @@ def test_bob_sees_what_alice_made_and_charlie_does_not(
 
 
 SNAPSHOT = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c99"
+RUN = "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f"
 CALLS = [
     ("GET", "", None),
     ("PATCH", "", {"title": "mine"}),
@@ -129,9 +130,18 @@ CALLS = [
     ("GET", "/episodes", None),
     ("GET", "/episodes/1", None),
     ("GET", "/progress", None),
+    ("GET", "/history", None),
     ("GET", "/messages", None),
     ("GET", "/summaries", None),
     ("POST", "/summaries", {"from_step": 1, "to_step": 1, "text": "x"}),
+    ("GET", "/compressions", None),
+    ("POST", "/compressions", {}),
+    ("GET", "/compressions/estimate", None),
+    ("GET", f"/compressions/{RUN}", None),
+    ("DELETE", f"/compressions/{RUN}", None),
+    ("POST", f"/compressions/{RUN}/retries", None),
+    ("POST", "/comparisons", {"from_step": 1, "to_step": 1, "sides": [{}, {}]}),
+    ("GET", f"/comparisons/{RUN}", None),
     ("GET", "/rewinds", None),
     ("POST", "/rewinds", {}),
     ("POST", "/rewinds/1/undo", {}),
@@ -169,7 +179,13 @@ def test_a_stranger_gets_the_404_of_what_does_not_exist(
 
 def test_every_session_call_is_held_to_that(alice: Agent) -> None:
     paths = alice.get("/openapi.json")["paths"]
-    given = {"{position}": "1", "{number}": "1", "{snapshot_id}": SNAPSHOT}
+    given = {
+        "{position}": "1",
+        "{number}": "1",
+        "{snapshot_id}": SNAPSHOT,
+        "{run_id}": RUN,
+        "{comparison_id}": RUN,
+    }
     of_sessions = set()
     for path, calls in paths.items():
         _, of_session, rest = path.partition("{session_id}")

@@ -18,6 +18,7 @@ PATHS = {
     "/sessions/{session_id}/episodes": {"get"},
     "/sessions/{session_id}/episodes/{number}": {"get"},
     "/sessions/{session_id}/progress": {"get"},
+    "/sessions/{session_id}/history": {"get"},
     "/sessions/{session_id}/messages": {"get"},
     "/sessions/{session_id}/contexts": {"get", "post"},
     "/sessions/{session_id}/calls": {"post"},
@@ -28,6 +29,12 @@ PATHS = {
     "/sessions/{session_id}/ledger": {"get"},
     "/sessions/{session_id}/ledger/steps": {"get"},
     "/sessions/{session_id}/summaries": {"get", "post"},
+    "/sessions/{session_id}/compressions": {"get", "post"},
+    "/sessions/{session_id}/compressions/estimate": {"get"},
+    "/sessions/{session_id}/compressions/{run_id}": {"get", "delete"},
+    "/sessions/{session_id}/compressions/{run_id}/retries": {"post"},
+    "/sessions/{session_id}/comparisons": {"post"},
+    "/sessions/{session_id}/comparisons/{comparison_id}": {"get"},
     "/sessions/{session_id}/rewinds": {"get", "post"},
     "/sessions/{session_id}/rewinds/{position}/undo": {"post"},
     "/sessions/{session_id}/forks": {"post"},
@@ -78,7 +85,8 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
         statuses = set(call["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name
         assert ("404" in statuses) == ("{session_id}" in name), name
-        assert ("409" in statuses) == name.startswith(("post", "patch")), name
+        cancels = name.startswith("delete") and "/compressions/" in name
+        assert ("409" in statuses) == (name.startswith(("post", "patch")) or cancels), name
         problems = [answer for status, answer in call["responses"].items() if status >= "400"]
         assert all("application/problem+json" in problem["content"] for problem in problems)
 

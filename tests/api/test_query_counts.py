@@ -30,6 +30,8 @@ READS = [
     "/ledger/steps?limit=10",
     "/ledger?as_of=25",
     "/summaries",
+    "/compressions",
+    "/compressions/estimate?strategy=simple_extract",
     "/rewinds",
     "/messages?max_tokens=50&as_of=25",
     "/episodes/-1?as_of=25",
@@ -82,6 +84,12 @@ def test_every_call_costs_the_same_number_of_queries_at_any_length(
     for path, body in WRITES:
         costs = [cost(lambda run=run, path=path, body=body: run.post(path, body)) for run in (short, long)]
         assert len(costs[0]) == len(costs[1]), path
+
+
+def test_a_history_shows_so_many_older_steps_and_reads_no_more(alice: Agent) -> None:
+    short, long = (with_steps(alice, steps) for steps in (200, 1000))
+    costs = [cost(lambda run=run: run.get("/history")) for run in (short, long)]  # type: ignore[misc]
+    assert len(costs[0]) == len(costs[1]) <= 20
 
 
 def test_a_list_of_sessions_is_two_queries(alice: Agent) -> None:

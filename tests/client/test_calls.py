@@ -28,6 +28,10 @@ FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
     "snapshot_id": SESSION,
     "other_id": SESSION,
+    "run_id": SESSION,
+    "comparison_id": SESSION,
+    "options": {"x": 1},
+    "sides": [{}, {}],
     "position": 7,
     "number": 7,
     "action": ActionProposal(thoughts="look", use_tool=UseTool(name="ls"), raw_message={"content": "ls"}),
@@ -153,7 +157,7 @@ def schemas_of(operation: Operation) -> list[dict[str, Any]]:
     """What a call may answer; of a page, what its items may be."""
     path = next(path for path in DOCUMENT["paths"] if shortened(path) == operation.path)
     responses = DOCUMENT["paths"][path][operation.method.lower()]["responses"]
-    answer = next(responses[status] for status in (200, 201) if status in responses)
+    answer = next(responses[status] for status in (200, 201, 202) if status in responses)
     schema = resolved(answer["content"]["application/json"]["schema"])
     if set(schema.get("properties", {})) == {"items", "next"}:
         schema = resolved(schema["properties"]["items"]["items"])

@@ -65,6 +65,11 @@ def progress(
     return Call("GET", at("sessions", session_id, "progress"), _text, given(query))
 
 
+def history(session_id: Id, *, as_of: int | None = None) -> Call[str]:
+    """The sliding-window history as text: summaries of older steps, then the newest ones in detail."""
+    return Call("GET", at("sessions", session_id, "history"), _text, given({"as_of": as_of}))
+
+
 def messages(session_id: Id, *, max_tokens: int | None = None, as_of: int | None = None) -> Call[Messages]:
     """The context that the policy ``episodic`` chooses, in no provider's format, with its manifest.
 

@@ -83,7 +83,7 @@ class Started:
     """Whether it had been under way already."""
 
 
-def terms_of(session: Session, wish: RunWish) -> Terms:
+def terms_of(session: Session, wish: RunWish, as_of: int | None = None) -> Terms:
     """What a wish comes to in this session, found in constant time.
 
     Raises:
@@ -99,7 +99,7 @@ def terms_of(session: Session, wish: RunWish) -> Terms:
             f"options.{'.'.join(map(str, wrong['loc']))} of the strategy {strategy.name}: {wrong['msg']}. "
             f"It knows {', '.join(strategy.options.model_fields) or 'no options'}."
         ) from error
-    history = History(session)
+    history = History(session, as_of)
     steps = _steps(history, wish, settings.detailed_steps)
     return Terms(
         strategy, options, choose_model(strategy, wish.model, settings), settings, steps, session.head
@@ -115,15 +115,15 @@ def _steps(history: History, wish: RunWish, detailed: int) -> range:
     return range(wanted.start, min(wanted.stop, finished + 1))
 
 
-def estimate(session: Session, wish: RunWish) -> Estimate:
-    """What the run would cost at most.
+def estimate(session: Session, wish: RunWish, as_of: int | None = None) -> Estimate:
+    """What the run would cost at most; with ``as_of``, what it would have cost then.
 
     Raises:
         Invalid: as :func:`terms_of`.
     """
-    terms = terms_of(session, wish)
+    terms = terms_of(session, wish, as_of)
     steps, strategy = terms.steps, terms.strategy
-    tokens = _tokens_of(History(session), steps)
+    tokens = _tokens_of(History(session, as_of), steps)
     batch = terms.settings.compression_batch_size if strategy.covers == "batch" else 1
     summaries = -(-len(steps) // batch)
     asks = strategy.asks_model and terms.chosen.name != "local"

@@ -1,0 +1,107 @@
+"""The sliding-window history as text (SEMANTICS C): summaries, a blank line, the newest steps in detail.
+
+An older step that no summary stands for is shown in one line, or told with its number: nothing is cut
+silently. It is read from the newest end, in bounded time whatever the session's length.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from historyapp.core.episodes import Episode
+from historyapp.core.policies.base import Past, StandIn
+from historyapp.core.rendering import detailed_form, short_form
+from historyapp.core.text import preview
+
+MOST_DETAILED = 10_000
+"""Steps in detail: the text is made in memory."""
+MOST_SUMMARIES = 1000
+MOST_LINES = 100
+"""Older steps without a summary that get a line each."""
+MOST_HIDDEN = 20
+"""Summaries under another one that are read past before those before it are asked for."""
+_LONGEST_LINE = 300
+
+
+class Told(StandIn, Protocol):
+    """A summary with its key points."""
+
+    @property
+    def key_points(self) -> Sequence[str]: ...
+
+
+class ToldPast(Past, Protocol):
+    def summaries_newest_first(self, before: int) -> Iterator[Told]: ...
+
+
+def sliding_history(past: ToldPast, window: int) -> str:
+    """The newest ``window`` steps in detail, and what stands for all before them."""
+    last = past.steps - min(window, MOST_DETAILED)
+    newest = list(past.episodes_newest_first(first=max(1, last + 1)))[::-1]
+    older = _Older(past)
+    if last > 0:
+        older.tell(last, newest[0].first_position)
+    parts = ["\n".join(older.lines[::-1]), "\n\n".join(map(_detailed, newest))]
+    return "\n\n".join(filter(None, parts))
+
+
+def _detailed(episode: Episode) -> str:
+    form = detailed_form(episode).rstrip()
+    space = "" if form.startswith("\n") else " "
+    return f"### Step {episode.number}:{space}{form}"
+
+
+@dataclass
+class _Older:
+    """What is told of the steps before the window, the newest first."""
+
+    past: ToldPast
+    lines: list[str] = field(default_factory=list)
+    _single: int = 0
+
+    def tell(self, last: int, end: int) -> None:
+        """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
+        for count, summary in enumerate(_standing(self.past, end)):
+            if count == MOST_SUMMARIES:
+                self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
+                return
+            self._without_summary(summary.last_step + 1, last)
+            self.lines.append(_summary(summary))
+            last = summary.first_step - 1
+        self._without_summary(1, last)
+
+    def _without_summary(self, first: int, last: int) -> None:
+        shown = min(last - first + 1, MOST_LINES - self._single)
+        if shown > 0:
+            for episode in self.past.episodes_newest_first(last, last - shown + 1):
+                self.lines.append(f"Step {episode.number}: {preview(short_form(episode), _LONGEST_LINE)}")
+            self._single += shown
+            last -= shown
+        if first <= last:
+            self.lines.append(f"{_steps(first, last)}: not summarised yet, and too many to show here.")
+
+
+def _standing(past: ToldPast, end: int) -> Iterator[Told]:
+    """Summaries that end before a position, none over another; a higher one hides those that it covers."""
+    while True:
+        hidden = 0
+        for summary in past.summaries_newest_first(end):
+            if summary.last_position < end:
+                yield summary
+                end, hidden = summary.first_position, 0
+            else:
+                hidden += 1
+            if hidden > MOST_HIDDEN:
+                break
+        else:
+            return
+
+
+def _summary(summary: Told) -> str:
+    points = [f"- {point}" for point in summary.key_points if point not in summary.text]
+    steps = _steps(summary.first_step, summary.last_step)
+    return "\n".join((f"{steps}: {summary.text}".rstrip(), *points))
+
+
+def _steps(first: int, last: int) -> str:
+    return f"Step {first}" if first == last else f"Steps {first} to {last}"

@@ -1,0 +1,263 @@
+"""Compression runs over the API: started, joined, watched, cancelled, retried, estimated and compared."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from historyapp.models import CompressionRun, Summary
+from tests.api.agent import Agent
+from tests.api.compressing import carry_out
+from tests.api.test_problems import assert_problem
+
+LOCAL = {"strategy": "simple_extract"}
+
+
+@pytest.fixture
+def six(run: Agent) -> Agent:
+    for number in range(1, 7):
+        run.step("ls", f"file {number}")
+    return run
+
+
+def compress(agent: Agent, **wish: Any) -> dict[str, Any]:
+    started = agent.post("/compressions", {**LOCAL, **wish})
+    assert started.status == 202, started.body
+    return dict(started.body)
+
+
+def test_a_run_takes_all_steps_but_the_newest_and_tells_how_far_it_is(six: Agent) -> None:
+    started = compress(six)
+    assert (started["state"], started["joined"], started["strategy"]) == ("queued", False, "simple_extract")
+    assert (started["from_step"], started["to_step"], started["head"]) == (1, 2, 12)
+    carry_out(started["id"], most=1)
+    half = six.get(f"/compressions/{started['id']}")
+    assert (half["state"], half["total"], half["done"]) == ("running", 2, 1)
+    carry_out(started["id"])
+    whole = six.get(f"/compressions/{started['id']}")
+    assert (whole["state"], whole["done"], whole["failed"], whole["errors"]) == ("succeeded", 2, 0, [])
+    assert whole["tokens_saved"] == whole["tokens_before"] - whole["tokens_after"]
+    assert (whole["money"], whole["model"]) == (0.0, "")
+    assert whole["actor"].startswith("key:ph_")
+
+
+def test_its_summaries_name_the_run(six: Agent) -> None:
+    started = compress(six)
+    carry_out(started["id"])
+    items = six.get("/summaries")["items"]
+    assert [(item["from_step"], item["text"], item["level"]) for item in items] == [
+        (1, "did step 1", 1),
+        (2, "did step 2", 1),
+    ]
+    assert {item["run"] for item in items} == {started["id"]}
+    assert {item["money"] for item in items} == {None}
+
+
+def test_a_summary_s_money_is_unknown_where_its_model_s_price_is(six: Agent) -> None:
+    carry_out(compress(six)["id"])
+    Summary.objects.update(model="openai:my-own", cost=None)
+    assert {item["money"] for item in six.get("/summaries")["items"]} == {"unknown"}
+    Summary.objects.update(cost=1500)
+    assert {item["money"] for item in six.get("/summaries")["items"]} == {0.0015}
+
+
+def test_a_second_request_joins_the_run_that_is_under_way(six: Agent) -> None:
+    first = compress(six)
+    second = compress(six, from_step=1, to_step=6)
+    assert (second["id"], second["joined"], second["to_step"]) == (first["id"], True, 2)
+    assert CompressionRun.objects.count() == 1
+
+
+def test_a_request_sent_again_starts_one_run(six: Agent) -> None:
+    key = {"Idempotency-Key": "once"}
+    first = six.post("/compressions", LOCAL, key)
+    carry_out(first["id"])
+    again = six.post("/compressions", LOCAL, key)
+    assert again.body == first.body
+    assert again.headers["Idempotency-Replayed"] == "true"
+
+
+def test_workers_are_called_once_the_run_is_stored(
+    six: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    woken: list[UUID] = []
+    monkeypatch.setattr("historyapp.tasks.wake", woken.append)
+    with django_capture_on_commit_callbacks(execute=True):
+        started = compress(six)
+        assert woken == []
+    with django_capture_on_commit_callbacks(execute=True):
+        six.post("/comparisons", {"from_step": 1, "to_step": 2, "sides": [LOCAL, LOCAL]})
+    runs = CompressionRun.objects.order_by("id").values_list("pk", flat=True)
+    assert woken == list(runs)
+    assert woken[0] == UUID(started["id"])
+
+
+def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
+    started = compress(run)
+    assert started["state"] == "succeeded"
+    assert "no steps yet" in started["note"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"strategy": "magic"}, "There is no strategy `magic`; there are `episode_summary`"),
+        ({"strategy": "manual"}, "There is no strategy `manual`"),
+        ({"strategy": "simple_extract", "options": {"nope": 1}}, "nope"),
+        ({"strategy": "simple_extract", "model": "gpt-5-mini"}, "asks no model"),
+        ({"strategy": "ai_summary", "model": "gpt-5-mini"}, "OPENAI_API_KEY"),
+        ({"strategy": "ai_summary", "model": "who-knows"}, "who-knows"),
+        ({"strategy": "simple_extract", "from_step": 9}, "There is no step 9"),
+        ({"strategy": "simple_extract", "from_step": 2, "to_step": 1}, "comes after"),
+    ],
+)
+@pytest.mark.parametrize("call", ["compressions", "estimate"])
+def test_what_cannot_be_carried_out_is_refused(
+    six: Agent, monkeypatch: pytest.MonkeyPatch, wish: dict[str, Any], words: str, call: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if call == "compressions":
+        answer = six.post("/compressions", wish)
+    else:
+        query = {**wish, "options": '{"nope": 1}'} if "options" in wish else wish
+        answer = six.get("/compressions/estimate?" + "&".join(f"{k}={v}" for k, v in query.items()))
+    assert_problem(answer, 422, words)
+    assert not CompressionRun.objects.exists()
+
+
+def test_the_refusal_of_a_strategy_lists_those_there_are(six: Agent) -> None:
+    refused = six.post("/compressions", {"strategy": "magic"})
+    assert refused["strategies"] == ["episode_summary", "ai_summary", "simple_extract", "structured"]
+
+
+@pytest.mark.parametrize(("options", "words"), [("{", "no JSON"), ("[]", "must be a JSON object")])
+def test_options_of_an_estimate_are_a_json_object(six: Agent, options: str, words: str) -> None:
+    assert_problem(six.get(f"/compressions/estimate?options={options}"), 422, words)
+
+
+def test_an_archived_session_is_not_compressed(six: Agent) -> None:
+    six.delete()
+    assert_problem(six.post("/compressions", LOCAL), 409, "archived")
+
+
+def test_what_failed_is_told_and_tried_again(six: Agent) -> None:
+    id = compress(six, to_step=4)["id"]
+    carry_out(id, failing=(2,))
+    partly = six.get(f"/compressions/{id}")
+    assert (partly["state"], partly["done"], partly["failed"]) == ("partly_failed", 3, 1)
+    assert partly["errors"] == [{"from_step": 2, "to_step": 2, "error": "The model refused: no."}]
+    retried = six.post(f"/compressions/{id}/retries")
+    assert (retried.status, retried["state"], retried["failed"]) == (202, "queued", 0)
+    carry_out(id)
+    assert six.get(f"/compressions/{id}")["state"] == "succeeded"
+    assert_problem(six.post(f"/compressions/{id}/retries"), 409, "has not failed")
+
+
+def test_a_cancelled_run_keeps_what_it_has_and_can_be_taken_up(six: Agent) -> None:
+    id = compress(six)["id"]
+    carry_out(id, most=1)
+    cancelled = six.delete(f"/compressions/{id}")
+    assert (cancelled.status, cancelled["state"]) == (200, "cancelled")
+    assert "1 of 2" in cancelled["note"]
+    assert_problem(six.delete(f"/compressions/{id}"), 409, "was cancelled")
+    carry_out(id)
+    assert len(six.get("/summaries")["items"]) == 1
+    assert six.post(f"/compressions/{id}/retries").status == 202
+    carry_out(id)
+    assert six.get(f"/compressions/{id}")["done"] == 2
+
+
+def test_runs_are_listed_the_newest_first_without_trials(six: Agent) -> None:
+    first = compress(six)["id"]
+    carry_out(first)
+    second = compress(six, again=True)["id"]
+    carry_out(second)
+    six.post("/comparisons", {"from_step": 1, "to_step": 1, "sides": [LOCAL, LOCAL]})
+    page = six.get("/compressions?limit=1")
+    assert [item["id"] for item in page["items"]] == [second]
+    rest = six.get(f"/compressions?limit=1&cursor={page['next']}")
+    assert ([item["id"] for item in rest["items"]], rest["next"]) == ([first], None)
+    assert len(six.get("/compressions?trial=true")["items"]) == 4
+
+
+def test_a_position_before_a_run_knows_nothing_of_it(six: Agent) -> None:
+    id = compress(six)["id"]
+    assert six.get("/compressions?as_of=11")["items"] == []
+    assert_problem(six.get(f"/compressions/{id}?as_of=11"), 404, "There is no compression")
+    assert six.get(f"/compressions/{id}?as_of=12").status == 200
+    assert_problem(six.get("/compressions?as_of=13"), 422, "13")
+
+
+def test_a_tag_holds_while_the_run_stands_still(six: Agent) -> None:
+    path = f"/compressions/{compress(six)['id']}"
+    tag = six.get(path).headers["ETag"]
+    assert six.get(path, {"If-None-Match": tag}).status == 304
+    carry_out(path.rpartition("/")[2], most=1)
+    assert six.get(path, {"If-None-Match": tag}).status == 200
+
+
+@pytest.mark.parametrize("path", ["compressions", "comparisons"])
+def test_another_session_s_run_is_none_of_this_one(alice: Agent, six: Agent, path: str) -> None:
+    run = compress(six)["id"]
+    sides = {"from_step": 1, "to_step": 1, "sides": [LOCAL, LOCAL]}
+    id = run if path == "compressions" else six.post("/comparisons", sides)["id"]
+    other = alice.within(f"/sessions/{alice.post('/sessions')['id']}")
+    assert six.get(f"/{path}/{id}").status == 200
+    for wrong in (id, "nonsense"):
+        refused = other.get(f"/{path}/{wrong}")
+        assert_problem(refused, 404, f"There is no {path.removesuffix('s')} {wrong} in this session.")
+
+
+def test_an_estimate_tells_what_a_run_would_do(six: Agent) -> None:
+    told = six.get("/compressions/estimate?strategy=simple_extract")
+    assert (told["from_step"], told["to_step"], told["steps"], told["summaries"]) == (1, 2, 2, 2)
+    assert (told["calls"], told["tokens_in"], told["money"]) == (0, 0, 0.0)
+    assert told["tokens_before"] == sum(six.get(f"/episodes/{number}")["tokens"] for number in (1, 2))
+    assert six.get("/compressions/estimate?strategy=simple_extract&as_of=10")["to_step"] == 1
+    assert not CompressionRun.objects.exists()
+
+
+def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    path = "/compressions/estimate?strategy=ai_summary&from_step=1&to_step=6&model="
+    told = six.get(f"{path}gpt-5-mini")
+    assert (told["summaries"], told["calls"]) == (2, 2)
+    assert told["tokens_in"] > told["tokens_before"]
+    assert told["money"] > 0
+    assert six.get(f"{path}openai:my-own")["money"] == "unknown"
+
+
+def test_two_strategies_are_compared_and_nothing_is_kept_for_the_steps(six: Agent) -> None:
+    sides = [LOCAL, {"strategy": "structured"}]
+    made = six.post("/comparisons", {"from_step": 1, "to_step": 4, "sides": sides})
+    assert made.status == 202
+    assert (made["ended"], [side["strategy"] for side in made["sides"]]) == (
+        False,
+        ["simple_extract", "structured"],
+    )
+    for side in made["sides"]:
+        carry_out(side["id"])
+    told = six.get(f"/comparisons/{made['id']}")
+    assert told["ended"] is True
+    extracted, structured = told["sides"]
+    assert [item["text"] for item in extracted["items"]] == [f"did step {number}" for number in range(1, 5)]
+    assert {item["tokens_after"] for item in extracted["items"]} == {3}
+    assert structured["items"][-1]["to_step"] == 4
+    assert six.get("/summaries")["items"] == []
+    assert compress(six)["joined"] is False
+
+
+def test_a_comparison_is_of_two(six: Agent) -> None:
+    for sides in ([LOCAL], [LOCAL] * 3):
+        wrong = six.post("/comparisons", {"from_step": 1, "to_step": 2, "sides": sides})
+        assert_problem(wrong, 422, "body.sides")
+
+
+def test_a_comparison_takes_so_many_steps(run: Agent) -> None:
+    for _ in range(51):
+        run.step()
+    wish = {"from_step": 1, "to_step": 51, "sides": [LOCAL, LOCAL]}
+    assert_problem(run.post("/comparisons", wish), 422, "at most 50 steps")
