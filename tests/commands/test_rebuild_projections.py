@@ -13,6 +13,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.projection import Totals
 from historyapp.models import Episode, Session
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
@@ -67,6 +68,26 @@ def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
     session.refresh_from_db()
     assert session.steps == 2
     assert run("rebuild_projections", "--check").error == ""
+
+
+def test_entries_without_totals_by_model_are_told_and_no_difference(
+    run: Run, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As earlier versions wrote them. What they wrote with the session is mended."""
+    metadata = {"model": "gpt-5", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    with monkeypatch.context() as earlier:
+        dump = Totals.dump
+        earlier.setattr(Totals, "dump", lambda self: {k: v for k, v in dump(self).items() if k != "models"})
+        append(session.project, session.pk, [EntryDraft(ModelOutput(text="done"), metadata=metadata)])
+    append(session.project, session.pk, [EntryDraft(ModelOutput(text="really"), metadata=metadata)])
+    ran = run("rebuild_projections", session.pk, "--check")
+    assert "entry 9 and later ones without totals by model" in ran.out
+    assert ran.out.splitlines()[2:] == ["    session had another tail"]
+    assert "1 session changed" in run("rebuild_projections", session.pk).out
+    assert Session.objects.get(pk=session.pk).live_tail.totals.models["gpt-5"].input == 14
+    again = run("rebuild_projections", session.pk, "--check")
+    assert again.error == ""
+    assert "no difference" in again.out
 
 
 def test_only_the_sessions_that_are_named_are_read(run: Run, session: Session) -> None:

@@ -1,10 +1,14 @@
 """Rebuilding says what was wrong and mends it. That it reproduces everything is in ``test_time_travel``."""
 
+import pytest
+
+from historyapp.core.entries import ModelOutput
+from historyapp.core.projection import Totals
 from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, draft, failed, ok, said
 
 
 def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) -> None:
@@ -24,6 +28,30 @@ def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) 
     mended = Session.objects.get()
     assert (mended.steps, mended.errors) == (2, 1)
     assert rebuild(mended).differences == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "differences"),
+    [
+        ([1, 8], ["entry 1 has other running totals", "session had another tail"]),
+        ([1, 7, 2, 0, 0, 0, 0], ["session had another tail"]),
+    ],
+    ids=["wrong", "of a version that kept fewer"],
+)
+def test_totals_by_model_are_compared_as_far_as_they_were_kept(
+    project: Project,
+    session: Session,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: list[int],
+    differences: list[str],
+) -> None:
+    usage = {"model": "gpt-5", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    with monkeypatch.context() as then:
+        dump = Totals.dump
+        then.setattr(Totals, "dump", lambda self: {**dump(self), "models": {"gpt-5": fields}})
+        append(project, session.pk, [draft(ModelOutput(text="done"), **usage)])
+    assert rebuild(session).differences == differences
+    assert rebuild(session).differences == differences[:-1]
 
 
 def test_a_row_too_many_is_named(project: Project, session: Session) -> None:

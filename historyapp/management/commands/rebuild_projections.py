@@ -14,7 +14,10 @@ from historyapp.services.projections import Rebuilt, parents_first, rebuild
 FIRST_DIFFERENCES = 10
 """Differences of a session that are named; the others are counted."""
 
-
+EARLIER = (
+    "an earlier version recorded entry {} and later ones without totals by model: they stay so, which is no "
+    "difference; the session's own totals are made again"
+)
 UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 
 
@@ -48,6 +51,7 @@ class Command(BaseCommand):
                     done.append(rebuild(session, check_only=check))
                 if done[-1].differences:
                     differing.add(session.pk)
+                if done[-1].differences or done[-1].without_models is not None:
                     self._tell(done[-1])
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
@@ -58,6 +62,8 @@ class Command(BaseCommand):
 
     def _tell(self, rebuilt: Rebuilt) -> None:
         self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")
+        if rebuilt.without_models is not None:
+            self.stdout.write(f"    {EARLIER.format(rebuilt.without_models)}")
         for difference in rebuilt.differences[:FIRST_DIFFERENCES]:
             self.stdout.write(f"    {difference}")
         rest = len(rebuilt.differences) - FIRST_DIFFERENCES
