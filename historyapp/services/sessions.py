@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.audit import record
@@ -34,7 +35,10 @@ def create_session(
 
     Raises:
         Conflict: when the given id is taken.
+        Invalid: for settings that name a strategy which there is not.
     """
+    if settings is not None:
+        strategy_named(settings.compression_strategy)
     session = Session(
         id=id or uuid7(),
         project=project,
@@ -78,9 +82,12 @@ def change_session(
 
     Raises:
         NotFound: when the project has no such session.
+        Invalid: for settings that name a strategy which there is not.
     """
     with writing():
         session = lock_session(project, session_id)
+        if (strategy := changes.get("settings", {}).get("compression_strategy")) is not None:
+            strategy_named(strategy)
         if changes.get("status", session.status) != session.status:
             record(project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status})
         for name, value in changes.items():
