@@ -1,7 +1,7 @@
 """The product's own policy over a recorded session, as it stands before any step."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.quality.corpus import Recorded
 from bench.quality.costs import METER, tokens_of
@@ -35,8 +35,8 @@ class Replayed:
     def outline(self, first: int, last: int) -> list[Outlined]:
         return self._outlined[first - 1 : last]
 
-    def episodes(self, first: int, last: int) -> list[Episode]:
-        return self._recorded.episodes[first - 1 : last]
+    def bodies(self, steps: Sequence[Outlined]) -> list[Episode]:
+        return self._recorded.episodes[steps[0].number - 1 : steps[-1].number]
 
     @property
     def first_input(self) -> Entry | None:

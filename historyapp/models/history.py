@@ -171,9 +171,18 @@ class History:
             rows = [*(row for row in rows if row.number < self.steps), _place(self.newest, stored)]
         if not rows:
             return []
-        own = own_by_step(self.summaries(rows[0].first_position, rows[-1].last_position))
-        texts = {number: summary.text for number, summary in own.items()}
-        return outlined(rows, texts, self._outputs_and_results)
+        summaries = self.summaries(rows[0].first_position, rows[-1].last_position)
+        return outlined(rows, summaries, self._outputs_and_results)
+
+    def bodies(self, steps: Sequence[Outlined]) -> list[episodes_core.Episode]:
+        """Outlined steps that follow each other with their bodies, without summaries; one query."""
+        if not steps:
+            return []
+        entries = self.entries(
+            after=steps[0].first_position - 1, before=steps[-1].last_position + 1, kinds=STEP_KINDS
+        )
+        grouped = episodes_core.group_episodes((entry.core() for entry in entries), steps[0].number)
+        return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
 
     def _outputs_and_results(self, first: int, last: int) -> Iterator[core.Entry]:
         """Between two positions, both included."""
@@ -248,7 +257,7 @@ def _affordable(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
         yield run
 
 
-def _as_row(episode: episodes_core.Episode, row: Episode) -> episodes_core.Episode:
+def _as_row(episode: episodes_core.Episode, row: Episode | Outlined) -> episodes_core.Episode:
     """Grouping a slice cannot see that a later output abandoned its last step; the row knows."""
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode
 

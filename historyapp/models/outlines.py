@@ -14,10 +14,11 @@ from uuid import UUID
 from historyapp.core.entries import Entry
 from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.identifiers import identifiers
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
 from historyapp.models.episodes import Place
+from historyapp.models.summaries import Summary, own_by_step
 
 MOST = 10_000
 """Excerpts that a process keeps, of a few KB each; the oldest go first."""
@@ -35,15 +36,16 @@ _lock = threading.Lock()
 
 def outlined(
     rows: Sequence[Place],
-    summaries: dict[int, str],
+    summaries: Sequence[Summary],
     load: Callable[[int, int], Iterable[Entry]],
 ) -> list[Outlined]:
     """Steps by their places, oldest first.
 
     Args:
-        summaries: by step number, of those that stand for just one step.
+        summaries: those that end within the steps.
         load: gives the outputs and results between two positions, both included, oldest first.
     """
+    own, ranges = own_by_step(summaries), _ranges_by_end(summaries)
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
     known = {key: _kept.get(key) or _stored(key, row) for key, row in zip(keys, rows, strict=True)}
     missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
@@ -59,7 +61,8 @@ def outlined(
             last_position=row.last_position,
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
             excerpt=known[key] or Excerpt(),
-            summary=_line(summaries.get(row.number)),
+            summary=_line(own[row.number].text) if row.number in own else None,
+            digest=_digest(ranges.get(row.number)),
         )
         for row, key in zip(rows, keys, strict=True)
     ]
@@ -88,5 +91,17 @@ def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:
     return excerpt
 
 
-def _line(summary: str | None) -> Line | None:
-    return Line(summary, count_tokens(summary), tuple(identifiers(summary))) if summary else None
+def _ranges_by_end(summaries: Iterable[Summary]) -> dict[int, Summary]:
+    """For the last step of each range its newest summary, the highest and widest first."""
+    ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
+    ranges.sort(key=lambda s: (s.level, -s.first_step, s.created_at, s.id))
+    return {summary.last_step: summary for summary in ranges}
+
+
+def _digest(summary: Summary | None) -> Digest | None:
+    line = _line(summary.text) if summary else None
+    return Digest(str(summary.pk), summary.first_step, line) if summary and line else None
+
+
+def _line(text: str) -> Line | None:
+    return Line(text, count_tokens(text), tuple(identifiers(text))) if text else None

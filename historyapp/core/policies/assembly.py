@@ -8,7 +8,7 @@ from historyapp.core.budget import RequestMeter
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
 from historyapp.core.manifest import Context, Form, LeftOut, Manifest, Message, Segment
-from historyapp.core.policies.base import Ask, Past
+from historyapp.core.policies.base import Ask, Past, StandIn
 from historyapp.core.policies.units import Unit, messages_of, position_of
 
 NO_ROOM = "does not fit the budget"
@@ -21,6 +21,22 @@ class Piece:
     position: int
     messages: list[Message]
     segment: Segment
+
+
+def summary_piece(summary: StandIn, meter: RequestMeter) -> Piece:
+    """A summary is told by a user: it repeats what tools returned, which must not speak as the system."""
+    first, last = summary.first_step, summary.last_step
+    steps = f"step {first}" if first == last else f"steps {first} to {last}"
+    messages = [Message(role="user", content=f"Summary of {steps}:\n{summary.text}")]
+    segment = Segment(
+        source="step",
+        step=first,
+        last_step=last,
+        form="summarised",
+        summary=str(summary.id),
+        tokens=meter.messages(messages),
+    )
+    return Piece(summary.first_position, messages, segment)
 
 
 @dataclass(slots=True)

@@ -1,23 +1,25 @@
 """The best mix of steps within a hard budget on the whole request, with a beginning that stays as it is.
 
-A context is: every input, notes on older steps, the newer steps as messages, fresh notes, the newest step.
+A context is: every input, summaries of the oldest steps, notes on later ones, the newer steps as messages,
+fresh notes, the newest step.
 ``cuts`` says where notes end and messages begin, ``notes`` which lines are worth their tokens, ``clipping``
 how a step is made to fit. How well this works is measured in docs/context-quality.md.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry, ModelInput, text_of
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers
 from historyapp.core.manifest import Context, LeftOut, Message, Segment
-from historyapp.core.policies.assembly import Assembly, Piece
+from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask
 from historyapp.core.policies.clipping import clip_text, clipped_step, fair_share, without_reasoning
 from historyapp.core.policies.cuts import Plan, first_outlined, plan
-from historyapp.core.policies.notes import Notes, notes_text
+from historyapp.core.policies.notes import Notes, notes_text, told_by
 from historyapp.core.policies.outline import Outlined, OutlinedPast
 from historyapp.core.policies.units import input_message
 from historyapp.core.settings import SessionSettings
@@ -41,6 +43,9 @@ _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\
 _FRESH = "More from earlier steps:\n"
 _GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
 _HEADING_TOKENS = 24
+DIGESTS = 0.15
+"""Share of the room for summaries of steps before the outlined ones, where there are any."""
+MOST_DIGESTS = 100
 MARK = "[…]"
 """Stands for an input of which nothing else has room."""
 
@@ -130,10 +135,11 @@ def _mixed(assembly: Assembly, given: _Given) -> int:
         assembly.add(piece)
     if not given.steps:
         return len(inputs)
-    room = given.room - sum(piece.segment.tokens for piece in inputs)
+    _add_digests(assembly, given)
+    room = given.room - _spent(assembly)
     planned = plan(given.steps, max(1, room))
-    episodes = given.past.episodes(given.steps[planned.start].number, given.steps[-1].number)
-    notes = Notes(given.steps, _names_in(inputs))
+    episodes = given.past.bodies(given.steps[planned.start :])
+    notes = Notes(given.steps, _names_in(assembly.pieces))
     # Notes come before the messages: a piece stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, given, planned, notes)
     for episode in episodes[:-1]:
@@ -177,13 +183,33 @@ def _add_notes(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -
     first = 1
     for cut in planned.cuts:
         chosen, names = notes.choose(cut.at, cut.start, cut.room - _HEADING_TOKENS)
-        noted.update(note.at for note in chosen)
+        noted.update(told_by(given.steps, chosen))
         last = given.steps[cut.start].number - 1
         if last >= first:
             text = _HEADING.format(first, last) + notes_text(given.steps, chosen, names)
             assembly.add(_note(text, (first, last), given.steps[cut.start].first_position, given.meter))
         first = last + 1
     return noted
+
+
+def _add_digests(assembly: Assembly, given: _Given) -> None:
+    """Summaries of what was before the outlined steps, the newest first, in their share of the room.
+
+    They only change when outlines begin later, or when others are made. The steps between them are listed.
+    """
+    room = int(DIGESTS * max(0, given.room))
+    first, end = given.steps[0].number, given.steps[0].first_position
+    reason = f"older than step {first}, with which choosing began"
+    for summary in islice(given.past.summaries_newest_first(end), MOST_DIGESTS):
+        if summary.last_position < end and summary.text.strip():
+            piece = summary_piece(summary, assembly.meter)
+            if piece.segment.tokens > room:
+                break
+            room -= piece.segment.tokens
+            assembly.add(piece)
+            assembly.miss(summary.last_step + 1, first - 1, reason)
+            first, end = summary.first_step, summary.first_position
+    assembly.miss(1, first - 1, reason)
 
 
 def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> Piece:
@@ -222,20 +248,19 @@ def _add_fresh(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -
     chosen, names = notes.choose(at, planned.start, left)
     if not chosen and not names:
         return set()
-    indexes = {note.at for note in chosen} or {planned.start - 1}
+    told = told_by(given.steps, chosen)
+    indexes = told or {planned.start - 1}
     covers = given.steps[min(indexes)].number, given.steps[max(indexes)].number
     text = _FRESH + notes_text(given.steps, chosen, names)
     piece = _note(text, covers, given.steps[at].first_position, given.meter)
     if piece.segment.tokens <= left + _HEADING_TOKENS:
         assembly.pieces.insert(-1, piece)
         assembly.used += piece.segment.tokens
-    return {note.at for note in chosen}
+    return told
 
 
 def _account(assembly: Assembly, given: _Given, planned: Plan, noted: set[int]) -> None:
-    """Lists the steps of which nothing is said, in ranges."""
-    first = given.steps[0].number
-    assembly.miss(1, first - 1, f"older than step {first}, with which choosing began")
+    """Lists the outlined steps of which nothing is said, in ranges."""
     missed = [given.steps[i].number for i in range(planned.start) if i not in noted]
     for one, last in _ranges(missed):
         assembly.miss(one, last, "none of their lines is among the likeliest to be needed")
@@ -264,7 +289,7 @@ def _newest_only(assembly: Assembly, given: _Given) -> int:
         assembly.add(piece)
     if given.steps:
         _add_gone(assembly, given)
-        newest = given.past.episodes(given.steps[-1].number, given.steps[-1].number)[0]
+        [newest] = given.past.bodies(given.steps[-1:])
         _add_newest(assembly, newest, given)
     return 0
 
@@ -291,7 +316,7 @@ def _smallest(assembly: Assembly, given: _Given) -> None:
         assembly.left_out.append(out)
     if given.steps:
         _add_gone(assembly, given)
-        newest = given.past.episodes(given.steps[-1].number, given.steps[-1].number)[0]
+        [newest] = given.past.bodies(given.steps[-1:])
         pinned.append(assembly.piece(newest, clipped_step(newest, 0, given.meter), "clipped"))
     assembly.notes.append("There is room for nothing but the newest input and step, shortened.")
     assembly.pin(pinned)

@@ -19,6 +19,8 @@ HALF_LIFE = 16
 USED = 4.0
 """What an identifier in arguments is worth; one that was only read is worth at most a half."""
 READ = 0.5
+DIGEST = 2.0
+"""What a summary of several steps is worth for each of them, besides its identifiers."""
 FEW = 8
 """Identifiers in a result up to which each of them is likely to matter."""
 UNRESOLVED = 2.0
@@ -26,6 +28,7 @@ UNRESOLVED = 2.0
 _HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
 _CALL_HEADING = 6
 _LINE_FRAMING = 3
+_DIGEST = -2
 _CALL = -1
 _OTHERS = 1_000
 _HEADING_CHARACTERS = 24
@@ -114,6 +117,10 @@ class Notes:
                 [n for n in line.names if self._first[n] == (index, place) and n not in self._known]
             )
             self._push(_Candidate(index, place, line.text, line.tokens, names))
+        if step.digest:
+            line = step.digest.line
+            names = tuple([n for n in line.names if n not in self._known])
+            self._push(_Candidate(index, _DIGEST, line.text, line.tokens + _CALL_HEADING, names))
         call = step.summary or Line(excerpt.call, excerpt.call_tokens, excerpt.names)
         names = tuple([n for n in call.names if n not in self._known and n in call.text])
         self._push(_Candidate(index, _CALL, call.text, call.tokens + _CALL_HEADING, names))
@@ -121,17 +128,21 @@ class Notes:
             self._push(_Candidate(index, _OTHERS, "", 2 * len(excerpt.others), excerpt.others))
 
     def _push(self, candidate: _Candidate) -> None:
-        if candidate.names:
+        if candidate.names or candidate.line == _DIGEST:
             rank = -self._value(candidate, candidate.names)
             heappush(self._heap, _Entry(rank, candidate.at, candidate.line, candidate))
 
     def _value(self, candidate: _Candidate, names: Iterable[str]) -> float:
         """Worth per token of the names that a candidate would add."""
+        step = self._steps[candidate.at]
+        digest = step.digest if candidate.line == _DIGEST else None
         worth = 0.0
+        if digest:
+            worth = DIGEST * (step.number - digest.first_step + 1) * 2.0 ** (candidate.at / HALF_LIFE)
         for name in names:
             # A call repeats what some result told first, and that line says more of it.
             told = candidate.line == _CALL and name in self._first
-            worth += self._worth[name] * (0.5 if told else 1.0)
+            worth += self._worth.get(name, 0.0) * (0.5 if told else 1.0)
         if candidate.at in self._unresolved:
             worth *= UNRESOLVED
         return worth / (candidate.tokens + _LINE_FRAMING)
@@ -145,7 +156,7 @@ class Notes:
             entry = heappop(self._heap)
             candidate = entry.candidate
             names = [n for n in candidate.names if n not in self._known and n not in messages]
-            if not names or candidate.line == _OTHERS:
+            if candidate.line == _OTHERS or not (names or candidate.line == _DIGEST):
                 waiting.append(entry)
                 continue
             now = -self._value(candidate, names) if len(names) < len(candidate.names) else entry.rank
@@ -155,7 +166,7 @@ class Notes:
                 )
                 continue
             price = candidate.tokens + 1
-            if candidate.line != _CALL and candidate.at not in opened:
+            if candidate.line >= 0 and candidate.at not in opened:
                 price += _HEADING
             if price > room:
                 waiting.append(entry)
@@ -204,12 +215,25 @@ def _unresolved(steps: Sequence[Outlined]) -> set[int]:
     return found
 
 
+def told_by(steps: Sequence[Outlined], notes: Iterable[Note]) -> set[int]:
+    """Indexes of the steps of which notes tell; a summary tells of several."""
+    told: set[int] = set()
+    for note in notes:
+        digest = steps[note.at].digest if note.line == _DIGEST else None
+        before = steps[note.at].number - digest.first_step if digest else 0
+        told.update(range(max(0, note.at - before), note.at + 1))
+    return told
+
+
 def notes_text(steps: Sequence[Outlined], notes: Iterable[Note], names: Sequence[str]) -> str:
     """The notes as a model reads them: a short heading for each step, its lines below."""
     lines = []
     current = -1
     for note in notes:
         step = steps[note.at]
+        if note.line == _DIGEST and step.digest:
+            lines.append(f"steps {step.digest.first_step} to {step.number}: {note.text}")
+            continue
         if note.at != current or note.line == _CALL:
             call = note.text if note.line == _CALL else _short(step.excerpt)
             lines.append(f"step {step.number} {call}")

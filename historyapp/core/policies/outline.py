@@ -1,10 +1,19 @@
 """A session's past as the ``budgeted`` policy reads it: steps by what was kept when they were written."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from historyapp.core.episodes import Episode, Status
 from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.policies.base import Past
+
+
+class Digest(NamedTuple):
+    """A summary of several steps."""
+
+    id: str
+    first_step: int
+    line: Line
 
 
 class Outlined(NamedTuple):
@@ -17,6 +26,8 @@ class Outlined(NamedTuple):
     excerpt: Excerpt
     summary: Line | None = None
     """The text that stands for just this step, where one was made."""
+    digest: Digest | None = None
+    """What stands for several steps that end with this one, where it was made."""
 
 
 class OutlinedPast(Past, Protocol):
@@ -26,6 +37,6 @@ class OutlinedPast(Past, Protocol):
         """Live steps ``first`` to ``last`` (both included), oldest first."""
         ...
 
-    def episodes(self, first: int, last: int) -> list[Episode]:
-        """The same steps with their bodies."""
+    def bodies(self, steps: Sequence[Outlined]) -> list[Episode]:
+        """Steps that follow each other with their bodies, without summaries."""
         ...

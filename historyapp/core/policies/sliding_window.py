@@ -11,8 +11,8 @@ from itertools import chain
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry
 from historyapp.core.episodes import Episode
-from historyapp.core.manifest import Context, Message, Segment
-from historyapp.core.policies.assembly import Assembly, Piece
+from historyapp.core.manifest import Context
+from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past, StandIn
 from historyapp.core.policies.units import Unit, position_of
 from historyapp.core.settings import SessionSettings
@@ -47,7 +47,7 @@ def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[Piece]:
     for part in stream:
         if not isinstance(part, (Episode, Entry)):
             covered = part.first_position
-            yield _summary(assembly, part)
+            yield summary_piece(part, assembly.meter)
         elif covered is None or position_of(part) < covered:
             yield assembly.piece(part)
 
@@ -72,22 +72,6 @@ def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
 def _end(part: Unit | StandIn) -> int:
     """Where a part stands: a summary at the end of what it covers."""
     return position_of(part) if isinstance(part, (Episode, Entry)) else part.last_position
-
-
-def _summary(assembly: Assembly, summary: StandIn) -> Piece:
-    """A summary is told by a user: it repeats what tools returned, which must not speak as the system."""
-    first, last = summary.first_step, summary.last_step
-    steps = f"step {first}" if first == last else f"steps {first} to {last}"
-    messages = [Message(role="user", content=f"Summary of {steps}:\n{summary.text}")]
-    segment = Segment(
-        source="step",
-        step=first,
-        last_step=last,
-        form="summarised",
-        summary=str(summary.id),
-        tokens=assembly.meter.messages(messages),
-    )
-    return Piece(summary.first_position, messages, segment)
 
 
 SLIDING_WINDOW = SlidingWindow()

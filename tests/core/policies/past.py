@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction
+from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.excerpts import excerpt_of
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.excerpts import Line, excerpt_of
+from historyapp.core.identifiers import identifiers
+from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.tokens import count_tokens, entry_tokens
 
 
@@ -60,8 +61,12 @@ class MemoryPast:
     def episodes(self, first: int, last: int) -> list[Episode]:
         return self._episodes[max(0, first - 1) : last]
 
+    def bodies(self, steps: Sequence[Outlined]) -> list[Episode]:
+        return self.episodes(steps[0].number, steps[-1].number) if steps else []
+
     def outline(self, first: int, last: int) -> list[Outlined]:
-        return [_outlined(episode) for episode in self.episodes(first, last)]
+        ranges = {s.last_step: s for s in self._summaries if s.first_step < s.last_step}
+        return [_outlined(episode, ranges.get(episode.number)) for episode in self.episodes(first, last)]
 
     def inputs_newest_first(self) -> Iterator[Entry]:
         return (entry for entry in reversed(self._entries) if isinstance(entry.body, ModelInput))
@@ -71,6 +76,17 @@ class MemoryPast:
         return iter(sorted(ended, key=lambda s: (s.last_position, s.level, s.id), reverse=True))
 
 
-def _outlined(episode: Episode) -> Outlined:
-    excerpt = excerpt_of(episode, entry_tokens(episode.output), 0, count_tokens)
-    return Outlined(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
+def _outlined(episode: Episode, range: Summary | None) -> Outlined:
+    told = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
+    excerpt = excerpt_of(episode, entry_tokens(episode.output), told, count_tokens)
+    outlined = Outlined(
+        episode.number, episode.first_position, episode.last_position, episode.status, excerpt
+    )
+    own, stands = line_of(episode.summary), line_of(range.text) if range else None
+    digest = Digest(range.id, range.first_step, stands) if range and stands else None
+    return outlined._replace(summary=own, digest=digest)
+
+
+def line_of(text: str | None) -> Line | None:
+    """A summary's text as an outline has it."""
+    return Line(text, count_tokens(text), tuple(identifiers(text))) if text else None

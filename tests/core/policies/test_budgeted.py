@@ -35,6 +35,7 @@ from historyapp.core.policies.notes import Notes
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import dump_json
+from tests.core.policies.past import MemoryPast, Summary
 from tests.shared import SHARED, needs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -290,3 +291,42 @@ def test_what_is_looked_at_is_bounded_and_stays_the_same_for_long() -> None:
     looked_at = [newest - first + 1 for newest, first in enumerate(firsts, 1)]
     assert max(looked_at) < 2 * PERIOD
     assert len(set(firsts)) <= 1000 // PERIOD
+
+
+def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_home.py.") -> Context:
+    """BRISK under a small budget, some ranges of its steps summarised."""
+    entries = [Entry(1, ModelInput(content="Mend the parser."), NOW)]
+    for episode in BRISK.episodes:
+        answer = ToolResults(results=episode.results)
+        entries += [
+            Entry(2 * episode.number, episode.output, NOW),
+            Entry(2 * episode.number + 1, answer, NOW),
+        ]
+    stood = [Summary(f"{a}-{b}", 2 * a, 2 * b + 1, a, b, text) for a, b in ranges]
+    return BUDGETED.choose(MemoryPast(entries, stood), SessionSettings(max_tokens=1500), METER)
+
+
+def test_summaries_stand_for_steps_that_are_too_old_to_be_looked_at() -> None:
+    found = summarised((1, 20), (31, 60), (40, 50))
+    assert [m.content for m in found.messages[1:3]] == [
+        "Summary of steps 1 to 20:\nMoved load_all to src/old_home.py.",
+        "Summary of steps 31 to 60:\nMoved load_all to src/old_home.py.",
+    ]
+    left = [(out.first_step, out.last_step) for out in found.manifest.left_out if out.last_step]
+    assert left[:2] == [(21, 30), (61, 64)]
+    assert found.manifest.tokens <= 1500
+
+
+def test_summaries_take_no_more_than_their_share() -> None:
+    found = summarised(*[(n, n + 1) for n in range(1, 60, 2)])
+    told = [segment for segment in found.manifest.segments if segment.form == "summarised"]
+    assert 3 < len(told) < 20
+    assert sum(segment.tokens for segment in told) <= 0.15 * 1500
+    assert told[-1].last_step == 60
+
+
+def test_a_summary_of_several_looked_at_steps_is_noted_before_their_lines() -> None:
+    found = summarised((70, 130), text="All is quiet.")
+    assert "steps 70 to 130: All is quiet." in text_of(found)
+    left = [(out.first_step, out.last_step) for out in found.manifest.left_out if out.last_step]
+    assert not [span for span in left if span[0] and 70 <= span[0] <= 130]
