@@ -2,10 +2,16 @@
 
 import logging
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from historyapp.models import Worker
+
 log = logging.getLogger(__name__)
+
+BROKER_SECONDS = 2
+"""That Redis may take to answer."""
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -14,11 +20,17 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Whether requests can be served, part by part; 503 when one part cannot."""
-    parts = {"database": _database()}
-    ready = all(state == "ok" for state in parts.values())
-    body = {"status": "ok" if ready else "unavailable", "parts": parts}
-    return JsonResponse(body, status=200 if ready else 503)
+    """Whether requests can be served, part by part; 503 when the database cannot.
+
+    Without broker or worker everything is served and compressions wait: 200, and the status is degraded.
+    """
+    database = _database()
+    worker = _worker() if database == "ok" else "unknown"
+    parts = {"database": database, "broker": _broker(), "worker": worker}
+    if database != "ok":
+        return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
+    whole = all(state == "ok" for state in parts.values())
+    return JsonResponse({"status": "ok" if whole else "degraded", "parts": parts})
 
 
 def _database() -> str:
@@ -31,3 +43,28 @@ def _database() -> str:
         log.error("The database does not answer: %s", error)
         return "unavailable"
     return "ok"
+
+
+def _broker() -> str:
+    """Redis, or the folder that needs no server."""
+    if not settings.REDIS_URL:
+        return "ok"
+    from redis import Redis, RedisError  # loaded only where there is one
+
+    try:
+        seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
+        with Redis.from_url(settings.REDIS_URL, **seconds) as redis:
+            redis.ping()
+    except (RedisError, OSError) as error:
+        log.error("The broker does not answer: %s", type(error).__name__)
+        return "unavailable"
+    return "ok"
+
+
+def _worker() -> str:
+    """Whether any worker has been heard of lately, on whatever machine."""
+    try:
+        return "ok" if Worker.objects.alive().exists() else "unavailable"
+    except DatabaseError as error:
+        log.error("The database cannot tell of workers: %s", error)
+        return "unavailable"

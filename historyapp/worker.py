@@ -3,13 +3,17 @@
 import logging
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from celery.worker import state
 from django.conf import settings
 from django.db import DatabaseError, connection
+from uuid_utils.compat import uuid7
 
 from historyapp.celery import app, make_folders
+from historyapp.models.workers import BEAT_SECONDS
+from historyapp.services.workers import forget_worker, note_worker
 from historyapp.tasks import look_for_due, stopping, sweep
 
 log = logging.getLogger(__name__)
@@ -68,10 +72,17 @@ class BackgroundWorker:
 
 
 def _tick() -> None:
-    """Looks for due sessions every second, and for runs that were left at the start and every minute."""
-    next_sweep = 0.0
+    """Looks for due sessions every second, and for runs that were left at the start and every minute.
+
+    Every few seconds it says that this worker lives.
+    """
+    me = uuid7()
+    next_sweep = next_beat = 0.0
     while not stopping.is_set():
         try:
+            if time.monotonic() >= next_beat:
+                note_worker(me)
+                next_beat = time.monotonic() + BEAT_SECONDS
             if time.monotonic() >= next_sweep:
                 sweep()
                 next_sweep = time.monotonic() + settings.PLAYHEAD_SWEEP_SECONDS
@@ -80,4 +91,6 @@ def _tick() -> None:
             log.warning("The worker cannot ask the database what is to be done: %s", error)
             connection.close()
         stopping.wait(LOOK_SECONDS)
+    with suppress(DatabaseError):  # its silence will tell
+        forget_worker(me)
     connection.close()

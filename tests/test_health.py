@@ -1,10 +1,18 @@
 """The health checks answer as load balancers expect."""
 
 import json
+import socket
+from datetime import timedelta
 
 import pytest
 from django.db import DatabaseError, connection
 from django.test import Client
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.models import Worker
+from historyapp.models.workers import SILENCE
+from historyapp.services.workers import forget_worker, note_worker
 
 
 def test_healthz_needs_no_database(client: Client) -> None:
@@ -12,11 +20,54 @@ def test_healthz_needs_no_database(client: Client) -> None:
     assert (response.status_code, response.content) == (200, b"ok\n")
 
 
-@pytest.mark.django_db
-def test_readyz_tells_that_the_database_answers(client: Client) -> None:
+def parts(client: Client) -> tuple[str, dict[str, str]]:
+    """Of an answer that lets requests come."""
     response = client.get("/readyz")
     assert response.status_code == 200
-    assert response.json() == {"status": "ok", "parts": {"database": "ok"}}
+    body = response.json()
+    return body["status"], body["parts"]
+
+
+@pytest.mark.django_db
+def test_readyz_tells_that_all_parts_answer(client: Client) -> None:
+    note_worker(uuid7())
+    assert parts(client) == ("ok", {"database": "ok", "broker": "ok", "worker": "ok"})
+
+
+@pytest.mark.django_db
+def test_without_a_worker_requests_are_served_all_the_same(client: Client) -> None:
+    degraded = ("degraded", {"database": "ok", "broker": "ok", "worker": "unavailable"})
+    assert parts(client) == degraded
+    worker = uuid7()
+    note_worker(worker)
+    Worker.objects.update(seen_at=timezone.now() - SILENCE - timedelta(seconds=1))
+    assert parts(client) == degraded
+    note_worker(worker)
+    assert parts(client)[0] == "ok"
+    forget_worker(worker)
+    assert parts(client) == degraded
+
+
+@pytest.mark.django_db
+def test_workers_that_are_long_dead_are_forgotten(db: None) -> None:
+    note_worker(uuid7())
+    Worker.objects.update(seen_at=timezone.now() - timedelta(days=2))
+    note_worker(alive := uuid7())
+    assert [worker.pk for worker in Worker.objects.all()] == [alive]
+
+
+@pytest.mark.django_db
+def test_a_redis_that_does_not_answer_is_told_without_its_address(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    note_worker(uuid7())
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"redis://:secret@127.0.0.1:{taken.getsockname()[1]}/0"
+        monkeypatch.setattr("django.conf.settings.REDIS_URL", address)
+        status, found = parts(client)
+    assert (status, found["broker"], found["worker"]) == ("degraded", "unavailable", "ok")
+    assert "secret" not in caplog.text
 
 
 @pytest.mark.django_db
@@ -29,4 +80,7 @@ def test_readyz_is_503_when_the_database_does_not_answer(
     monkeypatch.setattr(connection, "cursor", refuse)
     response = client.get("/readyz")
     assert response.status_code == 503
-    assert json.loads(response.content) == {"status": "unavailable", "parts": {"database": "unavailable"}}
+    assert json.loads(response.content) == {
+        "status": "unavailable",
+        "parts": {"database": "unavailable", "broker": "ok", "worker": "unknown"},
+    }

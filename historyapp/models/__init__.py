@@ -16,6 +16,7 @@ from historyapp.models.projects import (
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.summaries import Summary
+from historyapp.models.workers import Worker
 
 __all__ = [
     "SCOPES",
@@ -35,4 +36,5 @@ __all__ = [
     "Snapshot",
     "Summary",
     "TokenCorrection",
+    "Worker",
 ]

@@ -1,0 +1,31 @@
+"""Which workers live: each says so every few seconds, for whoever asks whether there is one."""
+
+from datetime import timedelta
+from typing import Self
+
+from django.db import models
+from django.utils import timezone
+
+BEAT_SECONDS = 10
+"""Between two signs of life."""
+SILENCE = timedelta(seconds=60)
+"""A worker that has not been heard of for so long is taken for dead."""
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    def alive(self) -> Self:
+        return self.filter(seen_at__gte=timezone.now() - SILENCE)
+
+
+class Worker(models.Model):
+    """One worker process."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    host = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(default=timezone.now)
+    seen_at = models.DateTimeField(default=timezone.now)
+
+    objects = WorkerQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.host} since {self.started_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,30 @@
+"""Signs of life of worker processes."""
+
+import socket
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.text import preview
+from historyapp.models import Worker
+from historyapp.services.transactions import writing
+
+_KEPT = timedelta(days=1)
+
+
+def note_worker(id: UUID) -> None:
+    """Says that the worker lives, and forgets those that have long been dead."""
+    now = timezone.now()
+    with writing():
+        _, is_new = Worker.objects.update_or_create(
+            id=id, defaults={"seen_at": now, "host": preview(socket.gethostname())}
+        )
+        if is_new:
+            Worker.objects.filter(seen_at__lt=now - _KEPT).delete()
+
+
+def forget_worker(id: UUID) -> None:
+    """Says that the worker has ended."""
+    with writing():
+        Worker.objects.filter(id=id).delete()
