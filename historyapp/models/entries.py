@@ -42,12 +42,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit: at most so many, and reading them costs no more, however long the session is. Give it
                 wherever not all are wanted: PostgreSQL works out the whole answer before it streams a part.
         """
-        first, last = after + 1, lineage.last if before is None else before - 1
-        spans = [
-            Span(span.session, max(span.first, first), min(span.last, last))
-            for span in lineage.spans
-            if max(span.first, first) <= min(span.last, last)
-        ]
+        spans = spans_between(lineage, after, before)
         if newest_first:
             spans.reverse()
         rows = self.of_kinds(list(kinds))
@@ -61,12 +56,6 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit -= len(page)
             if not limit:
                 return
-
-    def newest_first(self, lineage: Lineage, kind: str) -> Iterator["Entry"]:
-        """The live entries of a kind, the newest first, read as they are consumed."""
-        rows = self.of_kinds([kind])
-        for batch in span_batches(reversed(lineage.spans)):
-            yield from read_in_pages(rows.within(batch).order_by("-position"))
 
     def of_kinds(self, kinds: list[str]) -> "EntryQuerySet":
         """Entries of some kinds; of all without any. One kind is matched as its index wants it."""
@@ -92,6 +81,16 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
 
 
+def spans_between(lineage: Lineage, after: int, before: int | None) -> list[Span]:
+    """What of the spans lies between two positions (both excluded; null: no end), oldest first."""
+    first, last = after + 1, lineage.last if before is None else before - 1
+    return [
+        Span(span.session, max(span.first, first), min(span.last, last))
+        for span in lineage.spans
+        if max(span.first, first) <= min(span.last, last)
+    ]
+
+
 def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
     """Spans for one query: a long one alone, since an index gives its order; short ones together."""
     batch: list[Span] = []
@@ -106,12 +105,18 @@ def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 def read_in_pages(rows: models.QuerySet[Row]) -> Iterator[Row]:
     """Ordered rows, read in growing pages: a reader of few pays for few, one of many issues few queries."""
-    start, size = 0, _FIRST_PAGE
-    while True:
+    for start, size in pages():
         page = list(rows[start : start + size])
         yield from page
         if len(page) < size:
             return
+
+
+def pages() -> Iterator[tuple[int, int]]:
+    """Where growing pages start, and their sizes in rows."""
+    start, size = 0, _FIRST_PAGE
+    while True:
+        yield start, size
         start, size = start + size, min(_LARGEST_PAGE, size * 2)
 
 

@@ -13,6 +13,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.core.text import dump_json
 from historyapp.models.fields import JSONText
+from historyapp.models.reads import Place, places
 from historyapp.models.sessions import Session, session_ids
 
 _FAILED_AT_ONCE = 50
@@ -29,18 +30,6 @@ class Sample(NamedTuple):
     tokens: int
     total_tokens: int
     total_errors: int
-
-
-class Place(NamedTuple):
-    """Where a step stands, how it ended, and what is kept of it for choosing contexts."""
-
-    session_id: UUID
-    anchor: int
-    number: int
-    first_position: int
-    last_position: int
-    status: str
-    excerpt: str | None
 
 
 class _Row(Protocol):
@@ -74,8 +63,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def placed(self, lineage: Lineage, first: int, last: int) -> list[Place]:
         """As :meth:`numbered`, of many steps: whole rows would take most of the time."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-        return _standing((Place(*row) for row in rows.values_list(*Place._fields)), lineage)
+        return _standing(places(session_ids(lineage), first, last), lineage)
 
     def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
         """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""

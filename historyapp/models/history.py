@@ -14,8 +14,9 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode, Place, Sample
+from historyapp.models.episodes import Episode, Sample
 from historyapp.models.outlines import outlined
+from historyapp.models.reads import Place, live_entries, newest, newest_first, oldest
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, own_by_step
 
@@ -137,10 +138,8 @@ class History:
         if not rows:
             return []
         end = max(row.last_position for row in rows)
-        entries = Entry.objects.live(
-            self.lineage, after=rows[0].first_position - 1, before=end + 1, kinds=STEP_KINDS
-        )
-        grouped = episodes_core.group_episodes((entry.core() for entry in entries), rows[0].number)
+        entries = live_entries(self.lineage, STEP_KINDS, after=rows[0].first_position - 1, before=end + 1)
+        grouped = episodes_core.group_episodes(entries, rows[0].number)
         own = own_by_step(self.summaries(rows[0].first_position, end))
         return [
             (row, replace(_as_row(episode, row), summary=own[row.number].text if row.number in own else None))
@@ -178,25 +177,24 @@ class History:
         """Outlined steps that follow each other with their bodies, without summaries; one query."""
         if not steps:
             return []
-        entries = self.entries(
-            after=steps[0].first_position - 1, before=steps[-1].last_position + 1, kinds=STEP_KINDS
-        )
-        grouped = episodes_core.group_episodes((entry.core() for entry in entries), steps[0].number)
+        first, last = steps[0].first_position, steps[-1].last_position
+        entries = live_entries(self.lineage, STEP_KINDS, after=first - 1, before=last + 1)
+        grouped = episodes_core.group_episodes(entries, steps[0].number)
         return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
 
     def _outputs_and_results(self, first: int, last: int) -> Iterator[core.Entry]:
         """Between two positions, both included."""
         kinds = ("model_output", "tool_results")
-        return (entry.core() for entry in self.entries(after=first - 1, before=last + 1, kinds=kinds))
+        return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
 
     @property
     def first_input(self) -> core.Entry | None:
         """The oldest live ``model_input`` entry; None without any."""
-        return next((entry.core() for entry in self.entries(kinds=("model_input",), limit=1)), None)
+        return oldest(self.lineage, "model_input")
 
     def inputs_newest_first(self) -> Iterator[core.Entry]:
         """Live ``model_input`` entries, the newest first, read as they are consumed."""
-        return (entry.core() for entry in Entry.objects.newest_first(self.lineage, "model_input"))
+        return newest_first(self.lineage, "model_input")
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""
@@ -225,14 +223,14 @@ class History:
     @property
     def instruction(self) -> str | None:
         """The current system instruction; None when there is none."""
-        entry = Entry.objects.newest(self.lineage, "system_instruction")
-        return entry.body["text"] if entry else None
+        entry = newest(self.lineage, "system_instruction")
+        return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else None
 
     @property
     def notebook(self) -> str | None:
         """The current memory notebook; None when there is none."""
-        entry = Entry.objects.newest(self.lineage, "memory_notebook")
-        return entry.body["content"] if entry else None
+        entry = newest(self.lineage, "memory_notebook")
+        return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 
 def _place(newest: Episode, stored: Place | None) -> Place:

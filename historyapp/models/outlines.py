@@ -17,7 +17,7 @@ from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
-from historyapp.models.episodes import Place
+from historyapp.models.reads import Place
 from historyapp.models.summaries import Summary, own_by_step
 
 MOST = 10_000

@@ -1,13 +1,15 @@
 """What policies read of a session: as much as they consume, newest first, however long it is."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from historyapp.core import entries as core
 from historyapp.core.policies import POLICIES
-from historyapp.models import Entry, Project, Session, history
+from historyapp.models import Entry, Episode, Project, Session, history, reads
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.contexts import Wish
@@ -15,7 +17,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import serve
 from historyapp.services.summaries import SummaryText, summarise
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, failed, ok, said
 
 EVERY = pytest.mark.parametrize("policy", POLICIES)
 
@@ -36,14 +38,13 @@ def talk(project: Project, steps: int) -> Session:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Positions of the entries that are read meanwhile."""
     positions: list[int] = []
-    given = Entry.from_db.__func__  # type: ignore[attr-defined]
+    given = reads._entry
 
-    def noted(cls: type[Entry], *args: object) -> Entry:
-        entry: Entry = given(cls, *args)
-        positions.append(entry.position)
-        return entry
+    def noted(row: Any) -> core.Entry:
+        positions.append(row[0])
+        return given(row)
 
-    monkeypatch.setattr(Entry, "from_db", classmethod(noted))
+    monkeypatch.setattr(reads, "_entry", noted)
     return positions
 
 
@@ -108,3 +109,25 @@ def test_summaries_come_by_their_ends_the_latest_and_highest_first(project: Proj
     assert told == [(3, 4), (4, 4), (1, 2)]
     assert [s.last_step for s in past.summaries_newest_first(past.row(4).last_position)] == [2]
     assert list(History(Session.objects.get(pk=session.pk), 119).summaries_newest_first(100)) == []
+
+
+def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
+    session = talk(project, 30)
+    rewind(project, session.pk, Target(to_step=20))
+    child = fork(project, session.pk)
+    append(project, child.pk, [act("ls", at="ü"), said("ähm\0"), failed()])
+    lineage = Session.objects.get(pk=child.pk).lineage()
+    for kinds in (["model_input"], ["model_output"], ["model_output", "tool_results"]):
+        for after, before in ((0, None), (3, 40), (61, 90), (95, None)):
+            expected = Entry.objects.live(lineage, after=after, before=before, kinds=kinds)
+            found = list(reads.live_entries(lineage, kinds, after=after, before=before))
+            assert found == [entry.core() for entry in expected]
+    inputs = [entry.core() for entry in Entry.objects.live(lineage, kinds=["model_input"])]
+    assert list(reads.newest_first(lineage, "model_input")) == inputs[::-1]
+    assert (reads.oldest(lineage, "model_input"), reads.newest(lineage, "model_input")) == (
+        inputs[0], inputs[-1],
+    )  # fmt: skip
+    assert reads.newest(lineage, "memory_notebook") is None
+    rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
+    expected_places = set(rows.values_list(*reads.Place._fields))
+    assert set(reads.places([session.pk, child.pk], 18, 21)) == expected_places
