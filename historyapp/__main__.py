@@ -10,6 +10,8 @@ Playhead: record, browse and replay what AI agents do.
 
   playhead up                      set everything up and serve until Ctrl-C
   playhead import [PATH ...]       import transcripts of Claude Code, Codex and other agents
+  playhead compress SESSION        summarise a session's older steps
+  playhead worker                  carry out compressions beside the server, or on another machine
   playhead keys ACTION             list, create or revoke the API keys by which agents get in
   playhead sign-in                 print a link that signs you in to the dashboard
   playhead rebuild-projections     make counters and step rows again from the log

@@ -1,0 +1,105 @@
+"""``playhead compress``: done here when there is no worker, with what came of it in sums."""
+
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from historyapp.api.actions import StepIn, step_bodies
+from historyapp.core.entries import EntryDraft
+from historyapp.core.errors import Invalid
+from historyapp.models import CompressionRun, Project, Summary
+from historyapp.services.append import append
+from historyapp.services.bootstrap import default_project
+from historyapp.services.sessions import create_session
+from historyapp.services.workers import note_worker
+from tests.commands.conftest import Run
+
+STEP = StepIn(analysis_result="find it", execution_result="changed a.py", supervision_result="fine")
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def six(transactional_db: None) -> UUID:
+    """A session of six steps."""
+    project = default_project()
+    session = create_session(project)
+    append(project, session.pk, [EntryDraft(body) for _ in range(6) for body in step_bodies(STEP)])
+    return session.pk
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    runs: list[UUID] = []
+    monkeypatch.setattr("historyapp.management.commands.compress.wake", runs.append)
+    return runs
+
+
+def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]) -> None:
+    ran = run("compress", six, "--strategy", "simple_extract")
+    assert ran.error == ""
+    first, second, *_ = ran.out.splitlines()
+    assert first == "steps 1 to 2 by simple_extract."
+    made = CompressionRun.objects.get()
+    assert second == (f"2 summaries: {made.tokens_before} tokens of steps have become {made.tokens_after}.")
+    assert (made.state, made.actor) == ("succeeded", "command line")
+    assert Summary.objects.count() == 2
+    assert woken == []
+
+
+def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]) -> None:
+    note_worker(uuid7())
+    ran = run("compress", six, "--strategy", "simple_extract")
+    assert "Workers carry it out as " in ran.out
+    assert woken == [CompressionRun.objects.get().pk]
+    assert not Summary.objects.exists()
+    joined = run("compress", six, "--wait")
+    assert joined.out.startswith("Under way already: steps 1 to 2 by simple_extract.")
+    assert Summary.objects.count() == 2
+
+
+def test_nobody_need_wait_even_without_a_worker(run: Run, six: UUID, woken: list[UUID]) -> None:
+    run("compress", six, "--strategy", "simple_extract", "--no-wait")
+    assert len(woken) == 1
+    assert not Summary.objects.exists()
+
+
+def test_steps_and_whether_they_are_done_again_can_be_chosen(run: Run, six: UUID) -> None:
+    chosen = ("compress", six, "--strategy", "structured", "--from", -2, "--to", -1)
+    assert run(*chosen).out.startswith("steps 5 to 6 by structured.\n1 summary: ")
+    assert "every step has its summary already" in run(*chosen).out
+    assert "1 summary: " in run(*chosen, "--again").out
+
+
+def test_what_fails_is_told_in_one_sentence(run: Run, six: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise Invalid("The key is wrong.")
+
+    monkeypatch.setattr("historyapp.services.compression.working._Summariser._words", refuse)
+    ran = run("compress", six, "--strategy", "simple_extract")
+    assert "Nothing could be summarised: The key is wrong." in ran.error
+
+
+def test_an_empty_session_is_no_error(run: Run, transactional_db: None) -> None:
+    session = create_session(default_project())
+    ran = run("compress", session.pk)
+    assert ran.error == ""
+    assert "the session has no steps yet" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--strategy", "magic"), "There is no strategy `magic`"),
+        (("--from", 9), "There is no step 9"),
+        (("--strategy", "simple_extract", "--model", "gpt-5"), "asks no model"),
+    ],
+)
+def test_what_cannot_be_done_is_told(run: Run, six: UUID, arguments: tuple[object, ...], words: str) -> None:
+    assert words in run("compress", six, *arguments).error
+
+
+def test_only_a_session_of_the_project_is_compressed(run: Run, six: UUID) -> None:
+    Project.objects.create(name="other")
+    assert "There is no session" in run("compress", six, "--project", "other").error
+    assert "is not the id of a session" in run("compress", "mine").error
