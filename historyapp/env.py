@@ -59,9 +59,9 @@ def number(name: str, default: int, least: int = 1, most: int = 1_000_000) -> in
 
 
 def redis(name: str) -> str:
-    """``redis://``, ``rediss://`` or ``unix://`` address, or an empty string. The error never repeats it."""
+    """A ``redis://`` or ``rediss://`` address, or an empty string. The error never repeats it."""
     value = text(name)
-    if value and not re.fullmatch(r"(rediss?|unix)://\S+", value):
+    if value and not re.fullmatch(r"rediss?://\S+", value):
         raise ImproperlyConfigured(f"{name} must look like redis://[:password@]host:6379/0.")
     return value
 

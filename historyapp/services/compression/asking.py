@@ -1,8 +1,10 @@
 """Putting a strategy's questions to the run's model, and keeping account of what they cost."""
 
 import functools
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +12,7 @@ from django.core.cache import cache
 from limits import parse
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
+from redis.exceptions import RedisError
 
 from historyapp.core.prices import Price
 from historyapp.core.strategies.base import NotSummarised, Prompt
@@ -24,6 +27,8 @@ from historyapp.llm.retrying import RetryPolicy
 from historyapp.llm.router import ProviderRouter
 from historyapp.services.compression.claims import Spent
 from historyapp.services.prices import price_list
+
+log = logging.getLogger(__name__)
 
 LIMITS = TimeLimits(connect=10, read=60, total=300)
 LONGEST_PAUSE = 60
@@ -107,7 +112,8 @@ def _note_pause(provider: str, failure: ModelCallFailed, wait: float) -> None:
     """A provider that limits one call limits them all: every worker waits."""
     if isinstance(failure, LimitReached):
         until = time.time() + min(wait, LONGEST_PAUSE)
-        cache.set(_pause_key(provider), until, timeout=LONGEST_PAUSE)
+        with _without_redis():
+            cache.set(_pause_key(provider), until, timeout=LONGEST_PAUSE)
 
 
 def _pause_key(provider: str) -> str:
@@ -116,13 +122,23 @@ def _pause_key(provider: str) -> str:
 
 def _wait_for_turn(provider: str) -> None:
     """Waits while the provider wants to be left alone, then for its rate limit, if it has one here."""
-    pause = (cache.get(_pause_key(provider)) or 0) - time.time()
-    if pause > 0:
-        time.sleep(min(pause, LONGEST_PAUSE))
-    limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
-    while limit is not None and not _limiter().hit(parse(limit), "playhead", provider):
-        reset, _ = _limiter().get_window_stats(parse(limit), "playhead", provider)
-        time.sleep(max(0.05, min(reset - time.time(), 1)))
+    with _without_redis():
+        pause = (cache.get(_pause_key(provider)) or 0) - time.time()
+        if pause > 0:
+            time.sleep(min(pause, LONGEST_PAUSE))
+        limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
+        while limit is not None and not _limiter().hit(parse(limit), "playhead", provider):
+            reset, _ = _limiter().get_window_stats(parse(limit), "playhead", provider)
+            time.sleep(max(0.05, min(reset - time.time(), 1)))
+
+
+@contextmanager
+def _without_redis() -> Iterator[None]:
+    """What workers share is a courtesy: while it is away, each goes on without it."""
+    try:
+        yield
+    except RedisError as error:
+        log.warning("Redis cannot be reached; calls go on without the shared limits: %s", error)
 
 
 @functools.cache

