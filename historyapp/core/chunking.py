@@ -20,6 +20,7 @@ LOOK = 2_000
 """Characters before and behind a cut in which a sentence end is searched for."""
 _NARROWEST = 16  # chunks below this many tokens share nothing
 _TRIES = 12
+_EVEN = 0.95  # of a chunk's room that is planned with, so that cuts before their goal need no further chunk
 _SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
 
 
@@ -47,9 +48,11 @@ def split(text: str, limit: int, reading: Reading, overlap: int = OVERLAP) -> It
     """
     shared = min(overlap, limit // 8) if limit >= _NARROWEST else 0
     rest = reading.count(text)
+    room = max(1, limit - shared)
+    parts = ceil(rest / (_EVEN * room)) + 1
     start = covered = 0
     while covered < len(text):
-        parts = max(1, ceil(rest / max(1, limit - shared)))
+        parts = max(1, parts - 1, ceil(rest / room))
         target = min(limit, ceil(rest / parts) + (shared if start < covered else 0))
         end = _end(text, start, target, limit, reading)
         if end <= covered:
@@ -68,11 +71,12 @@ def _end(text: str, start: int, target: int, limit: int, reading: Reading) -> in
     if goal == len(text):
         return goal
     most = reach(text, start, limit, count) if target < limit else goal
-    first, last = max(start + 1, goal - LOOK), min(most, goal + LOOK)
+    look = min(LOOK, goal - start)
+    first, last = max(start + 1, goal - look), min(most, goal + look)
     if last == len(text) and count(text[goal:]) * 4 < target:
         return last
     place, ends = first, []
-    for sentence in reading.sentences(text[first : min(len(text), last + LOOK)]):
+    for sentence in reading.sentences(text[first : last + look]):
         place += len(sentence)
         ends.append(place)
     near = [end for end in ends if start + (goal - start) // 2 < end <= last]
@@ -107,7 +111,7 @@ def reach(text: str, start: int, tokens: int, count: TokenCounter = count_tokens
         used = count(text[start : start + size])
         if used <= tokens:
             fits = max(fits, size)
-            if size == left or used >= 0.95 * tokens:
+            if size == left or used >= 0.98 * tokens:
                 break
         else:
             too_long = size

@@ -17,7 +17,11 @@ LONGEST_PIECE = 200_000
 KEPT = 2_000_000
 """Characters after which the vocabulary is cleared."""
 LONGEST_NAME = 200
+LONGEST_RUN = 200
+"""Characters without a blank that spaCy gets at once: it takes signs off a word's end one by one, each time
+reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")
+_RUN = re.compile(rf"(\S{{{LONGEST_RUN}}})\S")
 _loading = Lock()
 
 
@@ -65,7 +69,7 @@ class SpacyLanguage:
             self._zone.enter_context(self._pipeline.memory_zone())
             self._read = 0
         self._read += len(text)
-        return self._pipeline(text)
+        return self._pipeline(_RUN.sub(r"\1 ", text))
 
 
 def load_language(name: str) -> tuple[SpacyLanguage, str]:

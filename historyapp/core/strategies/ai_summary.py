@@ -1,8 +1,9 @@
 """Several steps as one summary with key points, written by the model as JSON and validated."""
 
 from collections.abc import Iterator
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from historyapp.core.quoting import DATA_NOTE
 from historyapp.core.strategies.asking import (
@@ -36,25 +37,35 @@ class SolvedOrNot(BaseModel):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
     error: str
-    solved: bool = False
-    how: str = ""
+    solved: bool
+    how: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: Any) -> Any:
+        return {"solved": False, "how": "", **data} if isinstance(data, dict) else data
 
 
 class RangeAnswer(BaseModel):
-    """What the model is to answer."""
+    """What the model is to answer: all fields. An answer without some of them is taken all the same."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
-    summary: str = Field(min_length=1)
-    goal: str = ""
-    decisions: list[str] = Field(default_factory=list)
-    identifiers: list[str] = Field(default_factory=list)
-    errors: list[SolvedOrNot] = Field(default_factory=list)
-    open_questions: list[str] = Field(default_factory=list)
+    summary: str
+    goal: str
+    decisions: list[str]
+    identifiers: list[str]
+    errors: list[SolvedOrNot]
+    open_questions: list[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: Any) -> Any:
+        empty = {"goal": "", "decisions": [], "identifiers": [], "errors": [], "open_questions": []}
+        return {**empty, **data} if isinstance(data, dict) else data
 
 
-SCHEMA = RangeAnswer.model_json_schema(mode="serialization")
-"""All fields are required of the model; an answer without some of them is taken all the same."""
+SCHEMA = RangeAnswer.model_json_schema()
 
 
 def write(material: Material, means: Means) -> Written:
@@ -126,6 +137,6 @@ AI_SUMMARY = Strategy(
     covers="batch",
     asks_model=True,
     write=write,
-    instruction_tokens=330,
+    instruction_tokens=220,
     answer_tokens=400,
 )

@@ -52,6 +52,6 @@ EPISODE_SUMMARY = Strategy(
     covers="step",
     asks_model=True,
     write=write,
-    instruction_tokens=230,
+    instruction_tokens=170,
     answer_tokens=60,
 )

@@ -7,9 +7,8 @@ from historyapp.core.identifiers import new_identifiers
 from historyapp.core.strategies.facts import is_vital
 from historyapp.core.text import clean
 
-LONGEST = 10_000_000
-"""Characters that are read."""
-_MOST_PIECES = 200_000
+MOST_LINES = 1_000_000
+"""Lines, or pieces of long ones, that are read; those behind them are left out, and counted."""
 _MANY = 4
 _VITAL = 3
 _PLAIN = 0.5
@@ -22,14 +21,15 @@ def shorten(text: str, room: int) -> str:
     text = clean(text).strip()
     if len(text) <= room:
         return text
-    parts = [part for part in islice(pieces(text[:LONGEST]), _MOST_PIECES) if part.strip()]
+    found = pieces(text)
+    parts = [part for part in islice(found, MOST_LINES) if part.strip()]
     ranked = []
     for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         worth = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
         # The first line often says what all is about.
         ranked.append((-worth / (20 + len(part)) if place else -1.0, place))
-    note_room = len(_note(len(parts)))
-    left = room - note_room
+    unread = sum(1 for _ in found)
+    left = room - len(_note(len(parts) + unread))
     kept = []
     for _, place in sorted(ranked):
         if len(parts[place]) < left:
@@ -38,7 +38,7 @@ def shorten(text: str, room: int) -> str:
     if not kept:
         return clip(text, room)
     lines = [parts[place] for place in sorted(kept)]
-    missing = len(parts) - len(kept)
+    missing = len(parts) + unread - len(kept)
     return "\n".join([*lines, _note(missing)] if missing else lines)
 
 

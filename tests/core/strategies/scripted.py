@@ -1,0 +1,52 @@
+"""Steps to summarise, and a model that answers from a script and keeps what it was asked."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from historyapp.core.entries import Body, ModelOutput, Review, ToolCall, ToolResult, ToolResults, UseTool
+from historyapp.core.episodes import Episode, group_episodes
+from historyapp.core.language import load_language
+from historyapp.core.strategies.base import Means, Prompt
+from tests.core.entries import session
+
+LANGUAGE = load_language("en_core_web_sm")[0]
+
+
+class Model:
+    """Gives its answers in turn, the last one again and again. An answer may be made from the prompt."""
+
+    def __init__(self, *answers: str | Callable[[Prompt], str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[Prompt] = []
+
+    def __call__(self, prompt: Prompt) -> str:
+        self.asked.append(prompt)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return answer if isinstance(answer, str) else answer(prompt)
+
+
+def means(ask: Model | None = None, **fields: Any) -> Means:
+    return Means(LANGUAGE, ask, **fields)
+
+
+def called(
+    result: Any = "ok", name: str = "read_file", status: Any = "success", thoughts: str = "", **arguments: Any
+) -> list[Body]:
+    """The entries of a step with one call."""
+    call = ToolCall(id="1", name=name, arguments=arguments or {"path": "src/a_b.py"})
+    told = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
+    answer = ToolResult(tool_call_id="1", status=status, **{told: result})
+    return [ModelOutput(tool_calls=(call,), thoughts=thoughts), ToolResults(results=(answer,))]
+
+
+def judged(analysis: Any, execution: Any, supervision: Any, **review: Any) -> list[Body]:
+    """The entries of a step of the sliding-window history."""
+    return [
+        ModelOutput(thoughts=str(analysis), use_tool=UseTool(name="execute_step")),
+        ToolResults(results=(ToolResult(tool_name="execute_step", status="success", outputs=execution),)),
+        Review(analysis=analysis, supervision=supervision, **review),
+    ]
+
+
+def steps(*told: Iterable[Body]) -> tuple[Episode, ...]:
+    return tuple(group_episodes(session(*(body for bodies in told for body in bodies))))

@@ -1,0 +1,72 @@
+"""A batch becomes one summary with key points, asked for by a schema."""
+
+import json
+from typing import Any
+
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.base import Material, Written
+from tests.core.strategies.scripted import Model, called, means, steps
+
+ANSWER = {
+    "summary": "It mended the parser.",
+    "goal": "All tests pass",
+    "decisions": ["Keep the old name"],
+    "identifiers": ["src/a_b.py", "load_all", "src/a_b.py"],
+    "errors": [
+        {"error": "KeyError: 'x'", "solved": True, "how": "a default"},
+        {"error": "It is slow", "solved": False, "how": ""},
+    ],
+    "open_questions": ["Is it\nfast?"],
+    "extra": 1,
+}
+POINTS = (
+    "Goal: All tests pass",
+    "Decided: Keep the old name",
+    "Names: src/a_b.py, load_all",
+    "Error (solved: a default): KeyError: 'x'",
+    "Error (not solved): It is slow",
+    "Open: Is it fast?",
+)
+
+
+def write(answer: Any, inputs: tuple[str, ...] = (), **fields: Any) -> tuple[Written, Model]:
+    model = Model(json.dumps(answer))
+    material = Material(steps(called("one"), called("two")), inputs, "Fix it all")
+    return STRATEGIES["ai_summary"].write(material, means(model, **fields)), model
+
+
+def test_the_text_holds_the_summary_and_its_points_which_are_kept_apart_too() -> None:
+    written, _ = write(ANSWER)
+    assert written.key_points == POINTS
+    assert written.text == "It mended the parser.\n" + "\n".join(f"- {point}" for point in POINTS)
+
+
+def test_all_steps_are_asked_about_at_once_with_a_schema_that_wants_every_field() -> None:
+    _, model = write(ANSWER, ("Be careful",))
+    (prompt,) = model.asked
+    schema = prompt.answer_schema
+    assert schema
+    assert set(schema["required"]) == set(schema["properties"]) == set(ANSWER) - {"extra"}
+    assert schema["additionalProperties"] is False
+    for tag in ("<task-", "<user-", "<step-1-", "<step-2-"):
+        assert prompt.material.count(tag) == 1
+
+
+def test_only_the_summary_must_be_there() -> None:
+    written, _ = write({"summary": "It went on.", "errors": [{"error": "e"}]})
+    assert written.text == "It went on.\n- Error (not solved): e"
+
+
+def test_the_users_words_come_first_whatever_the_model_says() -> None:
+    written, _ = write(ANSWER, ('Use "tabs".', "Now\nplease"))
+    assert written.text.startswith(
+        'The user said: "Use "tabs"."\nThe user said: ```\nNow\nplease\n```\nIt mended the parser.'
+    )
+
+
+def test_points_that_have_no_room_go_and_it_says_how_many() -> None:
+    answer = {**ANSWER, "decisions": [f"Plain words number {n} of many" for n in range(60)]}
+    written, _ = write(answer, max_length=400)
+    assert len(written.text) <= 400
+    assert "It mended the parser." in written.text
+    assert "less telling lines left out" in written.text

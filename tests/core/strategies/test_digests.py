@@ -1,0 +1,54 @@
+"""Several summaries become one that is short enough, with what the user said as it was."""
+
+import pytest
+
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.base import Material
+from historyapp.core.strategies.digests import write_digest
+from tests.core.strategies.scripted import Model, called, means, steps
+
+TEXTS = [f"Step {n} changed src/file_{n}.py.\nThen it looked about for a while." for n in range(40)]
+
+
+def summary(*inputs: str) -> str:
+    return STRATEGIES["simple_extract"].write(Material(steps(called()), inputs), means()).text
+
+
+def test_what_fits_is_kept_as_it_is_without_asking() -> None:
+    model = Model("short")
+    assert write_digest(["one", "two"], means(model)).text == "one\ntwo"
+    assert model.asked == []
+
+
+def test_the_model_is_asked_for_what_does_not_fit_and_told_how_much_may_be() -> None:
+    model = Model("It changed forty files.")
+    assert write_digest(TEXTS, means(model, max_length=300)).text == "It changed forty files."
+    (prompt,) = model.asked
+    assert "at most 240 characters" in prompt.instruction
+    assert prompt.material.count("<summary-") == 40
+
+
+def test_without_a_model_the_lines_that_tell_least_go_and_are_counted() -> None:
+    text = write_digest(TEXTS, means(max_length=600)).text
+    assert len(text) <= 600
+    assert "looked about" not in text
+    assert "src/file_0.py" in text
+    kept = text.count("changed")
+    assert text.endswith(f"[{80 - kept} less telling lines left out]")
+
+
+@pytest.mark.parametrize("model", [None, Model("It went well.")])
+def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model: Model | None) -> None:
+    texts = [summary("Use tabs,\nplease"), *TEXTS, summary('And "never" mock')]
+    first = write_digest(texts, means(model, max_length=700)).text
+    second = write_digest([first, *TEXTS], means(model, max_length=500)).text
+    for text in (first, second):
+        assert "Use tabs,\nplease" in text
+        assert 'And "never" mock' in text
+    assert len(second) <= 500
+
+
+@pytest.mark.parametrize("max_length", [1, 5, 100, 8_000])
+def test_a_digest_is_never_too_long_and_never_empty(max_length: int) -> None:
+    for texts in ([], [""], TEXTS, ["x" * 100_000], [summary("words " * 3_000)]):
+        assert 0 < len(write_digest(texts, means(max_length=max_length)).text) <= max_length

@@ -1,0 +1,55 @@
+"""The user's own words come through every stage as they were."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.strategies.base import Material
+from historyapp.core.strategies.said import quote_words, take_words, words_of
+from historyapp.core.text import clean
+from tests.core.entries import TEXT
+from tests.core.strategies.scripted import called, steps
+
+WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z"'])).map(clean), max_size=4)
+
+
+@given(WORDS, TEXT)
+def test_quoted_words_are_found_again(words: list[str], body: str) -> None:
+    told = [text for text in words if text]
+    found, rest = take_words(quote_words(told, 100_000) + "\n-" + body if told else "-" + body)
+    assert (found, rest) == (told, "-" + body)
+
+
+def test_blank_and_repeated_words_are_told_once() -> None:
+    assert words_of(Material(steps(called()), (" ", "Go on", "Go on", "\ud800"))) == ["Go on", "\ufffd"]
+
+
+def test_what_a_person_said_to_interrupt_is_their_word_and_an_error_is_not() -> None:
+    told = steps(called("Stop it", status="interrupted_by_human"), called("It failed", status="error"))
+    assert words_of(Material(told)) == ["Stop it"]
+
+
+def test_only_the_longest_is_clipped_and_says_of_how_much() -> None:
+    quoted = quote_words(["Short words", "long " * 1_000], 600)
+    assert 'The user said: "Short words"' in quoted
+    assert "of 5,000 characters): " in quoted
+    assert "[…]" in quoted
+    assert len(quoted) <= 600
+
+
+def test_of_too_many_the_first_and_the_newest_are_kept_and_the_others_counted() -> None:
+    quoted = quote_words([f"Do number {n} of all the things that I want" for n in range(500)], 1_000)
+    assert "number 0 " in quoted
+    assert "number 499 " in quoted
+    assert "more that the user said left out]" in quoted
+    assert len(quoted) <= 1_000
+
+
+@pytest.mark.parametrize("room", [0, 10, 59])
+def test_where_there_is_no_room_at_all_nothing_is_quoted(room: int) -> None:
+    assert quote_words(["words"], room) == ""
+
+
+@given(WORDS, st.integers(0, 400))
+def test_the_quotes_never_exceed_their_room(words: list[str], room: int) -> None:
+    assert len(quote_words(words, room)) <= room

@@ -1,0 +1,46 @@
+"""A shortened text keeps its most telling lines and counts the others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.strategies import shortening
+from historyapp.core.strategies.shortening import clip, shorten
+from historyapp.core.text import clean
+from tests.core.entries import TEXT
+
+
+def test_what_fits_is_left() -> None:
+    assert shorten(" a\nb\n", 3) == "a\nb"
+
+
+def test_the_first_line_names_and_failures_are_kept_in_their_order() -> None:
+    plain = "nothing to see in this line at all"
+    text = "\n".join(["The plan", plain, plain, "src/a_b.py changed", plain, "KeyError: 1", plain])
+    assert shorten(text, 75) == "The plan\nsrc/a_b.py changed\nKeyError: 1\n[4 less telling lines left out]"
+
+
+def test_a_line_that_has_no_room_is_clipped_and_marked() -> None:
+    assert shorten("x" * 150, 20) == "x" * 10 + " […] " + "x" * 5
+
+
+@pytest.mark.parametrize("room", [1, 3, 7, 8, 30])
+def test_clipping_holds_to_its_room(room: int) -> None:
+    assert len(clip("word " * 50, room)) <= room
+
+
+@given(st.lists(TEXT | st.just("a_b.py\n"), max_size=30).map("".join), st.integers(0, 200))
+def test_it_never_exceeds_its_room(text: str, room: int) -> None:
+    found = shorten(text, room)
+    assert len(found) <= room
+    assert found == clean(found)
+    assert bool(found) is bool(clean(text).strip() and room)
+
+
+def test_five_megabytes_are_read_to_their_end() -> None:
+    assert "the_last_name" in shorten("plain words only\n" * 300_000 + "the_last_name", 500)
+
+
+def test_lines_that_are_not_read_are_counted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortening, "MOST_LINES", 10)
+    assert shorten("plain words\n" * 100, 60).endswith("[98 less telling lines left out]")

@@ -1,0 +1,103 @@
+"""Without a model a step keeps its call, its outcome, its names and what tells how it ended."""
+
+import pytest
+
+from historyapp.core.entries import Body, ModelOutput
+from historyapp.core.strategies.base import Material, Written
+from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
+from historyapp.core.tokens import count_tokens
+from tests.core.strategies.scripted import called, judged, means, steps
+
+NOISE = "just some plain words that tell nothing much\n" * 30
+
+
+def write(told: list[Body], tokens: int = 100) -> Written:
+    return SIMPLE_EXTRACT.write(Material(steps(told)), means(options=ExtractOptions(max_tokens=tokens)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/core/parser.py",
+        "https://example.test/a?b=1",
+        "def load_all(self):",
+        "Process exited with code 137",
+        "==== 3 failed, 20 passed in 1.2s ====",
+        "KeyError: 'x'",
+        "requests==2.31.0",
+        "error: it went wrong",
+        "bash: foo: command not found",
+        "d41d8cd98f00b204",
+    ],
+)
+def test_paths_symbols_versions_numbers_urls_and_outcomes_are_kept_among_plain_words(line: str) -> None:
+    text = write(called(f"{NOISE}{line}\n{NOISE}")).text
+    assert line in text
+    assert count_tokens(text) <= 100
+
+
+def test_it_begins_with_the_call_and_its_outcome() -> None:
+    assert write(called("done", path="a/b.py")).text == "read_file: a/b.py → success\ndone"
+    assert write(called("no", status="error")).text.startswith("read_file: src/a_b.py → error\n")
+
+
+def test_a_thought_fills_the_room_that_is_left() -> None:
+    text = write(called("done", thoughts="I must look first. Then I see.")).text
+    assert text.endswith("done\nThought: I must look first.")
+
+
+def test_names_come_before_lines_where_not_all_has_room() -> None:
+    lines = [f"    self.value_{n} = compute_{n}(self, with_a_very_long_argument)" for n in range(6)]
+    text = write(called("\n".join(lines))).text
+    assert all(f"compute_{n}" in text for n in range(6))
+    assert lines[5].strip() not in text
+
+
+def test_lines_take_the_place_of_their_names_where_all_has_room() -> None:
+    assert write(called("value_1 is what\nvalue_2 was")).text.endswith("value_1 is what\nvalue_2 was")
+
+
+def test_of_an_answer_sentences_with_facts_are_kept() -> None:
+    plain = "We are very glad about all that was said here today. " * 20
+    text = write([ModelOutput(text=f"{plain}The fix is in src/a_b.py. {plain}")], 40).text
+    assert text.startswith("Answered")
+    assert "The fix is in src/a_b.py." in text
+
+
+@pytest.mark.parametrize("tokens", [10, 30, 100, 1_000])
+def test_a_step_holds_to_its_tokens(tokens: int) -> None:
+    for result in ("x_1 " * 5_000, "你好，世界 a_b\n" * 900, "9" * 9_000, "🦄" * 900, "ERROR a_b.py\n" * 99):
+        assert count_tokens(write(called(result), tokens).text) <= tokens
+
+
+def test_a_judged_step_tells_its_fields() -> None:
+    written = write(
+        judged(
+            "Goal: mend the parser\nTask state: half done",
+            {"key_results": ["two files", "one test"], "completion": "80 %"},
+            {"score": 0.9, "passed": True},
+            score=0.9,
+            passed=True,
+        )
+    )
+    fields = (
+        "Task state: half done", "Completion: 80 %", "Goal: mend the parser",
+        "Key results: two files; one test", "Score: 0.9", "Passed: yes",
+    )  # fmt: skip
+    assert written.key_points == fields
+    assert written.text.startswith("\n".join(fields))
+
+
+def test_fields_are_read_from_json_text_and_the_supervision_counts_most() -> None:
+    written = write(judged('{"status": "begun", "goal": "go"}', "It ran. Well.", '{"status": "stuck"}'))
+    assert written.key_points == ("Task state: stuck", "Goal: go", "Key results: It ran.")
+
+
+def test_plain_texts_give_goal_and_results() -> None:
+    written = write(judged("Mend it. Then test.", "Two files changed. More.", None, passed=False))
+    assert written.key_points == ("Goal: Mend it.", "Key results: Two files changed.", "Passed: no")
+
+
+def test_steps_that_share_a_summary_have_numbers() -> None:
+    text = SIMPLE_EXTRACT.write(Material(steps(called("a"), called("b"))), means()).text
+    assert text == "Step 1: read_file: src/a_b.py → success\na\nStep 2: read_file: src/a_b.py → success\nb"

@@ -1,0 +1,84 @@
+"""A table of steps, as JSON or Markdown, which says what it leaves out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from historyapp.core.entries import Body, ModelOutput
+from historyapp.core.strategies.base import Material
+from historyapp.core.strategies.structured import STRUCTURED, StructuredOptions
+from tests.core.strategies.scripted import called, judged, means, steps
+
+
+def text_of(*told: list[Body], inputs: tuple[str, ...] = (), style: Any = "json", length: int = 8_000) -> str:
+    options = StructuredOptions(style=style)
+    return STRUCTURED.write(Material(steps(*told), inputs), means(options=options, max_length=length)).text
+
+
+def test_each_step_is_a_row() -> None:
+    found = json.loads(
+        text_of(
+            called("def load_all(): pass", path="a/b.py", line=120),
+            called("KeyError: 'x_y'", "run", "error", command="make"),
+            [ModelOutput(text="Done: see c_d.py.")],
+        )
+    )
+    assert found == {
+        "steps": [
+            {
+                "step": 1, "tool": "read_file", "target": "a/b.py 120", "outcome": "success",
+                "facts": ["load_all", "def load_all(): pass"],
+            },
+            {
+                "step": 2, "tool": "run", "target": "make", "outcome": "error: KeyError: 'x_y'",
+                "facts": ["KeyError: 'x_y'"],
+            },
+            {
+                "step": 3, "tool": "answer", "target": "", "outcome": "answered",
+                "facts": ["c_d.py", "Done: see c_d.py."],
+            },
+        ]
+    }  # fmt: skip
+
+
+def test_what_the_user_said_is_a_field_of_its_own() -> None:
+    assert json.loads(text_of(called(), inputs=('Say "hi"\nnow',)))["user"] == ['Say "hi"\nnow']
+
+
+def test_the_table_has_the_same_columns_and_no_cell_breaks_it() -> None:
+    said, head, _, row = text_of(
+        called("a|b_c\nd_e|f", "run", "error", command="x"), inputs=("Go",), style="table"
+    ).split("\n")
+    assert said == 'The user said: "Go"'
+    assert head == "| step | tool | target | outcome | facts |"
+    assert row == "| 1 | run | x | error: a\\|b_c d_e\\|f | b_c; d_e |"
+
+
+def test_judged_fields_are_facts() -> None:
+    (row,) = json.loads(text_of(judged("Goal: mend it", "All done.", {"score": 1}, score=1.0)))["steps"]
+    assert row["facts"][:3] == ["Goal: mend it", "Key results: All done.", "Score: 1"]
+
+
+@pytest.mark.parametrize("style", ["json", "table"])
+def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> None:
+    told = [called(" ".join(f"name_{n}_{m}" for m in range(12)), path=f"f_{n}.py") for n in range(30)]
+    whole = text_of(*told, style=style, length=100_000)
+    fewer = text_of(*told, style=style, length=len(whole) // 2)
+    assert "f_0.py" in fewer
+    assert "name_29_11" not in fewer
+    least = text_of(*told, style=style, length=1_000)
+    assert "f_0.py" not in least
+    assert "f_29.py" in least
+    if style == "json":
+        found = json.loads(least)
+        assert found["left_out"] + len(found["steps"]) == 30
+    else:
+        assert f"[{30 - least.count('read_file')} older steps left out]" in least
+
+
+@pytest.mark.parametrize("length", [120, 300, 2_000])
+def test_it_stays_valid_json_beside_what_the_user_said(length: int) -> None:
+    inputs = tuple('He said "no" and \\ more\n' * 40 for _ in range(3))
+    found = json.loads(text_of(called(), called(), inputs=inputs, length=length))
+    assert found["left_out" if length == 120 else "user"]

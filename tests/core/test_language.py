@@ -1,0 +1,117 @@
+"""spaCy is loaded once, reads any text without loss, and says so where a model is missing."""
+
+import subprocess
+import sys
+from threading import Thread
+from typing import Any
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core import language
+from historyapp.core.language import SpacyLanguage, load_language
+
+ENGLISH = "en_core_web_sm"
+
+
+def test_a_model_that_is_not_installed_is_replaced_by_rules_and_a_note() -> None:
+    found, note = load_language(ENGLISH)
+    assert found.sentences("It failed. Why? Nobody knows!") == ["It failed.", " Why?", " Nobody knows!"]
+    assert found.names("Ada Lovelace lived in London.") == []
+    assert note.startswith("The spaCy model 'en_core_web_sm' is not installed: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("de_core_news_sm", "de"), ("zh_core_web_sm", "zh"), ("qq_none", "en"), ("", "en"), ("ja_core_x", "en")],
+)
+def test_the_rules_are_those_of_the_language_or_english_ones(name: str, code: str) -> None:
+    found, note = load_language(name)
+    assert f"the rules for '{code}'" in note
+    assert "".join(found.sentences("Ja. Nein.")) == "Ja. Nein."
+
+
+@pytest.mark.parametrize("name", ["/etc", "../model", "django", "en_core_web_sm/..", "os"])
+def test_only_installed_models_are_loaded_never_a_path(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spacy, "load", lambda *_args, **_kwargs: pytest.fail("loaded"))
+    assert load_language(name)[1]
+
+
+def test_a_model_is_loaded_once_by_many_threads() -> None:
+    language._load.cache_clear()
+    found: list[tuple[SpacyLanguage, str]] = []
+    threads = [Thread(target=lambda: found.append(load_language(ENGLISH))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(each) for each, _ in found}) == 1
+    assert language._load.cache_info().misses == 1
+
+
+def test_many_threads_may_read_at_once() -> None:
+    found, _ = load_language(ENGLISH)
+    text = "One word. Two words! " * 50
+    read: list[str] = []
+    threads = [Thread(target=lambda: read.extend(found.sentences(text))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(read) == 6 * len(found.sentences(text))
+
+
+def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = spacy.blank("en")
+    model.add_pipe("entity_ruler", name="ner").add_patterns([{"label": "GPE", "pattern": "London"}])  # type: ignore[attr-defined]
+    monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "en_model_test")
+    monkeypatch.setattr(spacy, "load", lambda *_args, **_kwargs: model)
+    language._load.cache_clear()
+    found, note = load_language("en_model_test")
+    language._load.cache_clear()
+    assert note == ""
+    assert found.names("London is not Paris. London!") == ["London"]
+    assert found.sentences("London. Paris.") == ["London.", " Paris."]
+
+
+def test_a_model_that_fails_to_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: Any, **_kwargs: Any) -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr(spacy.util, "is_package", lambda _name: True)
+    monkeypatch.setattr(spacy, "load", fail)
+    language._load.cache_clear()
+    assert "cannot be loaded (OSError)" in load_language("en_broken_test")[1]
+    language._load.cache_clear()
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=200))
+def test_sentences_joined_are_the_text(text: str) -> None:
+    assert "".join(load_language(ENGLISH)[0].sentences(text)) == text
+
+
+def test_texts_beyond_spacys_limit_are_read_in_pieces() -> None:
+    text = "Eine Zeile ohne Punkt " * 60_000
+    assert "".join(load_language(ENGLISH)[0].sentences(text)) == text
+
+
+def test_its_memory_does_not_grow_with_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language, "KEPT", 10_000)
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    found = SpacyLanguage(pipeline, has_names=False)
+    known = len(pipeline.vocab.strings)
+    for number in range(200):
+        found.sentences(" ".join(f"word{number}x{i}" for i in range(100)))
+    assert len(pipeline.vocab.strings) < known + 3_000
+
+
+def test_the_core_does_not_import_spacy() -> None:
+    code = (
+        "import sys, historyapp.core.strategies, historyapp.core.language; sys.exit('spacy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
