@@ -4,7 +4,7 @@ A vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Literal
 
 from historyapp.core.entries import (
@@ -24,6 +24,7 @@ from historyapp.core.text import clean, dump_json
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
+_REMEMBERED = 4000  # characters; longer texts are counted anew
 _CHUNK = 50_000  # characters: the tokenizer refuses more than 200,000 tokens, and a character has up to four
 
 
@@ -56,8 +57,17 @@ def counter_for(model: str) -> TokenCounter:
 
 def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
     """Tokens of a text. Longer texts than 50,000 characters are counted in pieces."""
-    encode = _encoding(encoding).encode_ordinary
-    return sum(len(encode(clean(text[i : i + _CHUNK]))) for i in range(0, len(text), _CHUNK))
+    if len(text) <= _REMEMBERED:
+        return _remembered(text, encoding)
+    return sum(_count(text[i : i + _CHUNK], encoding) for i in range(0, len(text), _CHUNK))
+
+
+def _count(text: str, encoding: EncodingName) -> int:
+    return len(_encoding(encoding).encode_ordinary(clean(text)))
+
+
+_remembered = lru_cache(4096)(_count)
+"""The texts of a context come again in the next one."""
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:

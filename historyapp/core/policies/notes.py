@@ -6,7 +6,7 @@ The measurements behind the figures are in docs/context-quality.md.
 """
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from historyapp.core.excerpts import Excerpt, Line, one_line
@@ -25,6 +25,8 @@ FEW = 8
 """Identifiers in a result up to which each of them is likely to matter."""
 UNRESOLVED = 2.0
 """How much more the lines of a failure are worth until the same tool succeeded."""
+MISFITS = 40
+"""Lines for which there is no room that are looked past, one after the other, for shorter ones."""
 _HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
 _CALL_HEADING = 6
 _LINE_FRAMING = 3
@@ -152,11 +154,24 @@ class Notes:
         taken: list[Note] = []
         waiting: list[_Entry] = []
         opened: set[int] = set()
+        misfits = 0
         while self._heap and room > _HEADING:
             entry = heappop(self._heap)
             candidate = entry.candidate
-            names = [n for n in candidate.names if n not in self._known and n not in messages]
-            if candidate.line == _OTHERS or not (names or candidate.line == _DIGEST):
+            price = candidate.tokens + 1
+            if candidate.line >= 0 and candidate.at not in opened:
+                price += _HEADING
+            if candidate.line == _OTHERS or price > room:
+                waiting.append(entry)
+                misfits += candidate.line != _OTHERS
+                if misfits > MISFITS:
+                    break
+                continue
+            names = [n for n in candidate.names if n not in self._known]
+            if not names and candidate.line != _DIGEST:
+                continue  # for good: what is known stays known
+            names = [n for n in names if n not in messages]
+            if not names and candidate.line != _DIGEST:
                 waiting.append(entry)
                 continue
             now = -self._value(candidate, names) if len(names) < len(candidate.names) else entry.rank
@@ -165,18 +180,13 @@ class Notes:
                     self._heap, _Entry(now, entry.at, entry.line, candidate._replace(names=tuple(names)))
                 )
                 continue
-            price = candidate.tokens + 1
-            if candidate.line >= 0 and candidate.at not in opened:
-                price += _HEADING
-            if price > room:
-                waiting.append(entry)
-                continue
             room -= price
+            misfits = 0
             opened.add(candidate.at)
             self._known.update(names)
             taken.append(Note(candidate.at, candidate.line, candidate.text, price))
-        for entry in waiting:
-            heappush(self._heap, entry)
+        self._heap += waiting
+        heapify(self._heap)
         return sorted(taken), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
