@@ -20,7 +20,7 @@ from historyapp.api.problems import problem_response
 from historyapp.api.reading import find_session
 from historyapp.api.schemas import shown
 from historyapp.core.text import Text, dump_json
-from historyapp.llm.deltas import ModelOutputDelta, Restarted, Started, UsageDelta
+from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.services.calls import Answered, CallWish, ModelCall
 from historyapp.services.idempotency import Answer, earlier, once
 
@@ -34,6 +34,10 @@ data: {"position":4,"number":2,"head":4,"snapshot":"%s"}
 
 """ % CONTEXT_EXAMPLE["snapshot"]  # noqa: UP031 braces are JSON here
 OutputTokens = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(integral)]
+SILENCE = ": the model is silent\n\n"
+"""A comment, which clients pass over. A server notices that nobody listens only when it says something."""
+PATIENCE = 5
+"""Silences, of five seconds each or between attempts, before the response begins without a word."""
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}, "example": _EVENTS}}
 
 
@@ -75,7 +79,8 @@ class CallIn(Asked):
 def post_call(request: ApiRequest, session_id: SessionId, wish: CallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.
 
-    What goes wrong before the answer begins is a problem document. Closing the connection cancels the call.
+    What goes wrong before the answer begins is a problem document, for the first seconds. A comment is sent
+    every five seconds of silence. Closing the connection cancels the call.
     """
     key = given_key(request)
     if key is not None and (first := earlier(request.auth.project, key, fingerprint(request))):
@@ -105,7 +110,7 @@ class _Telling:
         with closing(self._deltas):
             try:
                 for delta in chain(self._held, self._deltas):
-                    yield _event("delta", dump_json(delta.model_dump(exclude={"message"})))
+                    yield SILENCE if isinstance(delta, Silent) else _event("delta", _json(delta))
             except Exception as error:  # noqa: BLE001 the status has been sent: whatever it is goes into the stream
                 yield _event("error", problem_response(self._request, error).content.decode())
                 return
@@ -121,13 +126,18 @@ class _Telling:
 
 
 def _begun(deltas: Iterator[ModelOutputDelta]) -> list[ModelOutputDelta]:
-    """The first deltas, up to the first one that says something."""
-    held = []
+    """The first deltas, up to the first one that says something, or as long as patience lasts."""
+    held = list[ModelOutputDelta]()
     for delta in deltas:
         held.append(delta)
-        if not isinstance(delta, (Started, UsageDelta, Restarted)):
+        silences = sum(isinstance(each, Silent) for each in held)
+        if silences >= PATIENCE or not isinstance(delta, (Silent, Started, UsageDelta, Restarted)):
             break
     return held
+
+
+def _json(delta: ModelOutputDelta) -> str:
+    return dump_json(delta.model_dump(exclude={"message"}))
 
 
 def _event(name: str, data: str) -> str:

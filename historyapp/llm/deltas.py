@@ -67,6 +67,12 @@ class Finished(Record):
     """The whole answer as the provider would have given it unstreamed."""
 
 
+class Silent(Record):
+    """Nothing has come for some seconds. Says nothing about the answer: it lets the call be cancelled."""
+
+    kind: Literal["silent"] = "silent"
+
+
 class Restarted(Record):
     """The stream broke and the call is made anew: drop every delta before this one."""
 
@@ -76,6 +82,6 @@ class Restarted(Record):
 
 
 ModelOutputDelta = Annotated[
-    Started | TextDelta | ThoughtDelta | ToolCallDelta | UsageDelta | Finished | Restarted,
+    Started | TextDelta | ThoughtDelta | ToolCallDelta | UsageDelta | Finished | Silent | Restarted,
     Field(discriminator="kind"),
 ]

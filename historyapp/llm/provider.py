@@ -7,8 +7,9 @@ from typing import Any, Protocol
 from historyapp.core.errors import Invalid
 from historyapp.core.text import dump_json
 from historyapp.llm.clients import Sdk
-from historyapp.llm.deltas import Finished, ModelOutputDelta
+from historyapp.llm.deltas import Finished, ModelOutputDelta, Silent
 from historyapp.llm.errors import AnswerBroken
+from historyapp.llm.listening import listened
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.transport import Connection, Deadline, Event
 
@@ -56,10 +57,10 @@ class Provider:
         body = self._written(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
         answer = self.answer()
-        events = connection.events(self.path, body)
+        events = listened(connection.events(self.path, body), connection.hang_up)
         try:
             for event in events:
-                yield from answer.take(event)
+                yield from (Silent(),) if event is None else answer.take(event)
             last = answer.end()
             if last is not None:
                 dump_json(last.message)

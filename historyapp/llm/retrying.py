@@ -11,8 +11,9 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 
-from historyapp.llm.deltas import ModelOutputDelta, Restarted, Started, UsageDelta
+from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.listening import PAUSE
 from historyapp.llm.transport import Deadline
 
 
@@ -60,6 +61,9 @@ def with_retries(
         try:
             with closing(attempt()) as deltas:
                 for delta in deltas:
+                    if isinstance(delta, Silent):
+                        yield delta
+                        continue
                     shown = True
                     begun = begun or not isinstance(delta, (Started, UsageDelta))
                     yield delta
@@ -75,3 +79,5 @@ def with_retries(
         if policy.told is not None:
             policy.told(failure, wait)
         policy.sleep(wait)
+        if wait >= PAUSE:
+            yield Silent()

@@ -1,8 +1,9 @@
 """One HTTP request to a provider through its SDK, and the JSON events that it answers with."""
 
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from historyapp.core.text import MAX_DEPTH, depth_exceeds
@@ -46,6 +47,7 @@ class Connection:
         self._sdk = sdk
         self._provider = provider
         self._deadline = deadline
+        self._answering: httpx2.Response | None = None
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
         """The JSON object that the provider answers with.
@@ -70,10 +72,23 @@ class Connection:
                 path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=kind
             )
         with closing(stream), self._failures():
-            self._expect_events(stream.response)
-            stream.response.stream = self._bounded(stream.response.stream)
-            for event in stream:
-                yield self._event(event)
+            self._answering = stream.response
+            try:
+                self._expect_events(stream.response)
+                stream.response.stream = self._bounded(stream.response.stream)
+                for event in stream:
+                    yield self._event(event)
+            finally:
+                self._answering = None
+
+    def hang_up(self) -> None:
+        """Ends an answer that another thread waits for: it gets an error. Before there is one, nothing."""
+        response = self._answering
+        network = response.extensions.get("network_stream") if response is not None else None
+        line = network.get_extra_info("socket") if network is not None else None
+        if line is not None:
+            with suppress(OSError):  # closed already
+                socket.socket.shutdown(line, socket.SHUT_RDWR)
 
     def _options(self) -> dict[str, Any]:
         from httpx2 import Timeout

@@ -11,7 +11,7 @@ from historyapp.core.errors import Conflict, Invalid, PlayheadError
 from historyapp.core.usage import Usage
 from historyapp.llm.calling import call_model
 from historyapp.llm.collecting import Collected, Collector
-from historyapp.llm.deltas import ModelOutputDelta
+from historyapp.llm.deltas import ModelOutputDelta, Silent
 from historyapp.llm.errors import AnswerBroken, ModelCallFailed
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
@@ -97,6 +97,9 @@ class ModelCall:
         try:
             with closing(call_model(self._request, retries=RETRIES)) as deltas:
                 for delta in deltas:
+                    if isinstance(delta, Silent):
+                        yield delta
+                        continue
                     self._snapshot = self._snapshot or record_snapshot(self._served)
                     self._collector.take(delta)
                     yield delta

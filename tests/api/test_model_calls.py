@@ -8,6 +8,8 @@ import pytest
 from django.http import StreamingHttpResponse
 from django.test import Client
 
+from historyapp.api.model_calls import SILENCE
+from historyapp.llm import listening
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.models import Entry, Session, Snapshot
 from historyapp.services import calls
@@ -184,6 +186,34 @@ def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopbac
     response.close()
     assert loopback.requests[0].left.wait(10)
     assert ready.get("")["head"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("after", [0, 4], ids=["from the beginning", "half-way"])
+def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
+    ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    monkeypatch.setattr(listening, "PAUSE", 0.05)
+    loopback.steps.append(Broken("hang", after=after))
+    response, events = stream(ready, {"model": "claude-opus-4-5"})
+    assert SILENCE.encode() in events
+    response.close()
+    assert loopback.requests[0].left.wait(10)
+    assert ready.get("")["head"] == 2
+
+
+def test_a_failure_after_long_silence_is_an_event(
+    ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "PAUSE", 0.02)
+    monkeypatch.setattr(calls, "RETRIES", RetryPolicy(attempts=1))
+    loopback.steps.append(Broken("garbage", after=1, answer=Answer(pause=0.5)))
+    _, events = stream(ready, {"model": "claude-opus-4-5"})
+    first, *_, last = events
+    assert first == SILENCE.encode()
+    assert last.startswith(b"event: error")
+    assert b'"status":502' in last
+    assert [entry["kind"] for entry in ready.get("/entries?after=2")["items"]] == ["debug_log"]
 
 
 def test_of_two_calls_at_once_the_second_is_a_conflict(ready: Agent, loopback: Loopback) -> None:

@@ -2,13 +2,15 @@
 
 import logging
 import threading
+import time
 
 import pytest
 
 from historyapp.core.errors import Invalid
 from historyapp.core.usage import usage_of
+from historyapp.llm import listening
 from historyapp.llm.calling import call_model, count_tokens
-from historyapp.llm.deltas import Finished, Started, TextDelta
+from historyapp.llm.deltas import Finished, Silent, Started, TextDelta
 from historyapp.llm.errors import (
     AnswerBroken,
     KeyRefused,
@@ -82,6 +84,19 @@ def test_closing_the_call_closes_its_connection(loopback: Loopback, api: Api, ca
     assert any(isinstance(delta, TextDelta) for delta in deltas)
     deltas.close()
     assert loopback.requests[0].left.wait(5)
+
+
+def test_a_call_can_be_ended_while_the_model_is_silent(
+    loopback: Loopback, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "PAUSE", 0.05)
+    loopback.steps.append(Broken("hang", after=api.half_way))
+    deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=60, total=60))
+    assert any(isinstance(delta, Silent) for delta in deltas)
+    begun = time.monotonic()
+    deltas.close()
+    assert loopback.requests[0].left.wait(5)
+    assert time.monotonic() - begun < listening.LONGEST_GOODBYE
 
 
 def test_an_empty_answer_is_an_answer(loopback: Loopback, api: Api, caller: Caller) -> None:

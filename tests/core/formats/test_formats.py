@@ -247,7 +247,7 @@ def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> Non
         FORMATS[name].render(context([ASKS]), model="m", tools=[tool])
 
 
-WEB_SEARCHES = {
+WEB_SEARCHES: dict[str, dict[str, Any]] = {
     "anthropic_messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
     "openai_responses": {"type": "web_search", "search_context_size": "low"},
 }

@@ -1,0 +1,57 @@
+"""Listening in a thread of its own: nothing is lost, and silence is told."""
+
+import threading
+from collections.abc import Generator
+
+import pytest
+
+from historyapp.llm.listening import listened
+
+
+def never() -> None:
+    raise AssertionError("nobody left before the end")
+
+
+def test_everything_is_heard_in_its_order_and_the_end() -> None:
+    assert list(listened((each for each in range(100)), never)) == list(range(100))
+
+
+def test_what_is_raised_is_raised_where_somebody_listens() -> None:
+    def said() -> Generator[int]:
+        yield 1
+        raise LookupError("gone")
+
+    heard = listened(said(), never)
+    assert next(heard) == 1
+    with pytest.raises(LookupError, match="gone"):
+        next(heard)
+
+
+def test_silence_is_told_until_somebody_speaks() -> None:
+    speak = threading.Event()
+
+    def said() -> Generator[int]:
+        speak.wait(10)
+        yield 1
+
+    heard = listened(said(), never, pause=0.01)
+    assert [next(heard), next(heard)] == [None, None]
+    speak.set()
+    assert [each for each in heard if each is not None] == [1]
+
+
+def test_who_leaves_hangs_up_and_the_other_side_is_closed() -> None:
+    hung_up, closed = threading.Event(), threading.Event()
+
+    def said() -> Generator[int]:
+        try:
+            yield 1
+            hung_up.wait(10)
+            yield 2
+        finally:
+            closed.set()
+
+    heard = listened(said(), hung_up.set)
+    assert next(heard) == 1
+    heard.close()
+    assert closed.is_set()
