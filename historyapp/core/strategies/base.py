@@ -14,8 +14,6 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 class NotSummarised(PlayheadError):
     """The model gave nothing that can stand for the steps; ``detail`` says in one sentence why."""
 
-    slug, title = "not-summarised", "Not summarised"
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
