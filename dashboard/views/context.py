@@ -23,8 +23,10 @@ from historyapp.services.ledger import ledger_of, step_accounts
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import serve
 
-MOST = 200_000
-"""Tokens of the largest budget that the panel works with, also where the session has no limit."""
+MOST = 2_000_000
+"""Tokens of the largest budget that the panel works with: twice what models take."""
+UNLIMITED = 200_000
+"""Tokens that it works with where the session has no limit and none is asked for: more takes seconds."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}
 
 
@@ -43,7 +45,7 @@ class Look:
     def budget(self) -> int:
         """The budget in tokens."""
         own = load_settings(self.place.session.settings).max_tokens
-        return min(MOST if own is None else own, MOST) if self.max_tokens is None else self.max_tokens
+        return min(UNLIMITED if own is None else own, MOST) if self.max_tokens is None else self.max_tokens
 
     @property
     def query(self) -> str:

@@ -113,7 +113,7 @@ def test_unknown_terms_are_told_in_words(alice: Client, session: Session, query:
 
 
 @pytest.mark.parametrize(
-    "query", ["?max_tokens=abc", "?max_tokens=-1", "?max_tokens=200001", "?view=x", "?step=x", "?as_of=99"]
+    "query", ["?max_tokens=abc", "?max_tokens=-1", "?max_tokens=2000001", "?view=x", "?step=x", "?as_of=99"]
 )
 def test_nonsense_is_a_422(alice: Client, session: Session, query: str) -> None:
     assert fragment(alice, address(session, query)).status_code == 422
@@ -266,6 +266,7 @@ def assert_equal_queries(client: Client, project: Project, query: str, name: str
 def test_without_a_limit_the_panel_has_one_of_its_own(alice: Client, session: Session) -> None:
     change_session(session.project, session.pk, {"settings": {"max_tokens": None}})
     assert "/ 200,000 tokens" in panel(alice, session)
+    assert "/ 2,000,000 tokens" in panel(alice, session, "?max_tokens=2000000")
 
 
 def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) -> None:
