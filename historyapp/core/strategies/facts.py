@@ -23,7 +23,7 @@ LONGEST_CALL = 200
 """Characters."""
 LONGEST_TEXT = 100_000
 """Characters of a step's results that are read, half of them at either end."""
-LONGEST_PROSE = 2_000
+LONGEST_PROSE = 1_200
 """Characters of thoughts and answers that are read."""
 _FIRST_RATIO = 3.2  # characters for one token, until a text was counted
 _ENOUGH = 0.85  # of the tokens: a fuller text is not worth another try
@@ -47,9 +47,9 @@ _HINTS = (
 """Some of these stand in everything that is vital: finding them costs a tenth of matching."""
 
 
-def is_vital(line: str) -> bool:
+def is_vital(line: str, hints: Iterable[str] = _HINTS) -> bool:
     """Whether it tells how a step ended: an exit code, test results, a traceback's last line, a complaint."""
-    return any(hint in line for hint in _HINTS) and _VITAL.search(line) is not None
+    return any(hint in line for hint in hints) and _VITAL.search(line) is not None
 
 
 class Fact(NamedTuple):
@@ -79,10 +79,10 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     entities = tuple(language.names(prose))
     if not calls:
         said = language.sentences(prose) if len(prose) > LONGEST_PIECE else [prose]
-        return Facts("Answered", tuple(_facts(said)), entities)
+        return Facts("Answered", tuple(_facts(said, prose)), entities)
     told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
     text = _ends("\n".join(map(returned, episode.results)))
-    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(pieces(text))), entities)
+    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(pieces(text), text)), entities)
 
 
 def _ends(text: str) -> str:
@@ -92,10 +92,11 @@ def _ends(text: str) -> str:
     return f"{text[:half]}\n{text[-half:]}"
 
 
-def _facts(texts: Iterable[str]) -> Iterator[Fact]:
+def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
     lines = [line for text in texts if (line := text.strip())]
+    hints = [hint for hint in _HINTS if hint in whole]
     for place, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True)):
-        yield Fact(place, line, tuple(names), is_vital(line))
+        yield Fact(place, line, tuple(names), bool(hints) and is_vital(line, hints))
 
 
 def extract(episode: Episode, tokens: int, language: Language, count: TokenCounter) -> str:

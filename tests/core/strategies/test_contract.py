@@ -5,11 +5,12 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import Invalid
-from historyapp.core.strategies import MANUAL, STRATEGIES, options_for, strategy_named
+from historyapp.core.strategies import MANUAL, STRATEGIES, strategy_named
 from historyapp.core.strategies.base import Material, Strategy, Written
 from historyapp.core.text import clean
 from tests.core.entries import LIVE, TEXT
@@ -103,17 +104,10 @@ def test_it_tells_of_every_step_of_a_few(strategy: Strategy) -> None:
 
 
 @each
-def test_unknown_options_are_refused_by_name(strategy: Strategy) -> None:
-    with pytest.raises(Invalid, match="`colour`: extra inputs are not permitted") as refused:
-        options_for(strategy, {"colour": 1})
-    assert f"`{strategy.name}`" in refused.value.detail
-    for name in strategy.options.model_fields:
-        assert f"`{name}`" in refused.value.detail
-
-
-@each
-def test_its_defaults_are_options(strategy: Strategy) -> None:
-    assert isinstance(options_for(strategy, {}), strategy.options)
+def test_its_options_have_defaults_and_refuse_what_they_do_not_know(strategy: Strategy) -> None:
+    assert strategy.options.model_validate({}) == strategy.options()
+    with pytest.raises(ValidationError, match="colour\n  Extra inputs are not permitted"):
+        strategy.options.model_validate({"colour": 1})
 
 
 @each

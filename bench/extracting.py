@@ -1,0 +1,122 @@
+"""How fast ``simple_extract`` is, and how much of what later steps need it keeps.
+
+No model is asked, and spaCy has no statistical one. Run it with a folder of transcripts in any format that
+can be imported: ``python -m bench.extracting FOLDER``. What it tells: docs/context-quality.md, "Extracts".
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from pathlib import Path
+from time import process_time
+
+from bench.machinery import machine, report
+from bench.quality.corpus import Recorded, load
+from bench.quality.measure import Tally
+from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences, targets
+from historyapp.core.entries import text_of
+from historyapp.core.episodes import Episode
+from historyapp.core.language import load_language
+from historyapp.core.rendering import short_form
+from historyapp.core.strategies.base import Material, Means
+from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
+from historyapp.core.text import clean
+from historyapp.core.tokens import count_tokens
+
+BUDGETS = (40, 60, 80, 100, 160)
+"""Tokens for one step."""
+LANGUAGE = load_language("en_core_web_sm")[0]
+_SPOTS = 200
+_LONGEST_TOKEN = 128  # characters
+_ROUNDS = 3
+Write = Callable[[Episode, int], str]
+Case = tuple[Recorded, dict[int, list[Target]]]
+
+
+def extracted(episode: Episode, tokens: int) -> str:
+    """What the strategy makes of the step."""
+    means = Means(LANGUAGE, options=ExtractOptions(max_tokens=tokens))
+    return SIMPLE_EXTRACT.write(Material((episode,)), means).text
+
+
+def beginning(episode: Episode, tokens: int) -> str:
+    """The most of the step's beginning, call and result, that has so many tokens."""
+    text = clean(short_form(episode))[: tokens * _LONGEST_TOKEN]
+    least, most = 0, len(text)
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if count_tokens(text[:middle]) <= tokens else (least, middle - 1)
+    return text[:least]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="transcripts, searched in all folders below")
+    folder = parser.parse_args(arguments).folder
+    sessions = [session for session in load(folder) if len(session.episodes) >= FIRST_STEP]
+    print(f"# Measured on {machine()}")
+    speed([episode for session in sessions for episode in session.episodes])
+    cases: list[Case] = [(session, targets(session)) for session in sessions]
+    _table("All files", cases)
+    _table("Files set aside while the strategy was made", [case for case in cases if case[0].held_out])
+
+
+def speed(episodes: list[Episode]) -> None:
+    """Prints steps a second of processor time, on one core."""
+    taken = []
+    for _ in range(_ROUNDS):
+        begun = process_time()
+        for episode in episodes:
+            extracted(episode, 100)
+        taken.append(process_time() - begun)
+    size = sum(len(short_form(episode)) for episode in episodes) / len(episodes)
+    rate = len(episodes) / min(taken)
+    name = f"simple_extract over {len(episodes):,} steps of {size:,.0f} characters on average"
+    report("Extracting", [(name, f"{rate:,.0f} steps a second", "2,000")])
+
+
+def _table(title: str, cases: list[Case]) -> None:
+    print(f"\n## {title}: {len(cases)} sessions\n")
+    print("| tokens a step | written | recall | grounded | recall of what no input told |")
+    print("|---|---|---|---|---|")
+    for budget in BUDGETS:
+        for name, write in (("beginning", beginning), ("simple_extract", extracted)):
+            whole, untold = recall(cases, write, budget)
+            figures = f"{whole.recall:.1f} % | {whole.grounding:.1f} % | {untold.recall:.1f} %"
+            print(f"| {budget} | {name} | {figures} |", flush=True)
+
+
+def recall(cases: Iterable[Case], write: Write, budget: int) -> tuple[Tally, Tally]:
+    """How much of what each step takes from the past stands in what was written of the steps before it.
+
+    For all identifiers, and for those only that no input told: nobody else keeps these.
+    """
+    whole, untold = Tally(), Tally()
+    for recorded, needs in cases:
+        texts = [write(episode, budget) + "\n" for episode in recorded.episodes] if needs else []
+        ends = list(accumulate(map(len, texts)))
+        all_of_it = "".join(texts)
+        for step, wanted in needs.items():
+            text = all_of_it[: ends[step - 2]]
+            said = _said(recorded, recorded.episodes[step - 1].first_position)
+            for target in wanted:
+                tallies = (whole,) if occurrences(target.name, said) else (whole, untold)
+                _look(tallies, target, text)
+    return whole, untold
+
+
+def _said(recorded: Recorded, before: int) -> str:
+    inputs = (entry for entry in recorded.inputs if entry.position < before)
+    return "\n".join(text_of(getattr(entry.body, "content", "")) for entry in inputs)
+
+
+def _look(tallies: Iterable[Tally], target: Target, text: str) -> None:
+    spots = occurrences(target.name, text)[:_SPOTS]
+    for tally in tallies:
+        tally.wanted += 1
+        tally.found += bool(spots)
+        tally.grounded += bool(spots) and is_grounded(target, text, spots)
+
+
+if __name__ == "__main__":
+    main()
