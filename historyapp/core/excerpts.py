@@ -158,10 +158,12 @@ class Piece(NamedTuple):
 
 def telling_pieces(text: str) -> list[Piece]:
     """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
-    parts = list(islice(pieces(text[:_CHARACTERS_READ]), _PIECES_READ))
+    text = text[:_CHARACTERS_READ]
+    alarming = _FAILURE.search(text) is not None
+    parts = list(islice(pieces(text), _PIECES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
-        if rank := _rank(part, names):
+        if (names or alarming) and (rank := _rank(part, names)):
             found.append(Piece(rank, index, part, names))
     found.sort()
     return found
