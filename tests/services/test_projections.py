@@ -45,11 +45,11 @@ def test_totals_by_model_are_compared_as_far_as_they_were_kept(
     fields: list[int],
     differences: list[str],
 ) -> None:
-    usage = {"model": "gpt-5", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    used = {"input_tokens": 7, "output_tokens": 2}
     with monkeypatch.context() as then:
         dump = Totals.dump
         then.setattr(Totals, "dump", lambda self: {**dump(self), "models": {"gpt-5": fields}})
-        append(project, session.pk, [draft(ModelOutput(text="done"), **usage)])
+        append(project, session.pk, [draft(ModelOutput(text="done"), model="gpt-5", usage=used)])
     assert rebuild(session).differences == differences
     assert rebuild(session).differences == differences[:-1]
 

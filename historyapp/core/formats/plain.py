@@ -8,7 +8,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.formats.base import Frame, Item
 from historyapp.core.formats.neutral import conversation_of, leading_texts
 from historyapp.core.formats.parts import plain_text
-from historyapp.core.formats.tools import Definition
+from historyapp.core.formats.tools import Definition, maker_of, tool_of
 from historyapp.core.formats.turns import (
     INSTRUCTING,
     Aside,
@@ -54,7 +54,10 @@ class _Plain:
         return Frame()
 
     def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        """None: a text has no place for them."""
+        """None: a text has no place for them. What is no tool is refused all the same."""
+        for definition in definitions:
+            if maker_of(definition) is None:
+                tool_of(definition)
         return []
 
 

@@ -241,7 +241,7 @@ def test_plain_text_tells_it_all_in_order() -> None:
         ({"type": "custom", "name": "x", "format": {"type": "text"}}, "is no function"),
     ],
 )
-@CHATTING
+@EVERY
 def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> None:
     with pytest.raises(Invalid, match=words):
         FORMATS[name].render(context([ASKS]), model="m", tools=[tool])
