@@ -59,6 +59,7 @@ CACHES: dict[str, dict[str, Any]] = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = PLAYHEAD_MAX_BODY
 
 INSTALLED_APPS = [
+    "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

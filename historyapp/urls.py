@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from dashboard.admin import site
 from historyapp import health
 from historyapp.api.catalogue import catalogue
 from historyapp.api.root import api
@@ -12,5 +13,6 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("api/v1/", api.urls),
     path("docs/errors", catalogue, name="errors"),
+    path("admin/", site.urls),
     path("", include("dashboard.urls")),
 ]

@@ -26,6 +26,10 @@ from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
 
+GOOD = ("success", "answered")
+"""How a step ended that one may go back to."""
+_LOOKED_AT = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -60,6 +64,18 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
     left = path_to(history.session, to_position)
     steps_left = tail_of(left).totals.steps
     return to_position, history.lineage.without(left), max(0, history.steps - steps_left)
+
+
+def last_good_step(history: History) -> int | None:
+    """The newest step that succeeded or answered; None when there is none."""
+    last = history.steps
+    while last > 0:
+        rows = history.rows(last - _LOOKED_AT + 1, last)
+        good = [row.number for row in rows if row.status in GOOD]
+        if good:
+            return good[-1]
+        last -= _LOOKED_AT
+    return None
 
 
 def rewind(

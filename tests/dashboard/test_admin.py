@@ -1,0 +1,180 @@
+"""The administration: staff see all sessions, compress and rewind them, and change nothing else."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from historyapp.models import CompressionRun, Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.bootstrap import owner
+from historyapp.services.rewinds import last_good_step
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.conftest import signed_in
+from tests.dashboard.pages import html, text
+from tests.services.drafts import act, failed, ok
+
+SESSIONS = "/admin/historyapp/session/"
+COMPRESS, REWIND = "compress", "rewind_to_the_last_good_step"
+
+
+@pytest.fixture
+def staff(db: None) -> Client:
+    """The owner, as a sign-in link signs them in."""
+    return signed_in(owner())
+
+
+@pytest.fixture(autouse=True)
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    runs: list[UUID] = []
+    monkeypatch.setattr("historyapp.tasks.wake", runs.append)
+    return runs
+
+
+@pytest.fixture
+def stuck(project: Project) -> Session:
+    """Two good steps, then three that failed."""
+    made = create_session(project, names={"title": "Stuck"}, settings=None)
+    for result in (ok(outputs="a"), ok(outputs="b"), *[failed(reason="no")] * 3):
+        append(project, made.pk, [act("ls"), result])
+    made.refresh_from_db()
+    return made
+
+
+def choose(client: Client, action: str, *sessions: Session, **more: Any) -> Any:
+    chosen = [str(session.pk) for session in sessions]
+    return client.post(SESSIONS, {"action": action, "_selected_action": chosen, **more}, follow=True)
+
+
+def confirm(client: Client, page: Any) -> Any:
+    """The form of the page that asks, sent as it is."""
+    prospects = page.context["possible"]
+    seen = {f"seen-{prospect.session.pk}": prospect.seen for prospect in prospects}
+    sessions = [prospect.session for prospect in prospects]
+    return choose(client, page.context["action"], *sessions, confirmed="yes", **seen)
+
+
+def test_only_staff_come_in(client: Client, alice: Client, staff: Client, session: Session) -> None:
+    for path in ("/admin/", SESSIONS, f"{SESSIONS}{session.pk}/change/"):
+        assert client.get(path, follow=True).redirect_chain[-1][0].startswith("/sign-in?next=/admin/")
+        assert alice.get(path, follow=True).status_code == 403
+        assert staff.get(path).status_code == 200
+
+
+def test_staff_see_the_sessions_of_every_project(staff: Client, project: Project, session: Session) -> None:
+    create_session(Project.objects.create(name="Charlie's"), names={"title": "His own"})
+    page = text(staff.get(SESSIONS))
+    assert "Repair the totals" in page
+    assert "His own" in page
+    assert "His own" not in text(staff.get(f"{SESSIONS}?project__id__exact={project.pk}"))
+    assert "Repair the totals" not in text(staff.get(f"{SESSIONS}?q=own"))
+
+
+def test_nothing_can_be_added_changed_or_deleted(staff: Client, session: Session) -> None:
+    for model in ("session", "compressionrun", "auditrecord"):
+        assert staff.get(f"/admin/historyapp/{model}/").status_code == 200
+        assert staff.get(f"/admin/historyapp/{model}/add/").status_code == 403
+    one = f"{SESSIONS}{session.pk}/"
+    assert staff.get(f"{one}delete/").status_code == 403
+    assert staff.post(f"{one}change/", {"title": "mine"}).status_code == 403
+    assert "delete_selected" not in html(staff.get(SESSIONS))
+
+
+def test_compress_asks_first_with_what_it_would_cost(staff: Client, stuck: Session) -> None:
+    change_session(stuck.project, stuck.pk, {"settings": {"compression_strategy": "simple_extract"}})
+    page = choose(staff, COMPRESS, stuck)
+    assert "Steps 1 to 1, " in text(page)
+    assert "by simple_extract" in text(page)
+    assert not CompressionRun.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_compress_starts_what_was_confirmed(staff: Client, stuck: Session, woken: list[UUID]) -> None:
+    page = confirm(staff, choose(staff, COMPRESS, stuck))
+    run = CompressionRun.objects.get()
+    assert (run.session_id, run.actor, run.to_step) == (stuck.pk, "user:owner", 1)
+    assert woken == [run.pk]
+    assert "Stuck: its compression has been started." in text(page)
+    again = confirm(staff, choose(staff, COMPRESS, stuck))
+    assert "Stuck: a compression is under way already." in text(again)
+
+
+def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, stuck: Session) -> None:
+    page = choose(staff, REWIND, stuck)
+    assert "Back to the end of step 2. Cuts off steps 3 to 5, which stay readable as a take." in text(page)
+    assert Session.objects.get(pk=stuck.pk).steps == 5
+    done = confirm(staff, page)
+    assert "Stuck: it goes on after step 2." in text(done)
+    rewound = Session.objects.get(pk=stuck.pk)
+    assert rewound.steps == 2
+    assert rewound.rewinds().get().body["actor"] == "user:owner"
+
+
+def test_a_session_that_went_on_meanwhile_is_not_rewound(staff: Client, stuck: Session) -> None:
+    page = choose(staff, REWIND, stuck)
+    append(stuck.project, stuck.pk, [act("ls"), ok(outputs="c")])
+    assert "the session's head is 12" in text(confirm(staff, page))
+    assert Session.objects.get(pk=stuck.pk).steps == 6
+
+
+def test_what_needs_nothing_is_not_asked_to_be_confirmed(
+    staff: Client, project: Project, session: Session
+) -> None:
+    hopeless = create_session(project, names={"title": "Hopeless"})
+    append(project, hopeless.pk, [act("ls"), failed(reason="no")])
+    page = choose(staff, REWIND, session, hopeless)
+    assert "Nothing to do: its newest step is a good one." in text(page)
+    assert "It has no good step to go back to." in text(page)
+    assert page.context["possible"] == []
+    assert 'name="confirmed"' not in html(page)
+    assert "There is nothing to compress" in text(choose(staff, COMPRESS, hopeless))
+
+
+def test_what_was_not_asked_about_is_not_done(staff: Client, stuck: Session) -> None:
+    assert "was not asked about" in text(choose(staff, REWIND, stuck, confirmed="yes"))
+    assert Session.objects.get(pk=stuck.pk).steps == 5
+
+
+def test_so_many_sessions_at_once_and_no_more(
+    staff: Client, stuck: Session, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.admin.MOST_AT_ONCE", 1)
+    assert "Choose 1 sessions at most." in text(choose(staff, REWIND, stuck, session))
+
+
+def test_staff_without_the_permission_only_look(stuck: Session) -> None:
+    looker = User.objects.create_user("looker", is_staff=True)
+    looker.user_permissions.add(*_permissions("view_session"))
+    client = signed_in(looker)
+    assert "Stuck" in text(client.get(SESSIONS))
+    assert 'value="compress"' not in html(client.get(SESSIONS))
+    choose(client, COMPRESS, stuck, confirmed="yes")
+    assert not CompressionRun.objects.exists()
+
+
+def _permissions(*names: str) -> list[Any]:
+    from django.contrib.auth.models import Permission
+
+    return list(Permission.objects.filter(codename__in=names))
+
+
+def test_the_last_good_step_of_a_long_failure_is_found(
+    stuck: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.rewinds._LOOKED_AT", 2)
+    assert last_good_step(History(stuck)) == 2
+    assert last_good_step(History(create_session(stuck.project))) is None
+
+
+def test_a_hostile_title_is_escaped(staff: Client, stuck: Session) -> None:
+    change_session(stuck.project, stuck.pk, {"title": "<script>alert(1)</script>"})
+    for page in (staff.get(SESSIONS), choose(staff, REWIND, stuck)):
+        assert "<script>alert" not in html(page)
+
+
+def test_signing_out_leads_back_to_the_sign_in_page(staff: Client) -> None:
+    assert staff.post("/admin/logout/").headers["Location"] == "/sign-in"
+    assert staff.get("/admin/", follow=True).redirect_chain[-1][0].startswith("/sign-in")
