@@ -14,6 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.episodes import Episode
 from historyapp.demo import SESSIONS, DemoFailed, run, run_with
+from historyapp.demo.recorder import WAITS, Recorder
 from historyapp.demo.tools import FailedTests, Toolbox
 from historyapp.management.commands.up import demo_is_missing
 from historyapp.models import Entry, Project, RetentionPass, Session, Summary
@@ -317,3 +318,20 @@ def test_a_test_run_tells_nothing_of_time_and_place(tools: Toolbox) -> None:
         tools.run_tests()
     assert str(tools.folder) not in failed.value.output
     assert "Ran 1 test\n" in failed.value.output
+
+
+@pytest.mark.parametrize(("refusals", "recorded"), [(2, True), (len(WAITS) + 1, False)])
+def test_a_server_that_is_busy_is_asked_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, recorded: bool
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("historyapp.demo.recorder.time.sleep", waited.append)
+    answers = iter([httpx.Response(503)] * refusals + [httpx.Response(201, json={})])
+    transport = httpx.MockTransport(lambda request: next(answers))
+    api = httpx.Client(transport=transport, base_url="http://x", headers={"Authorization": "y"})
+    if recorded:
+        Recorder.begin(api, "demo")
+        assert waited == list(WAITS[:refusals])
+    else:
+        with pytest.raises(DemoFailed, match="answered 503"):
+            Recorder.begin(api, "demo")

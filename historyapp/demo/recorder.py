@@ -1,11 +1,16 @@
 """Recording a session over Playhead's public HTTP API, as any agent would."""
 
+import time
 from typing import Any, Self
 from uuid import UUID, uuid5
 
 import httpx
 
 _NAMESPACE = UUID("6f0c1a52-8f0e-4b7e-9d3a-6d656d6f6465")
+
+
+WAITS = (0.5, 1, 2, 4)
+"""Seconds before a call is made again that found the server busy: on its first start it may be."""
 
 
 class DemoFailed(Exception):
@@ -47,6 +52,11 @@ class Recorder:
         headers = {"Idempotency-Key": f"demo-{self.id}-{self._calls}"} if method == "POST" else {}
         try:
             response = self._api.request(method, path, json=body, headers=headers)
+            for seconds in WAITS:
+                if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    break
+                time.sleep(seconds)
+                response = self._api.request(method, path, json=body, headers=headers)
         except httpx.TransportError as error:
             raise DemoFailed(f"{method} {path} got no answer: {error}") from error
         if response.is_error:
