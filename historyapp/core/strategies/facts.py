@@ -25,7 +25,7 @@ LONGEST_TEXT = 100_000
 """Characters of a step's results that are read, half of them at either end."""
 LONGEST_PROSE = 1_200
 """Characters of thoughts and answers that are read."""
-_FIRST_RATIO = 3.2  # characters for one token, until a text was counted
+_FIRST_RATIO = 2.8  # characters for one token, until a text was counted
 _ENOUGH = 0.85  # of the tokens: a fuller text is not worth another try
 _TRIES = 4
 _CALL_SHARE = 0.4
@@ -33,6 +33,7 @@ _FIELDS_SHARE = 0.7
 _VITAL_SHARE = 0.35
 _MANY = 4  # names beyond which a line is not worth more
 _FRAMING = 20
+_MOST_TRIED = 200  # names that are counted one by one
 _LEAST = 12  # tokens for which a thought is worth adding
 _VITAL = re.compile(
     r"exit(?:ed)?(?: with)?(?: code| status)|returned non-zero|\b\d+ (?:passed|failed|errors?|skipped)\b"
@@ -99,26 +100,47 @@ def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
         yield Fact(place, line, tuple(names), bool(hints) and is_vital(line, hints))
 
 
+class _Told(NamedTuple):
+    text: str
+    missing: tuple[str, ...]
+    """Names that stand in none of its lines."""
+    tokens: int
+
+
 def extract(episode: Episode, tokens: int, language: Language, count: TokenCounter) -> str:
     """The step within ``tokens``: call, outcome, what the results tell; a thought if there is room."""
     facts = facts_of(episode, language)
     fields = [f"{label}: {text}" for label, text in judged_fields(episode, language).items()]
-    text, used = "", 0
+    told = _Told(episode.status, (), 0)  # where even the call has no room
     room = int(tokens * _FIRST_RATIO)
     for _ in range(_TRIES):
         tried, whole = _compose(facts, fields, episode.status, room)
-        size = count(tried)
+        size = count(tried.text)
         if size <= tokens:
-            if size >= used:
-                text, used = tried, size
-            if whole or size >= _ENOUGH * tokens:
+            told = tried._replace(tokens=size)
+            if whole or tried.missing or size >= _ENOUGH * tokens:
                 break
-        room = min(int(len(tried) * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
-    left = tokens - used - 1
-    if text and left >= _LEAST and episode.action and not fields:
-        longer = f"{text}\n{_thought(episode, 3 * left, language)}".strip()
-        text = longer if count(longer) <= tokens else text
-    return text
+        room = min(int(len(tried.text) * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
+    if told.missing:
+        return _with_names(told, tokens, count)
+    left = tokens - told.tokens - 1
+    if left >= _LEAST and episode.action and not fields:
+        longer = f"{told.text}\n{_thought(episode, 3 * left, language)}".strip()
+        return longer if count(longer) <= tokens else told.text
+    return told.text
+
+
+def _with_names(told: _Told, tokens: int, count: TokenCounter) -> str:
+    """The text, with as many of the names that are missing in it as still have room."""
+    left = tokens - told.tokens - 1
+    more = []
+    for name in told.missing[:_MOST_TRIED]:
+        size = count(f" {name}")
+        if size <= left:
+            more.append(name)
+            left -= size
+    longer = clean("\n".join([told.text, " ".join(more)])) if more else told.text
+    return longer if count(longer) <= tokens else told.text
 
 
 def _thought(episode: Episode, room: int, language: Language) -> str:
@@ -127,21 +149,20 @@ def _thought(episode: Episode, room: int, language: Language) -> str:
     return f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
 
 
-def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[str, bool]:
-    """The step within ``room`` characters, and whether nothing is missing."""
+def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Told, bool]:
+    """The step within ``room`` characters, and whether no line is missing."""
     called = "" if fields and facts.call == "execute_step:" else facts.call
     head = f"{one_line(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
     head = head if status != "answered" else called
     if fields:
         level = max(12, int(room * _FIELDS_SHARE) // len(fields))
         head = "\n".join(([head] if called else []) + [one_line(field, level) for field in fields])
-    kept, names, whole = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
-    lines = [head, *kept]
-    return clean("\n".join([*lines, " ".join(names)] if names else lines)), whole
+    kept, names = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
+    return _Told(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
 
 
-def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], list[str], bool]:
-    """The lines to keep, the names in none of them nor among those ``told``, and whether all are kept."""
+def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The lines to keep, which leave room for the names in none of them, and these names."""
     kept: dict[int, str] = {}
     vital_room = int(room * _VITAL_SHARE)
     for fact in facts.lines:
@@ -162,14 +183,7 @@ def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], list[st
             told.update(fact.names)
             need -= own
             room -= len(fact.text) + 1
-    rest = []
-    for name in names:
-        if name not in told:
-            room -= len(name) + 1
-            if room < 0:
-                break
-            rest.append(name)
-    return [kept[place] for place in sorted(kept)], rest, len(kept) == len(facts.lines)
+    return [kept[place] for place in sorted(kept)], tuple([name for name in names if name not in told])
 
 
 def _rank(fact: Fact) -> tuple[float, int]:

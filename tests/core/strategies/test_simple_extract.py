@@ -101,3 +101,13 @@ def test_plain_texts_give_goal_and_results() -> None:
 def test_steps_that_share_a_summary_have_numbers() -> None:
     text = SIMPLE_EXTRACT.write(Material(steps(called("a"), called("b"))), means()).text
     assert text == "Step 1: read_file: src/a_b.py → success\na\nStep 2: read_file: src/a_b.py → success\nb"
+
+
+def test_where_even_the_call_has_no_room_the_outcome_is_told() -> None:
+    assert write(called("ok", name="🦄🦇🦖🦕🐉" * 9), 10).text == "success"
+
+
+def test_names_fill_the_room_that_lines_leave() -> None:
+    text = write(called(" ".join(f"name_{n}" for n in range(200))), 60).text
+    assert 55 <= count_tokens(text) <= 60
+    assert text.split()[-1].startswith("name_")
