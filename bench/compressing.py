@@ -42,7 +42,7 @@ def main(steps: int = 1000) -> None:
 def _measure(steps: int, workers: int, strategy: str = "episode_summary") -> tuple[float, int]:
     """Seconds from the run's first claim to its end, and the largest worker's peak memory in MB."""
     with home() as folder, redis_server() as redis, Loopback() as model:
-        model.default = _answer
+        model.default = answer_slowly
         environment = {
             **os.environ, **model.environment, "NO_PROXY": "127.0.0.1", "PLAYHEAD_HOME": str(folder / "home"),
             "REDIS_URL": redis.url, "PLAYHEAD_API_KEY": KEY, "PLAYHEAD_CONCURRENCY": str(CONCURRENCY),
@@ -58,7 +58,7 @@ def _measure(steps: int, workers: int, strategy: str = "episode_summary") -> tup
             subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
         with (
             server("historyapp.wsgi:application", environment, "/healthz") as port,
-            _workers(workers, environment) as running,
+            worker_processes(workers, environment) as running,
         ):
             client = Client(port)
             session = client.json("GET", "/api/v1/sessions")["items"][0]["id"]
@@ -84,13 +84,15 @@ def _wait(client: Client, path: str, steps: int, running: list[psutil.Process]) 
     return time.perf_counter() - (begin or 0), peak >> 20
 
 
-def _answer(_: object) -> Answer:
+def answer_slowly(_: object) -> Answer:
+    """What the loopback says, after its time."""
     time.sleep(LATENCY)
     return Answer(text="Read the module; it loads a path and splits its lines.", sizes=(1000,))
 
 
 @contextmanager
-def _workers(count: int, environment: dict[str, str]) -> Iterator[list[psutil.Process]]:
+def worker_processes(count: int, environment: dict[str, str]) -> Iterator[list[psutil.Process]]:
+    """So many workers, ready to work."""
     command = [sys.executable, "manage.py", "worker"]
     processes = [
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE) for _ in range(count)

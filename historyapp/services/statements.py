@@ -15,7 +15,7 @@ from django.db import connection
 from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.core.text import dump_json
-from historyapp.models import ApiKey, Project, Session
+from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt
 
 ENTRY_COLUMNS = (
@@ -40,6 +40,9 @@ TAIL_COLUMNS = (
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
 """What a request needs of its key."""
 
+ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after")
+"""What becomes of an item of a compression run."""
+
 
 def _insert(table: str, columns: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(['%s'] * len(columns))})"  # noqa: S608
@@ -60,6 +63,7 @@ _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
 )
 
+_UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} WHERE id = %s"  # noqa: S608
 _SELECT_KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
 
 
@@ -150,6 +154,24 @@ def update_session(session: Session, tail: Tail) -> None:
         session.compression_due,
     ]
     _execute(_UPDATE_SESSION, [(*values, _uuid(session.pk))])
+
+
+def update_items(items: Iterable[CompressionItem]) -> None:
+    """Writes what has become of items whose claims have ended."""
+    rows = [
+        (
+            item.state,
+            None,
+            None,
+            item.error,
+            item.summary_id and _uuid(item.summary_id),
+            None if item.text is None else dump_json(item.text),
+            item.tokens_after,
+            item.pk,
+        )
+        for item in items
+    ]
+    _execute(_UPDATE_ITEM, rows)
 
 
 def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from historyapp.core.strategies.base import Written
 from historyapp.core.text import preview
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.services.statements import update_items
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
@@ -93,7 +94,7 @@ def _lease_end() -> datetime:
 
 
 def store(run_id: UUID, owner: UUID, outcomes: Sequence[Outcome]) -> None:
-    """Keeps results, in one transaction. What is no longer the owner's is paid for but not kept twice."""
+    """Keeps results, in one short transaction; of what is no longer the owner's only what it cost."""
     told = {outcome.item: outcome for outcome in outcomes}
     with writing():
         run = CompressionRun.objects.select_for_update().select_related("session").get(pk=run_id)
@@ -105,14 +106,11 @@ def store(run_id: UUID, owner: UUID, outcomes: Sequence[Outcome]) -> None:
             _keep_texts(mine, told)
         else:
             _keep_summaries(run, mine, told)
-        CompressionItem.objects.bulk_update(mine, _DECIDED)
+        update_items(mine)
         _account(run, mine, outcomes)
         hopeless = next((outcome for outcome in outcomes if outcome.hopeless), None)
         if hopeless is not None and run.active:
             _give_up(run, hopeless.error)
-
-
-_DECIDED = ("state", "claim", "claimed_until", "error", "summary", "text", "tokens_after")
 
 
 def _decide(item: CompressionItem, outcome: Outcome) -> None:

@@ -24,11 +24,10 @@ def finish(run_id: UUID) -> bool:
     """
     now = timezone.now()
     with writing():
-        session_id = CompressionRun.objects.values_list("session_id", flat=True).get(pk=run_id)
-        session = Session.objects.select_for_update().get(pk=session_id)
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active:
             return False
+        session = Session.objects.select_for_update().get(pk=run.session_id)  # always after the run
         if run.items.open().exists():
             return run.items.claimable(now).exists()
         if _may_grow_too_long(run) and _add_digest(session, run):

@@ -37,7 +37,7 @@ def choose_model(strategy: Strategy, asked: str | None, settings: SessionSetting
     try:
         return ChosenModel(_usable(settings.llm_name))
     except Invalid as error:
-        return ChosenModel(LOCAL, f"{error.detail} The local summariser was used instead.")
+        return ChosenModel(LOCAL, f"{error.detail} The local summariser stands in.")
 
 
 def _usable(model: str) -> str:

@@ -278,8 +278,8 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         Conflict: when nothing is left, or another run of the session is under way.
     """
     with writing():
-        session = Session.objects.select_for_update().get(pk=run.session_id)
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
+        session = Session.objects.select_for_update().get(pk=run.session_id)
         if run.active or run.state == run.State.SUCCEEDED:
             raise Conflict("There is nothing to try again: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():

@@ -7,6 +7,7 @@ had stored stays. So nothing is paid for twice but what was under way.
 import asyncio
 import functools
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -34,8 +35,10 @@ from historyapp.services.compression.planning import plan
 
 log = logging.getLogger(__name__)
 
-WITHOUT_MODEL = 64
-"""Items done in one go where no model is asked: the work is ours, and storing costs more than doing."""
+WITHOUT_MODEL = 50
+"""Items done in one go where no model is asked: storing each by itself would cost more than making it."""
+REST = 3
+"""For each second of writing so many seconds go by before the next: agents write too, and go first."""
 
 Result = TypeVar("Result")
 Job = tuple[CompressionItem, Material | list[str]]
@@ -65,7 +68,11 @@ class _Worker:
         self._run_id, self._stopping = run_id, stopping
         self._owner: UUID = uuid7()
         self._database = ThreadPoolExecutor(1, thread_name_prefix="compression")
+        self._claimed: deque[Job] = deque()
+        """Ours, and not begun."""
         self._under_way: set[asyncio.Future[list[Outcome]]] = set()
+        self._renewal = 0.0
+        """When the claims are to be renewed, by the loop's clock."""
 
     async def work(self) -> None:
         try:
@@ -79,33 +86,50 @@ class _Worker:
 
     async def _round(self, run: CompressionRun, summariser: "_Summariser") -> bool:
         """Begins what there is room for and stores what is ready; False when nothing is left."""
-        if not self._stopping():
-            await self._begin(run, summariser)
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        await self._claim_more(run, summariser)
         if not self._under_way:
             return await self._stored(finish, self._run_id) and not self._stopping()
+        wrote = clock() - begun
         lease = settings.PLAYHEAD_CLAIM_SECONDS / 3
         ready, _ = await asyncio.wait(self._under_way, timeout=lease, return_when=asyncio.FIRST_COMPLETED)
         self._under_way -= ready
+        if await self._stored(_has_ended, self._run_id):
+            self._claimed.clear()  # cancelled: they are given back in the end
+        self._begin(summariser)
+        begun = clock()
         if ready:
             outcomes = [outcome for future in ready for outcome in future.result()]
             await self._stored(store, self._run_id, self._owner, outcomes)
-        else:
+        if clock() >= self._renewal:
             await self._stored(renew, self._owner)
+            self._renewal = clock() + lease
+        await asyncio.sleep(min(1, REST * (wrote + clock() - begun)))
         return True
 
-    async def _begin(self, run: CompressionRun, summariser: "_Summariser") -> None:
-        size = 1 if summariser.asks else WITHOUT_MODEL
-        room = (settings.PLAYHEAD_CONCURRENCY if summariser.asks else 1) - len(self._under_way)
-        if room <= 0:
+    async def _claim_more(self, run: CompressionRun, summariser: "_Summariser") -> None:
+        """Keeps as many items in hand as are under way, so that nothing waits for the database."""
+        if self._stopping():
             return
-        jobs: list[Job] = await self._stored(_claim, run, self._owner, room * size)
-        for start in range(0, len(jobs), size):
-            work: Future[list[Outcome]] = _calls().submit(summariser.write, jobs[start : start + size])
+        if len(self._claimed) < summariser.at_once * summariser.together / 2:
+            missing = 2 * summariser.at_once * summariser.together - len(self._claimed)
+            self._claimed += await self._stored(_claim, run, self._owner, missing)
+        self._begin(summariser)
+
+    def _begin(self, summariser: "_Summariser") -> None:
+        while self._claimed and len(self._under_way) < summariser.at_once and not self._stopping():
+            jobs = [self._claimed.popleft() for _ in range(min(summariser.together, len(self._claimed)))]
+            work: Future[list[Outcome]] = _calls().submit(summariser.write, jobs)
             self._under_way.add(asyncio.wrap_future(work))
 
     async def _stored(self, function: Callable[..., Result], *arguments: Any) -> Result:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._database, functools.partial(function, *arguments))
+
+
+def _has_ended(run_id: UUID) -> bool:
+    return not CompressionRun.objects.active().filter(pk=run_id).exists()
 
 
 def _claim(run: CompressionRun, owner: UUID, most: int) -> list[Job]:
@@ -136,7 +160,11 @@ class _Summariser:
 
     def __init__(self, strategy: Strategy, model: str, means: Means) -> None:
         self._strategy, self._model, self._means = strategy, model, means
-        self.asks = model not in ("", "local")
+        self._asks = model not in ("", "local")
+        self.at_once = settings.PLAYHEAD_CONCURRENCY if self._asks else 1
+        """Pieces of work under way."""
+        self.together = 1 if self._asks else WITHOUT_MODEL
+        """Items in one piece of work."""
 
     def write(self, jobs: Sequence[Job]) -> list[Outcome]:
         return [self._write(item, source) for item, source in jobs]
@@ -144,7 +172,7 @@ class _Summariser:
     def _write(self, item: CompressionItem, source: Material | list[str]) -> Outcome:
         questions: Questions | None = None
         try:
-            questions = Questions(self._model) if self.asks else None
+            questions = Questions(self._model) if self._asks else None
             means = replace(self._means, ask=questions.ask if questions else None)
             written = self._words(source, means)
             return Outcome(item.pk, written, tokens=count_tokens(written.text), spent=_spent(questions))
