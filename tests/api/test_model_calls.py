@@ -178,6 +178,22 @@ def stream(run: Agent, wish: dict[str, Any]) -> tuple[StreamingHttpResponse, Ite
     return response, iter(response)
 
 
+@pytest.mark.parametrize(
+    ("model", "tool"),
+    [
+        ("claude-opus-4-5", {"type": "web_search_20250305", "name": "web_search"}),
+        ("openai_responses:gpt-5", {"type": "web_search"}),
+    ],
+)
+def test_a_providers_own_tool_is_sent_beside_the_agents(
+    ready: Agent, loopback: Loopback, model: str, tool: dict[str, Any]
+) -> None:
+    assert call(ready, model, tools=[tool, {"name": "ls"}])[-1][0] == "appended"
+    assert loopback.requests[0].body["tools"][0] == tool
+    refused = ready.post("/calls", {"model": "gpt-5", "tools": [tool]})
+    assert_problem(refused, 422, "can only be sent in the format")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopback) -> None:
     loopback.steps.append(Broken("ping", after=6))
