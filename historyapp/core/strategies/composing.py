@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from historyapp.core.strategies.base import Written
 from historyapp.core.strategies.said import SHARE, quote_words
 from historyapp.core.strategies.shortening import clip, shorten
+from historyapp.core.text import clean
 
 LONGEST_POINT = 300
 MOST_POINTS = 50
@@ -22,5 +23,7 @@ def composed(
     made = body if isinstance(body, str) else body(room)
     told = shorten(made, room)
     text = "\n".join(part for part in (said, told) if part)
-    key_points = tuple(clip(point, LONGEST_POINT) for point in points[:MOST_POINTS])
-    return Written(text or "…", key_points)
+    key_points = [clip(clean(point), LONGEST_POINT) for point in points[:MOST_POINTS]]
+    if len(points) > MOST_POINTS:
+        key_points.append(f"[{len(points) - MOST_POINTS} more points left out]")
+    return Written(text or "…", tuple(key_points))

@@ -1,5 +1,6 @@
 """The user's own words in a summary: verbatim, before all else, found again when summaries are combined."""
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -14,6 +15,8 @@ SHARE = 0.75
 _LEAD = "The user said"
 _FRAMING = 80
 _SMALLEST = 60
+USER_FIELD = '{"user": ['
+"""How a summary begins that is a JSON object with the user's words."""
 _BLOCK = re.compile(
     rf"{_LEAD}(?: \([^)\n]*\))?: "
     r'(?:"(?P<line>[^\n]*)"|(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence))(?:\n|\Z)',
@@ -53,12 +56,26 @@ def quote_words(words: Sequence[str], room: int) -> str:
 
 
 def take_words(text: str) -> tuple[list[str], str]:
-    """The texts that a summary of ours quotes at its beginning, and the rest of it."""
+    """The texts that a summary of ours quotes at its beginning, or in its field ``user``, and its rest."""
+    if text.startswith(USER_FIELD):
+        return _taken_from_json(text)
     words = []
     while found := _BLOCK.match(text):
         words.append(found["line"] if found["line"] is not None else found["text"])
         text = text[found.end() :]
     return words, text
+
+
+def _taken_from_json(text: str) -> tuple[list[str], str]:
+    """The same for a summary that is a JSON object; no words where it is none."""
+    try:
+        found = json.loads(text)
+        words = found.pop("user")
+    except (ValueError, RecursionError):
+        return [], text
+    if not all(isinstance(each, str) for each in words):
+        return [], text
+    return words, json.dumps(found, ensure_ascii=False)
 
 
 def _block(text: str, room: int) -> str:

@@ -70,3 +70,17 @@ def test_points_that_have_no_room_go_and_it_says_how_many() -> None:
     assert len(written.text) <= 400
     assert "It mended the parser." in written.text
     assert "less telling lines left out" in written.text
+
+
+def test_many_points_are_counted_and_long_ones_marked() -> None:
+    written, _ = write({**ANSWER, "open_questions": ["word " * 100] * 70})
+    assert len(written.key_points) == 51
+    assert written.key_points[-1] == "[25 more points left out]"
+    assert all(len(point) <= 300 for point in written.key_points)
+    assert "[…]" in written.key_points[10]
+
+
+def test_what_no_database_takes_is_replaced() -> None:
+    written, _ = write({"summary": "It is \x00 done.", "goal": "\x00"})
+    assert written.text == "It is \ufffd done.\n- Goal: \ufffd"
+    assert written.key_points == ("Goal: \ufffd",)

@@ -48,6 +48,18 @@ def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model
     assert len(second) <= 500
 
 
+def test_the_users_words_in_a_table_as_json_stay_too() -> None:
+    table = STRATEGIES["structured"].write(Material(steps(called()), ('Use "tabs",\nplease',)), means()).text
+    text = write_digest([table, *TEXTS], means(max_length=400)).text
+    assert 'Use "tabs",\nplease' in text
+    assert text.count("tabs") == 1
+
+
+@pytest.mark.parametrize("text", ['{"user": [', '{"user": [1], "steps": []}', '{"user": ["a"]'])
+def test_what_only_begins_like_one_is_left_as_it_is(text: str) -> None:
+    assert write_digest([text], means()).text == text
+
+
 @pytest.mark.parametrize("max_length", [1, 5, 100, 8_000])
 def test_a_digest_is_never_too_long_and_never_empty(max_length: int) -> None:
     for texts in ([], [""], TEXTS, ["x" * 100_000], [summary("words " * 3_000)]):
