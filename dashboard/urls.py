@@ -3,6 +3,8 @@
 from django.urls import path
 
 from dashboard.views import (
+    compressing,
+    compressions,
     context,
     exports,
     forks,
@@ -10,9 +12,11 @@ from dashboard.views import (
     preferences,
     rewinds,
     session,
+    session_settings,
     sessions,
     sign_in,
     steps,
+    summaries,
 )
 
 urlpatterns = [
@@ -23,6 +27,8 @@ urlpatterns = [
     path("theme", preferences.theme, name="theme"),
     path("projects/<uuid:project_id>/switch", preferences.switch_project, name="switch-project"),
     path("imports", imports.imports, name="imports"),
+    path("compressions", compressions.compressions, name="compressions"),
+    path("compressions/progress", compressions.progress, name="compressions-progress"),
     path("sessions/<uuid:session_id>", session.session, name="session"),
     path("sessions/<uuid:session_id>/title", session.rename, name="rename"),
     path("sessions/<uuid:session_id>/status", session.change_status, name="change-status"),
@@ -40,5 +46,27 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
     path("sessions/<uuid:session_id>/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),
     path("sessions/<uuid:session_id>/forks", forks.fork, name="fork"),
+    path("sessions/<uuid:session_id>/settings", session_settings.session_settings, name="session-settings"),
+    path("sessions/<uuid:session_id>/summaries/new", summaries.write_summary, name="write-summary"),
+    path("sessions/<uuid:session_id>/compressions/new", compressing.compress, name="compress"),
+    path(
+        "sessions/<uuid:session_id>/compressions/<uuid:run_id>", compressions.compression, name="compression"
+    ),
+    path(
+        "sessions/<uuid:session_id>/compressions/<uuid:run_id>/cancel",
+        compressions.cancel,
+        name="cancel-compression",
+    ),
+    path(
+        "sessions/<uuid:session_id>/compressions/<uuid:run_id>/retry",
+        compressions.retry,
+        name="retry-compression",
+    ),
+    path("sessions/<uuid:session_id>/comparisons/new", compressing.compare, name="compare"),
+    path(
+        "sessions/<uuid:session_id>/comparisons/<uuid:comparison_id>",
+        compressions.comparison,
+        name="comparison",
+    ),
     path("sessions/<uuid:session_id>/exports/<slug:format>", exports.export, name="export"),
 ]

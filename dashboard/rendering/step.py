@@ -57,6 +57,16 @@ class CallView:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryView:
+    """What stands for the step, alone or with others."""
+
+    summary: Summary
+    block: Block
+    is_earlier: bool
+    """Whether a newer one of the same steps has taken its place."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepView:
     """Everything that the step's panel shows."""
 
@@ -72,7 +82,7 @@ class StepView:
     whole_results: list[ResultView]
     """Results that answer all calls together."""
     reviews: list[tuple[core.Review, list[Field]]]
-    summaries: list[tuple[Summary, Block]]
+    summaries: list[SummaryView]
     model: str
     usage: Usage
     entries: list[Entry]
@@ -162,16 +172,25 @@ def _view(
         all_calls=len(calls),
         whole_results=[_result(folder, f"whole-{n}", result) for n, result in enumerate(whole[:CALLS])],
         reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
-        summaries=[
-            (summary, folder.block(f"summary-{n}", summary.text))
-            for n, summary in enumerate(covering[:SUMMARIES])
-        ],
+        summaries=_summaries(folder, covering),
         inputs_after=[_input(folder, entry) for entry in said[1]],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
         entries=entries,
         blocks=folder.blocks,
     )
+
+
+def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
+    """The narrowest first, and of the same steps the newest."""
+    covering = sorted(covering, key=lambda summary: summary.pk, reverse=True)
+    covering.sort(key=lambda summary: summary.last_step - summary.first_step)
+    views: list[SummaryView] = []
+    for number, summary in enumerate(covering[:SUMMARIES]):
+        steps = (summary.first_step, summary.last_step)
+        earlier = any((v.summary.first_step, v.summary.last_step) == steps for v in views)
+        views.append(SummaryView(summary, folder.block(f"summary-{number}", summary.text), earlier))
+    return views
 
 
 def _input(folder: Folder, entry: Entry) -> InputView:

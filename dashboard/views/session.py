@@ -16,7 +16,7 @@ from dashboard.views.rewinds import standing_rewind
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import clean
-from historyapp.models import Entry, Episode, Session
+from historyapp.models import Entry, Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.takes import Take, takes
 from historyapp.services.sessions import change_session
@@ -32,8 +32,8 @@ class Rows:
     """A window of the step list."""
 
     place: Place
-    rows: list[tuple[Episode, list[Take]]]
-    """Each step with the takes that branch off after it."""
+    rows: list[tuple[Episode, list[Take], Summary | None]]
+    """Each step with the takes that branch off after it, and what stands for it in short."""
     first_takes: list[Take]
     """Those that branch off before the first step."""
     leads_back: bool = True
@@ -70,7 +70,23 @@ def window(place: Place, first: int, last: int, found: list[Take]) -> Rows:
     for take in found:
         after.setdefault(take.after_step, []).append(take)
     first_takes = after.get(0, []) if first <= 1 else []
-    return Rows(place, [(row, after.get(row.number, [])) for row in rows], first_takes)
+    marks = marks_of(place, rows)
+    return Rows(place, [(row, after.get(row.number, []), marks.get(row.number)) for row in rows], first_takes)
+
+
+def marks_of(place: Place, rows: list[Episode]) -> dict[int, Summary]:
+    """For each step that is summarised its summary without the text: the narrowest, of these the newest."""
+    if not rows:
+        return {}
+    history, positions = place.history, (rows[0].first_position, rows[-1].last_position)
+    found = Summary.objects.marks(history.session, history.lineage, positions, history.as_of)
+    found.sort(key=lambda mark: (mark.first_step - mark.last_step, mark.pk))
+    first, last = rows[0].number, rows[-1].number
+    return {
+        number: mark
+        for mark in found
+        for number in range(max(first, mark.first_step), min(last, mark.last_step) + 1)
+    }
 
 
 @signed_in

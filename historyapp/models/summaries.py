@@ -14,6 +14,9 @@ from historyapp.models.entries import read_in_pages, span_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
+MOST_MARKS = 400
+"""Summaries that one window of a list is marked from."""
+
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
     def live(
@@ -70,6 +73,22 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 break
             after = some[-1].last_position, some[-1].pk
         return found[:limit]
+
+    def marks(
+        self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
+    ) -> list["Summary"]:
+        """The summaries that hold in this lineage and cover any of ``positions``, without their texts.
+
+        For lists: it looks at the next few hundred that end there or later, whatever the session holds.
+        """
+        ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=positions[0])
+        return [
+            row
+            for row in ends.defer("text", "key_points").order_by("last_position", "level", "id")[:MOST_MARKS]
+            if row.first_position <= positions[1]
+            and lineage.contains(str(row.session_id), row.last_position)
+            and row.known_at(session, as_of)
+        ]
 
     def covering(
         self, session: Session, lineage: Lineage, position: int, as_of: int | None = None

@@ -11,20 +11,37 @@ from django.urls import URLPattern, reverse
 from dashboard.urls import urlpatterns
 from historyapp.models import Membership, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_comparison, start_run
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act
 
 OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
-POSTED = {"rename", "change-status", "dismiss", "fork", "switch-project", "sign-out", "theme"}
+POSTED = {
+    "rename",
+    "change-status",
+    "dismiss",
+    "fork",
+    "switch-project",
+    "sign-out",
+    "theme",
+    "cancel-compression",
+    "retry-compression",
+}
 OTHER_VALUES = {"context-block": {"key": "json"}}
 VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
 
 
 def addresses(session: Session) -> dict[str, str]:
     """Every address of the dashboard, of this session where it is of one."""
-    ids = {"session_id": session.pk, "project_id": session.project_id}
+    run, side = (session.compression_runs.filter(trial=trial).first() for trial in (False, True))
+    ids = {
+        "session_id": session.pk,
+        "project_id": session.project_id,
+        "run_id": run.pk if run else uuid4(),
+        "comparison_id": side.comparison if side else uuid4(),
+    }
     found = {}
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
@@ -43,6 +60,9 @@ def ask(client: Client, name: str, address: str) -> int:
 @pytest.fixture
 def rewound(project: Project, session: Session) -> Session:
     rewind(project, session.pk, Target(to_step=4))
+    wish = RunWish("simple_extract", 1, 2)
+    start_run(project, session.pk, wish)
+    start_comparison(project, session.pk, [wish, wish])
     return session
 
 

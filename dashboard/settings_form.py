@@ -1,0 +1,208 @@
+"""The form of a session's settings: what each is called, what it means, and what can be filled in."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.http import QueryDict
+from pydantic import ValidationError
+
+from historyapp.core.policies import POLICIES
+from historyapp.core.settings import SessionSettings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.text import clean
+
+LONGEST = 200
+"""Characters of a name."""
+NO_LIMIT = "no_limit"
+"""The box that stands for ``max_tokens`` null: an empty field is the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How one field of ``SessionSettings`` is asked for."""
+
+    name: str
+    label: str
+    help: str
+    unit: str = ""
+    kind: Literal["text", "number", "choice", "switch"] = "number"
+    choices: tuple[tuple[str, str], ...] = ()
+    """Value and words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Settings that belong together."""
+
+    title: str
+    settings: tuple[Setting, ...]
+
+
+GROUPS = (
+    Group(
+        "Context",
+        (
+            Setting(
+                "policy",
+                "Policy",
+                "How the context of the next call is chosen.",
+                kind="choice",
+                choices=tuple((name, name) for name in POLICIES),
+            ),
+            Setting("max_tokens", "Budget", "Of a context. 0 means zero.", "tokens"),
+            Setting(
+                "full_message_count",
+                "Newest steps in full",
+                "Under the policy episodic; these are not compressed. 0 or less: none.",
+                "steps",
+            ),
+            Setting(
+                "window_size",
+                "Window",
+                "Newest steps in full under the policy sliding_window; these are not compressed.",
+                "steps",
+            ),
+        ),
+    ),
+    Group(
+        "Compression",
+        (
+            Setting(
+                "compress_automatically",
+                "By itself",
+                "Older steps are compressed while the agent goes on, with no button pressed.",
+                kind="switch",
+            ),
+            Setting(
+                "compression_strategy",
+                "Strategy",
+                "How steps become summaries.",
+                kind="choice",
+                choices=tuple((name, strategy.title) for name, strategy in STRATEGIES.items()),
+            ),
+            Setting(
+                "llm_name",
+                "Model",
+                "That summarises: a name, provider:name, or local, which needs no key and costs nothing.",
+                kind="text",
+            ),
+            Setting(
+                "compression_batch_size",
+                "Batch",
+                "So many steps outside the newest start a compression; summaries of ranges cover as many.",
+                "steps",
+            ),
+            Setting(
+                "compression_share",
+                "Share of the budget",
+                "Unsummarised tokens outside the newest steps that start one too: 0.5 is half of the budget. "
+                "Empty: only the batch counts.",
+                "× budget",
+            ),
+            Setting(
+                "max_summary_length",
+                "Longest summary",
+                "Summaries that are longer together are summarised again.",
+                "characters",
+            ),
+            Setting(
+                "spacy_language_model",
+                "Language model of spaCy",
+                "For extracts and for dividing long texts. Where it is missing a simpler one stands in.",
+                kind="text",
+            ),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A setting with what is filled in."""
+
+    setting: Setting
+    value: str
+    """Empty: the default holds."""
+    default: str
+    fault: str
+
+    @property
+    def is_on(self) -> bool:
+        """Of a switch."""
+        return (self.value or self.default) == "on"
+
+    @property
+    def has_no_limit(self) -> bool:
+        return self.value == NO_LIMIT
+
+
+def settings_in(query: QueryDict) -> dict[str, Any]:
+    """What a form says, by setting; those left empty are not in it."""
+    found: dict[str, Any] = {}
+    for setting in _all():
+        text = clean(query.get(setting.name, "")).strip()[:LONGEST]
+        if setting.kind == "switch":
+            found[setting.name] = text == "on"
+        elif setting.name == "max_tokens" and query.get(NO_LIMIT):
+            found[setting.name] = None
+        elif text:
+            found[setting.name] = text
+    return found
+
+
+def faults_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with settings, in one sentence for each."""
+    faults: dict[str, str] = {}
+    try:
+        SessionSettings.model_validate(dict(values))
+    except ValidationError as error:
+        faults = {str(fault["loc"][0]): _sentence(str(fault["loc"][0])) for fault in error.errors()}
+    if values.get("compression_strategy", next(iter(STRATEGIES))) not in STRATEGIES:
+        faults["compression_strategy"] = _sentence("compression_strategy")
+    return faults
+
+
+def _sentence(name: str) -> str:
+    setting = next(setting for setting in _all() if setting.name == name)
+    if setting.kind == "choice":
+        return f"Choose one of {', '.join(value for value, _ in setting.choices)}."
+    bounds = _bounds(name)
+    if "exclusiveMinimum" in bounds:
+        return f"Write a number above {bounds['exclusiveMinimum']:g}, at most {bounds['maximum']:g}."
+    least, most = bounds.get("minimum"), bounds.get("maximum")
+    if most is None:
+        return f"Write a whole number, {least:,} or more."
+    return f"Write a whole number from {least:,} to {most:,}."
+
+
+def _bounds(name: str) -> dict[str, Any]:
+    schema = SessionSettings.model_json_schema()["properties"][name]
+    return {**schema, **next(iter(schema.get("anyOf", ())), {})}
+
+
+def fields_of(values: Mapping[str, Any], faults: Mapping[str, str]) -> list[tuple[Group, list[Field]]]:
+    """The form with what is filled in. Values that are the default's are left empty."""
+    return [
+        (group, [_field(setting, values, faults.get(setting.name, "")) for setting in group.settings])
+        for group in GROUPS
+    ]
+
+
+def _field(setting: Setting, values: Mapping[str, Any], fault: str) -> Field:
+    default = _text(setting, SessionSettings.model_fields[setting.name].default)
+    value = _text(setting, values[setting.name]) if setting.name in values else ""
+    return Field(setting, "" if value == default and setting.kind != "choice" else value, default, fault)
+
+
+def _text(setting: Setting, value: Any) -> str:
+    if value is None:
+        return NO_LIMIT if setting.name == "max_tokens" else ""
+    if setting.kind == "switch":
+        return "on" if value else "off"
+    return str(value)
+
+
+def _all() -> Iterator[Setting]:
+    for group in GROUPS:
+        yield from group.settings

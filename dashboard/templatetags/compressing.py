@@ -1,0 +1,86 @@
+"""How compression runs and summaries read."""
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from dashboard.rendering.text import visible
+from dashboard.templatetags.playhead import dollars, duration, icon
+from historyapp.core.strategies import MANUAL, STRATEGIES
+from historyapp.models import CompressionItem, CompressionRun, Summary
+from historyapp.services.compression.starting import Estimate
+
+register = template.Library()
+
+STATES = {
+    "queued": ("clock", "queued"),
+    "running": ("playhead", "running"),
+    "succeeded": ("check", "succeeded"),
+    "partly_failed": ("alert", "partly failed"),
+    "failed": ("cross", "failed"),
+    "cancelled": ("missing", "cancelled"),
+    "waiting": ("clock", "waiting"),
+    "claimed": ("playhead", "under way"),
+    "done": ("check", "done"),
+}
+"""Icon and word of each state of a run or of one of its summaries."""
+
+
+@register.simple_tag
+def state(name: str) -> SafeString:
+    picture, word = STATES.get(name, ("missing", name))
+    return format_html('<span class="outcome state-{}">{}{}</span>', name, icon(picture), word)
+
+
+@register.filter
+def strategy_title(name: str) -> str:
+    """A strategy as people call it."""
+    if name == MANUAL:
+        return "Written by hand"
+    return STRATEGIES[name].title if name in STRATEGIES else visible(name)
+
+
+@register.filter
+def model_title(name: str) -> str:
+    """The model of a run or a summary; empty for those that asked none."""
+    return "local summariser" if name == "local" else visible(name)
+
+
+@register.filter
+def money(micros: int | None) -> str:
+    """Millionths of a dollar as dollars; None is a price that is not known."""
+    if micros is None:
+        return "price unknown"
+    return dollars(micros) if micros else "$0"
+
+
+@register.filter
+def steps(of: CompressionRun | CompressionItem | Summary | Estimate) -> str:
+    """The steps of a run, an item, a summary or an estimate: step 3, steps 3–7, no steps."""
+    first, last = (
+        (of.from_step, of.to_step) if isinstance(of, CompressionRun) else (of.first_step, of.last_step)
+    )
+    if last < first:
+        return "no steps"
+    return f"step {first:,}" if first == last else f"steps {first:,}–{last:,}"
+
+
+@register.filter
+def steps_in_short(of: CompressionRun | CompressionItem | Summary | Estimate) -> str:
+    """The same as a list has room for: 3–7."""
+    return steps(of).removeprefix("steps ").removeprefix("step ")
+
+
+@register.filter
+def ended(run: CompressionRun) -> int:
+    """How many of a run's summaries are decided."""
+    return run.done + run.failed
+
+
+@register.filter
+def run_time(run: CompressionRun) -> str:
+    """How long a run took, or has been under way."""
+    if run.started_at is None:
+        return ""
+    return duration((run.finished_at or timezone.now()) - run.started_at)
