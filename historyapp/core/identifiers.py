@@ -68,6 +68,23 @@ def _name_in(run: str) -> str:
     return name if len(name) >= 3 and _SHAPE.search(name) else ""
 
 
+def stands_in(name: str, text: str) -> bool:
+    """Whether the name stands in the text as a whole: no letter, digit or underscore adjoins it."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        before = _is_word(text[at - 1 : at]) and _is_word(name[0])
+        after = _is_word(text[end : end + 1]) and _is_word(name[-1])
+        if not (before or after):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character == "_" or character.isalnum()
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Every text in a JSON value without the names of fields, in their order; numbers as texts."""
     level = [value]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.identifiers import LONGEST, identifiers, new_identifiers, texts_in
+from historyapp.core.identifiers import LONGEST, identifiers, new_identifiers, stands_in, texts_in
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,19 @@ def test_texts_of_a_value_come_in_their_order_without_field_names() -> None:
     for _ in range(5_000):
         deep = [deep]
     assert list(texts_in(deep)) == ["end"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("load_all", "call load_all(x)", True),
+        ("load_all", "reload_all load_all_of", False),
+        ("load_all", "load_all2 and then load_all", True),
+        ("a.py", "src/a.py", True),
+        ("a.py", "", False),
+        ("/tmp/x", "in /tmp/x", True),
+        ("404", "4040 1404", False),
+    ],
+)
+def test_a_name_stands_in_a_text_as_a_whole(name: str, text: str, expected: bool) -> None:
+    assert stands_in(name, text) is expected

@@ -6,20 +6,20 @@ fresh notes, the newest step.
 how a step is made to fit. How well this works is measured in docs/context-quality.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.entries import Entry, ModelInput, text_of
 from historyapp.core.episodes import Episode
-from historyapp.core.identifiers import identifiers
+from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.manifest import Context, LeftOut, Message, Segment
 from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask
-from historyapp.core.policies.clipping import clip_text, clipped_step, fair_share, without_reasoning
+from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
 from historyapp.core.policies.cuts import Plan, first_outlined, plan
-from historyapp.core.policies.notes import Notes, notes_text, told_by
+from historyapp.core.policies.notes import Note, Notes, notes_text, told_by
 from historyapp.core.policies.outline import Outlined, OutlinedPast
 from historyapp.core.policies.units import input_message
 from historyapp.core.settings import SessionSettings
@@ -30,19 +30,24 @@ EARLIER_INPUTS = 40
 """How many inputs from before the outlined steps are looked at, besides the first."""
 LEAST_INPUT = 6
 """Tokens below which no input can be shortened."""
-FRESH = 0.4
-"""Share of the room that fresh notes may take: they are paid for in full at each call."""
-LEAST_FRESH = 60
-"""Tokens; fresh notes are not worth a message below this."""
-CACHEABLE = 1024
-"""Tokens of a request below which no provider caches anything. There each token is paid in full at each call,
-and fresh notes, which only fill what is left of the budget, are left out."""
+FRESH = 0.08
+"""Share of the room for names that stand nowhere else: they are paid for in full at each call."""
+LEAST_FRESH = 20
+"""Tokens; fewer names are not worth a message."""
+CACHEABLE = 1280
+"""Tokens of a budget below which a provider caches nothing: from 1,024 tokens on that stay the same, which
+notes and inputs are not before this."""
+LINES = 0.2
+"""Share of what inputs and the newest step leave there for lines; names get the rest."""
+THRIFT = 0.62
+"""Share of the room that is used where nothing is cached: there each token is paid in full at each call."""
 UNLIMITED = 1_000_000
 """Tokens that are chosen for where there is no budget."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
-_FRESH = "More from earlier steps:\n"
+_FRESH = "Also seen so far: "
 _GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
 _HEADING_TOKENS = 24
+_AROUND = 8  # tokens around a message and before names
 DIGESTS = 0.15
 """Share of the room for summaries of steps before the outlined ones, where there are any."""
 MOST_DIGESTS = 100
@@ -78,7 +83,8 @@ class Budgeted:
         assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
         budget = UNLIMITED if settings.max_tokens is None else settings.max_tokens
         given = _given(past, budget - assembly.used, meter)
-        for attempt in (_mixed, _newest_only):
+        best = _mixed if budget >= CACHEABLE else _thrifty
+        for attempt in (best, _newest_only):
             made = replace(assembly, pieces=[], left_out=[], notes=_missed(given))
             stable = attempt(made, given)
             if made.used <= budget:
@@ -148,10 +154,43 @@ def _mixed(assembly: Assembly, given: _Given) -> int:
         if planned.cuts and whole.segment.tokens > planned.step:
             whole = assembly.piece(episode, clipped_step(episode, planned.step, given.meter), "clipped")
         assembly.add(whole)
-    _add_newest(assembly, episodes[-1], given)
-    noted |= _add_fresh(assembly, given, planned, notes)
-    _account(assembly, given, planned, noted)
+    left = given.room - _spent(assembly)
+    fresh = min(left, int(FRESH * given.room)) if planned.start else 0
+    fits = assembly.piece(episodes[-1]).segment.tokens <= left
+    _add_newest(assembly, episodes[-1], left if fits else left - fresh, given.meter)
+    if planned.start:
+        room = min(fresh, given.room - _spent(assembly))
+        if names := _latest(assembly, given, notes, (_FRESH, []), room):
+            _put_before_newest(assembly, names)
+    _account(assembly, given, planned.start, noted)
     return sum(piece.position < episodes[-1].first_position for piece in assembly.pieces)
+
+
+def _thrifty(assembly: Assembly, given: _Given) -> int:
+    """Where nothing is cached: everything if it fits, otherwise notes that are chosen anew for each call."""
+    said = sum(assembly.piece(entry).segment.tokens for entry in given.inputs)
+    if not given.steps or not plan(given.steps, max(1, given.room - said)).cuts:
+        return _mixed(assembly, given)
+    room = int(THRIFT * given.room)
+    inputs = _inputs(assembly, given, room // 2)
+    for piece in inputs:
+        assembly.add(piece)
+    _add_digests(assembly, replace(given, room=room))
+    [newest] = given.past.bodies(given.steps[-1:])
+    left = room - _spent(assembly)
+    if assembly.piece(newest).segment.tokens > left:
+        left //= 2
+    _add_newest(assembly, newest, left, given.meter)
+    notes = Notes(given.steps, _names_in(assembly.pieces[:-1]))
+    at = len(given.steps) - 1
+    left = room - _spent(assembly)
+    chosen = notes.lines(at, at, int(LINES * left))
+    if last := newest.number - 1:
+        noted = _latest(assembly, given, notes, (_HEADING.format(1, last), chosen), left)
+        gone = _note(_GONE.format(last), (1, last), newest.first_position, given.meter)
+        _put_before_newest(assembly, noted or gone)
+    _account(assembly, given, at, told_by(given.steps, chosen))
+    return sum(piece.position < newest.first_position for piece in assembly.pieces)
 
 
 def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
@@ -173,7 +212,7 @@ def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
 def _clipped_input(assembly: Assembly, entry: Entry, tokens: int) -> Piece:
     """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
     message = input_message(entry)
-    text = clip_text(text_of(message.content), max(0, tokens - 8), assembly.meter) or MARK
+    text = clip_input(text_of(message.content), max(0, tokens - 8), assembly.meter) or MARK
     return assembly.piece(entry, [message.model_copy(update={"content": text})], "clipped")
 
 
@@ -220,15 +259,14 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
     return Piece(before, messages, segment)
 
 
-def _add_newest(assembly: Assembly, newest: Episode, given: _Given) -> None:
-    """The newest step in what is left of the budget: in full, or clipped and said so."""
-    left = given.room - _spent(assembly)
+def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMeter) -> None:
+    """The newest step within ``left`` tokens: in full, or clipped and said so."""
     whole = assembly.piece(newest)
     if whole.segment.tokens > left:
         whole = assembly.piece(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
         size = whole.segment.tokens
-        whole = assembly.piece(newest, clipped_step(newest, left, given.meter), "clipped")
+        whole = assembly.piece(newest, clipped_step(newest, left, meter), "clipped")
         assembly.notes.append(
             f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
         )
@@ -239,29 +277,38 @@ def _spent(assembly: Assembly) -> int:
     return sum(piece.segment.tokens for piece in assembly.pieces)
 
 
-def _add_fresh(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -> set[int]:
-    """Notes in what is left of the budget, right before the newest step: they may differ at each call."""
-    left = min(given.room - _spent(assembly), int(FRESH * given.room)) - _HEADING_TOKENS
-    if not planned.start or left < LEAST_FRESH or given.room < CACHEABLE:
-        return set()
-    at = len(given.steps) - 1
-    chosen, names = notes.choose(at, planned.start, left)
-    if not chosen and not names:
-        return set()
-    told = told_by(given.steps, chosen)
-    indexes = told or {planned.start - 1}
-    covers = given.steps[min(indexes)].number, given.steps[max(indexes)].number
-    text = _FRESH + notes_text(given.steps, chosen, names)
-    piece = _note(text, covers, given.steps[at].first_position, given.meter)
-    if piece.segment.tokens <= left + _HEADING_TOKENS:
-        assembly.pieces.insert(-1, piece)
-        assembly.used += piece.segment.tokens
-    return told
+def _latest(
+    assembly: Assembly, given: _Given, notes: Notes, told: tuple[str, list[Note]], room: int
+) -> Piece | None:
+    """A heading, lines, and the likeliest names that stand nowhere else: they may differ at each call.
+
+    Lines that have no room are taken off ``told``. None where nothing has room.
+    """
+    heading, chosen = told
+    text = heading + notes_text(given.steps, chosen, [])
+    shown = "\n".join((text, *_texts(assembly.pieces)))
+    newest = given.steps[-1]
+    left = room - given.meter.text(text) - _AROUND
+    names = notes.names_missing(len(given.steps) - 1, shown, left) if left >= LEAST_FRESH else []
+    while names or chosen:
+        text = heading + notes_text(given.steps, chosen, names)
+        piece = _note(text, (1, newest.number - 1), newest.first_position, given.meter)
+        if piece.segment.tokens <= room:
+            return piece
+        if not names:
+            chosen.pop()
+        names = names[: len(names) * 3 // 4]
+    return None
 
 
-def _account(assembly: Assembly, given: _Given, planned: Plan, noted: set[int]) -> None:
+def _put_before_newest(assembly: Assembly, piece: Piece) -> None:
+    assembly.pieces.insert(-1, piece)
+    assembly.used += piece.segment.tokens
+
+
+def _account(assembly: Assembly, given: _Given, start: int, noted: set[int]) -> None:
     """Lists the outlined steps of which nothing is said, in ranges."""
-    missed = [given.steps[i].number for i in range(planned.start) if i not in noted]
+    missed = [given.steps[i].number for i in range(start) if i not in noted]
     for one, last in _ranges(missed):
         assembly.miss(one, last, "none of their lines is among the likeliest to be needed")
 
@@ -278,8 +325,15 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _names_in(inputs: Sequence[Piece]) -> list[str]:
-    texts = (text_of(message.content) for piece in inputs for message in piece.messages)
-    return [name for text in texts for name in identifiers(text)]
+    return [name for text in _texts(inputs) for name in identifiers(text)]
+
+
+def _texts(pieces: Iterable[Piece]) -> Iterator[str]:
+    """What a model reads in messages, arguments included."""
+    for piece in pieces:
+        for message in piece.messages:
+            yield from texts_in(message.content)
+            yield from texts_in(message.tool_calls)
 
 
 def _newest_only(assembly: Assembly, given: _Given) -> int:
@@ -290,7 +344,7 @@ def _newest_only(assembly: Assembly, given: _Given) -> int:
     if given.steps:
         _add_gone(assembly, given)
         [newest] = given.past.bodies(given.steps[-1:])
-        _add_newest(assembly, newest, given)
+        _add_newest(assembly, newest, given.room - _spent(assembly), given.meter)
     return 0
 
 

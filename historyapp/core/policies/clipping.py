@@ -1,6 +1,6 @@
 """Steps and inputs made to fit: what tells most is kept, and every cut is marked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from historyapp.core.budget import RequestMeter
@@ -11,6 +11,9 @@ from historyapp.core.manifest import Message
 from historyapp.core.policies.units import messages_of
 
 CUT = " […] "
+BEGINNING = 0.3
+"""Share of a clipped input's room for its beginning, which says what is wanted."""
+_MARKS = 4  # tokens
 _SHARES = (1.0, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)
 _FRAMING = 8  # tokens around a message or a call, about
 _ITEMS = 20  # of a list or an object in arguments, where they are clipped
@@ -80,6 +83,34 @@ def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
     return ""
 
 
+def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
+    """The beginning of a text, its last piece, and of the rest the pieces that tell most, marked between."""
+    size = meter.text(text)
+    if size <= tokens:
+        return text
+    parts = list(pieces(text))
+    room = (tokens - _MARKS) * len(text) / size
+    kept: set[int] = set()
+    for index in _likeliest_parts(text, parts, BEGINNING * room):
+        if index not in kept and len(parts[index]) < room:
+            room -= len(parts[index]) + len(CUT)
+            kept.add(index)
+    clipped = _joined({index: parts[index] for index in kept}, CUT.strip())
+    return clipped if 0 in kept and meter.text(clipped) <= tokens else clip_text(text, tokens, meter)
+
+
+def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
+    """Indexes of a text's parts in the order in which they should be kept, some twice."""
+    for index, part in enumerate(parts):
+        beginning -= len(part)
+        if beginning < 0:
+            break
+        yield index
+    yield len(parts) - 1
+    yield from (piece.place for piece in telling_pieces(text))
+    yield from range(len(parts))
+
+
 def clip_result(text: str, tokens: int, number: int, meter: RequestMeter) -> str:
     """The pieces of a result that tell most, in their order, with its first one; says what is missing."""
     size = meter.text(text)
@@ -96,15 +127,20 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter) -> str
         kept[index] = piece
     if not kept:
         return note
+    clipped = f"{_joined(kept, '…')}\n{note}"
+    return clipped if meter.text(clipped) <= tokens else clip_text(clipped, tokens, meter) or note
+
+
+def _joined(kept: dict[int, str], mark: str) -> str:
+    """Pieces in the order of their places, with a mark where some are missing."""
     lines: list[str] = []
     last = -1
     for index in sorted(kept):
         if index != last + 1:
-            lines.append("…")
+            lines.append(mark)
         lines.append(kept[index])
         last = index
-    clipped = "\n".join([*lines, note])
-    return clipped if meter.text(clipped) <= tokens else clip_text(clipped, tokens, meter) or note
+    return "\n".join(lines)
 
 
 def telling_pieces_with_first(text: str) -> list[tuple[int, str]]:

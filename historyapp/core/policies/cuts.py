@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 from historyapp.core.policies.outline import Outlined
 
-PERIOD = 64
+PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of this."""
-NOTES = 0.8
+NOTES = 0.85
 """Share of the room that notes may take before they are chosen anew."""
-CHOSEN_ANEW = 0.9
+CHOSEN_ANEW = 0.75
 """Share of the notes' room that is used at once when they are chosen anew; the rest is for additions."""
 TAIL = 0.25
 """Share of the room that older messages may fill before the next cut."""
 TAIL_KEPT = 0.12
 """Share of the room that a cut leaves to messages, the newest step included."""
-STEP = 0.15
+STEP = 0.12
 """Share of the room that one step gets among the messages once it is not the newest."""
-KEPT_OF_STEP = 0.4
+KEPT_OF_STEP = 0.25
 """Tokens of notes for each token of messages that a cut takes away."""
 LEAST_ADDITION = 0.04
 LEAST_STEP = 60  # tokens
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 def first_outlined(newest: int) -> int:
-    """The number of the first step that is looked at: 64 to 127 steps back, the same for 64 steps running."""
+    """The number of the first step that is looked at: 48 to 95 steps back, the same for 48 steps running."""
     return max(0, newest // PERIOD - 1) * PERIOD + 1
 
 

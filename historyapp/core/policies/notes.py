@@ -6,13 +6,14 @@ The measurements behind the figures are in docs/context-quality.md.
 """
 
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
 from historyapp.core.excerpts import Excerpt, Line, one_line
+from historyapp.core.identifiers import stands_in
 from historyapp.core.policies.outline import Outlined
 
-NAMES = 0.6
+NAMES = 0.5
 """Share of a note's room for names alone, after the lines."""
 HALF_LIFE = 16
 """Steps after which an identifier that was not mentioned again is worth half."""
@@ -32,8 +33,9 @@ _CALL_HEADING = 6
 _LINE_FRAMING = 3
 _DIGEST = -2
 _CALL = -1
-_OTHERS = 1_000
 _HEADING_CHARACTERS = 24
+_SPARE = 40  # names that are looked at in case that others stand there already
+_LEAST_NAME = 3  # tokens
 
 
 class Note(NamedTuple):
@@ -72,6 +74,8 @@ class Notes:
         self._steps = steps
         self._known = set(known)
         self._bare: set[str] = set()
+        self._shown = " ".join(self._known)
+        self._open: dict[str, None] = {}
         self._read = 0
         self._offered = 0
         self._worth: dict[str, float] = {}
@@ -82,13 +86,28 @@ class Notes:
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
         """Notes on the steps before ``start``, as known when ``at`` was the newest, and further names."""
+        messages = set(self._named_in(start, at + 1))
+        lines, left = self._lines(at, start, room - int(NAMES * room), messages)
+        return lines, self._names(left + int(NAMES * room), messages)
+
+    def lines(self, at: int, start: int, room: int) -> list[Note]:
+        """The same without names."""
+        return self._lines(at, start, room, set(self._named_in(start, at + 1)))[0]
+
+    def _lines(self, at: int, start: int, room: int, messages: set[str]) -> tuple[list[Note], int]:
         self._read_to(at + 1)
         for index in range(self._offered, start):
             self._offer(index)
         self._offered = max(self._offered, start)
-        messages = set(self._named_in(start, at + 1))
-        lines, left = self._take(room - int(NAMES * room), messages)
-        return lines, self._names(left + int(NAMES * room), messages)
+        return self._take(room, messages)
+
+    def names_missing(self, at: int, shown: str, room: int) -> list[str]:
+        """The names worth most, as known when step ``at`` is the newest, that do not stand in ``shown``."""
+        self._read_to(at + 1)
+        likely = self._likeliest(
+            [name for name in self._worth if name not in self._known and name not in self._bare], room
+        )
+        return _fitting(likely, shown, room)
 
     def _read_to(self, end: int) -> None:
         """Learns what the steps up to ``end`` mention."""
@@ -115,10 +134,10 @@ class Notes:
         step = self._steps[index]
         excerpt = step.excerpt
         for place, line in enumerate(excerpt.lines):
-            names = tuple(
-                [n for n in line.names if self._first[n] == (index, place) and n not in self._known]
-            )
-            self._push(_Candidate(index, place, line.text, line.tokens, names))
+            new = [n for n in line.names if self._first[n] == (index, place) and n not in self._known]
+            if new:
+                self._open.update(dict.fromkeys(new))
+                self._push(_Candidate(index, place, line.text, line.tokens, tuple(new)))
         if step.digest:
             line = step.digest.line
             names = tuple([n for n in line.names if n not in self._known])
@@ -126,8 +145,7 @@ class Notes:
         call = step.summary or Line(excerpt.call, excerpt.call_tokens, excerpt.names)
         names = tuple([n for n in call.names if n not in self._known and n in call.text])
         self._push(_Candidate(index, _CALL, call.text, call.tokens + _CALL_HEADING, names))
-        if excerpt.others:
-            self._push(_Candidate(index, _OTHERS, "", 2 * len(excerpt.others), excerpt.others))
+        self._open.update(dict.fromkeys((*excerpt.names, *excerpt.others)))
 
     def _push(self, candidate: _Candidate) -> None:
         if candidate.names or candidate.line == _DIGEST:
@@ -161,9 +179,9 @@ class Notes:
             price = candidate.tokens + 1
             if candidate.line >= 0 and candidate.at not in opened:
                 price += _HEADING
-            if candidate.line == _OTHERS or price > room:
+            if price > room:
                 waiting.append(entry)
-                misfits += candidate.line != _OTHERS
+                misfits += 1
                 if misfits > MISFITS:
                     break
                 continue
@@ -184,24 +202,28 @@ class Notes:
             misfits = 0
             opened.add(candidate.at)
             self._known.update(names)
+            self._shown += f" {candidate.text}"
             taken.append(Note(candidate.at, candidate.line, candidate.text, price))
         self._heap += waiting
         heapify(self._heap)
         return sorted(taken), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
-        """Names of the lines that would come next, where a name is all that there is room for."""
-        found: list[str] = []
-        for entry in sorted(self._heap):
-            for name in entry.candidate.names:
-                if name in self._known or name in messages or name in self._bare:
-                    continue
-                room -= len(name) // 3 + 2
-                if room < 0:
-                    return found
-                self._bare.add(name)
-                found.append(name)
+        """The names worth most of the steps noted, where a name is all that there is room for."""
+        for name in self._known.intersection(self._open):
+            del self._open[name]
+        likely = self._likeliest([name for name in self._open if name not in messages], room)
+        found = _fitting(likely, self._shown, room)
+        for name in found:
+            del self._open[name]
+        self._bare.update(found)
+        self._shown += f" {' '.join(found)}"
         return found
+
+    def _likeliest(self, names: Iterable[str], room: int) -> list[str]:
+        """As many names as could have room and some more, the one that is worth most for its length first."""
+        worth = self._worth
+        return nlargest(room // 4 + _SPARE, names, key=lambda name: worth[name] / (len(name) // 3 + 2))
 
     def _named_in(self, start: int, end: int) -> Iterable[str]:
         """What steps that are messages mention: their arguments, and the lines that clipping keeps."""
@@ -209,6 +231,19 @@ class Notes:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
                 yield from line.names
+
+
+def _fitting(names: Iterable[str], shown: str, room: int) -> list[str]:
+    """As many of the first names that do not stand in ``shown`` as have room."""
+    found: list[str] = []
+    for name in names:
+        if room < _LEAST_NAME:
+            break
+        cost = len(name) // 3 + 2
+        if cost <= room and not stands_in(name, shown):
+            room -= cost
+            found.append(name)
+    return found
 
 
 def _unresolved(steps: Sequence[Outlined]) -> set[int]:

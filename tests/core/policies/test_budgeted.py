@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -208,6 +209,44 @@ def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> N
     assert [note.text for note in chosen] == [first]
 
 
+def test_where_nothing_is_cached_part_of_the_budget_is_saved() -> None:
+    """Under 1,280 tokens each token is paid in full at each call."""
+    small, large = context(BRISK, 1200), context(BRISK, 1280)
+    assert total(small) <= 0.62 * 1200
+    assert total(large) > 0.8 * 1280
+
+
+def test_where_nothing_is_cached_what_fits_is_there_in_full_all_the_same() -> None:
+    found = context(session([lines(number, 16) for number in range(1, 4)]), 1200)
+    assert total(found) > 0.62 * 1200
+    assert {segment.form for segment in found.manifest.segments} == {"full"}
+
+
+@pytest.mark.parametrize("budget", [1000, 2048])
+def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budget: int) -> None:
+    patch = "\n".join(f"some plain words of a patch, line {n}" for n in range(90))
+    recorded = session([lines(number) for number in range(1, 31)])
+    call = ToolCall(id="call_31", name="edit", arguments={"patch": f"{patch} lib/hidden_part.py {patch}"})
+    done = ToolResult(tool_call_id=call.id, status="success", outputs="done")
+    bodies: list[Body] = [ModelOutput(tool_calls=(call,)), ToolResults(results=(done,))]
+    entries = [Entry(200 + n, body, NOW) for n, body in enumerate(bodies)]
+    edited = replace(recorded, episodes=[*recorded.episodes, *group_episodes(entries, 31)])
+    *earlier, newest, _ = [message.model_dump_json() for message in context(edited, budget).messages]
+    assert "lib/hidden_part.py" not in newest
+    assert "lib/hidden_part.py" in earlier[-1]
+
+
+def test_a_clipped_input_keeps_its_beginning_and_what_tells_most() -> None:
+    filler = "\n".join(f"and so on, and so on, as was said {n}" for n in range(400))
+    said = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
+    found = context(session(["fine"] * 8, {1: said}), 1500)
+    content = found.messages[0].content
+    assert content.startswith("Mend the parser.")
+    assert "It breaks in src/deep_parser.py." in content
+    assert content.endswith("Thanks.")
+    assert "[…]" in content
+
+
 def test_the_same_log_gives_the_same_bytes() -> None:
     for step in (10, 77, 150):
         assert text_of(context(LONG, 2048, step)) == text_of(context(LONG, 2048, step))
@@ -313,7 +352,7 @@ def test_summaries_stand_for_steps_that_are_too_old_to_be_looked_at() -> None:
         "Summary of steps 31 to 60:\nMoved load_all to src/old_home.py.",
     ]
     left = [(out.first_step, out.last_step) for out in found.manifest.left_out if out.last_step]
-    assert left[:2] == [(21, 30), (61, 64)]
+    assert left[:2] == [(21, 30), (61, first_outlined(150) - 1)]
     assert found.manifest.tokens <= 1500
 
 
