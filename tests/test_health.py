@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from uuid_utils.compat import uuid7
 from historyapp.models import Worker
 from historyapp.models.workers import SILENCE
 from historyapp.services.workers import forget_worker, note_worker
+from tests.redis import redis_server
 
 
 def test_healthz_needs_no_database(client: Client) -> None:
@@ -68,6 +70,28 @@ def test_a_redis_that_does_not_answer_is_told_without_its_address(
         status, found = parts(client)
     assert (status, found["broker"], found["worker"]) == ("degraded", "unavailable", "ok")
     assert "secret" not in caplog.text
+
+
+@pytest.mark.django_db
+def test_a_redis_that_hangs_is_waited_for_two_seconds(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        monkeypatch.setattr("django.conf.settings.REDIS_URL", address)
+        monkeypatch.setattr("historyapp.health.BROKER_SECONDS", 0.2)
+        began = time.monotonic()
+        assert parts(client)[1]["broker"] == "unavailable"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.django_db
+def test_a_redis_that_answers_is_the_broker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with redis_server() as redis:
+        monkeypatch.setattr("django.conf.settings.REDIS_URL", redis.url)
+        assert parts(client)[1]["broker"] == "ok"
+        redis.kill()
+        assert parts(client)[1]["broker"] == "unavailable"
 
 
 @pytest.mark.django_db
