@@ -17,7 +17,7 @@ LONGEST_PIECE = 200_000
 KEPT = 2_000_000
 """Characters after which the vocabulary is cleared."""
 LONGEST_NAME = 200
-LONGEST_RUN = 200
+LONGEST_RUN = 100
 """Characters without a blank that spaCy gets at once: it takes signs off a word's end one by one, each time
 reading all of it."""
 _MODEL = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]+)+")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import LONGEST_PIECE, one_line, pieces
-from historyapp.core.formats.turns import returned
+from historyapp.core.formats.turns import NO_OUTPUT, returned
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.judged import judged_fields
@@ -41,6 +41,8 @@ _VITAL = re.compile(
     r"|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied|[Ss]egmentation fault|[Tt]imed out"
 )
 
+_NUMBERED = re.compile(r"^\s*\d{1,6}(?:→|\t)")
+"""The number that file viewers put before a line."""
 _HINTS = (
     "rror", "xception", "ailed", "assed", "kipped", "FAIL", "PASS", "OK", "xit", "ot found", "o such",
     "denied", "fault", "imed out", "fatal", "panic", "non-zero", "ERROR",
@@ -94,7 +96,7 @@ def _ends(text: str) -> str:
 
 
 def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
-    lines = [line for text in texts if (line := text.strip())]
+    lines = [line for text in texts if (line := _NUMBERED.sub("", text).strip()) and line != NO_OUTPUT]
     hints = [hint for hint in _HINTS if hint in whole]
     for place, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True)):
         yield Fact(place, line, tuple(names), bool(hints) and is_vital(line, hints))

@@ -111,3 +111,9 @@ def test_names_fill_the_room_that_lines_leave() -> None:
     text = write(called(" ".join(f"name_{n}" for n in range(200))), 60).text
     assert 55 <= count_tokens(text) <= 60
     assert text.split()[-1].startswith("name_")
+
+
+def test_the_numbers_that_viewers_put_before_lines_and_empty_results_take_no_room() -> None:
+    text = write(called("  201→def load_all():\n202\treturn a_b")).text
+    assert text.endswith("success\ndef load_all():\nreturn a_b")
+    assert write(called("")).text == "read_file: src/a_b.py → success"
