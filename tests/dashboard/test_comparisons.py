@@ -1,0 +1,109 @@
+"""Two strategies on the same steps: both are shown, and nothing is kept until one is used."""
+
+import re
+
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.services.compression.starting import RunWish, start_comparison
+from tests.api.compressing import carry_out
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+
+WISHES = [RunWish("simple_extract", 1, 4, options={"max_tokens": 50}), RunWish("structured", 1, 4)]
+
+
+def compared(session: Session) -> list[CompressionRun]:
+    runs = start_comparison(session.project, session.pk, WISHES)
+    for run in runs:
+        carry_out(run.pk)
+    return list(CompressionRun.objects.filter(comparison=runs[0].comparison).order_by("pk"))
+
+
+def page_of(runs: list[CompressionRun]) -> str:
+    return reverse("comparison", args=[runs[0].session_id, runs[0].comparison])
+
+
+def test_the_form_tells_what_both_will_cost(alice: Client, session: Session) -> None:
+    page = alice.get(reverse("compare", args=[session.pk]) + "?from_step=1&to_step=4&a-strategy=structured")
+    assert text(page).count("Steps 1–4") == 2
+    assert 'name="b-simple_extract.max_tokens"' in html(page)
+
+
+def test_sending_the_form_tries_both(alice: Client, session: Session) -> None:
+    fields = {
+        "from_step": "1",
+        "to_step": "4",
+        "a-strategy": "simple_extract",
+        "a-simple_extract.max_tokens": "50",
+        "b-strategy": "structured",
+    }
+    response = alice.post(reverse("compare", args=[session.pk]), fields)
+    runs = list(CompressionRun.objects.order_by("pk"))
+    assert response["Location"] == page_of(runs)
+    assert [(run.strategy, run.options, run.trial) for run in runs] == [
+        ("simple_extract", {"max_tokens": 50}, True),
+        ("structured", {}, True),
+    ]
+
+
+def test_more_steps_than_can_be_compared_are_refused(alice: Client, session: Session) -> None:
+    long = long_session(session.project, 60)
+    fields = {"from_step": "1", "to_step": "60", "a-strategy": "structured", "b-strategy": "structured"}
+    response = alice.post(reverse("compare", args=[long.pk]), fields)
+    assert response.status_code == 422
+    assert "A comparison takes at most 50 steps; these are 60." in text(response)
+    assert not CompressionRun.objects.exists()
+
+
+def test_the_form_begins_with_a_few_steps(alice: Client, session: Session) -> None:
+    long = long_session(session.project, 60)
+    assert text(alice.get(reverse("compare", args=[long.pk]))).count("Steps 49–56") == 2
+
+
+def test_both_sides_are_shown_with_what_they_wrote(alice: Client, session: Session) -> None:
+    runs = compared(session)
+    page = text(alice.get(page_of(runs)))
+    assert "Simple extract" in page
+    assert "Table of steps" in page
+    assert "did step 3" in page
+    assert page.count("Use this one") == 2
+    assert not Summary.objects.exists()
+    sides = html(fragment(alice, page_of(runs)))
+    assert sides.count('<section class="side">') == 2
+    assert "<html" not in sides
+
+
+def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) -> None:
+    runs = start_comparison(session.project, session.pk, WISHES)
+    carry_out(runs[0].pk)
+    page = html(alice.get(page_of(runs)))
+    assert f"/compressions/progress?run={runs[1].pk}" in page
+    assert page.count("Use this one") == 1
+
+
+def test_a_side_is_used_with_one_button(alice: Client, session: Session) -> None:
+    runs = compared(session)
+    page = html(alice.get(page_of(runs)))
+    one = page[page.index('method="post" action="' + reverse("compress", args=[session.pk])) :]
+    fields = dict(re.findall(r'type="hidden" name="([\w.]+)" value="([^"]*)"', one[: one.index("</form>")]))
+    response = alice.post(reverse("compress", args=[session.pk]), fields)
+    run = CompressionRun.objects.get(trial=False)
+    assert response["Location"] == reverse("compression", args=[session.pk, run.pk])
+    assert (run.strategy, run.options, run.again) == ("simple_extract", {"max_tokens": 50}, True)
+    assert (run.from_step, run.to_step) == (1, 4)
+
+
+def test_what_a_model_wrote_is_inert_and_cut_where_it_is_endless(alice: Client, session: Session) -> None:
+    runs = compared(session)
+    CompressionItem.objects.filter(run=runs[0]).update(text="<script>alert(1)</script>" + "x" * 100_000)
+    response = alice.get(page_of(runs))
+    assert "<script>alert" not in html(response)
+    assert "The first 8,000 of 100,025 characters." in text(response)
+    assert len(response.content) < 60_000
+
+
+def test_a_comparison_of_another_session_is_not_found(alice: Client, session: Session) -> None:
+    runs, other = compared(session), long_session(session.project, 5)
+    assert alice.get(reverse("comparison", args=[other.pk, runs[0].comparison])).status_code == 404

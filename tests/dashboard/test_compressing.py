@@ -1,0 +1,170 @@
+"""Pressing Compress: what it will cost is told first, and what cannot be done is told in one sentence."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from historyapp import tasks
+from historyapp.core.strategies import STRATEGIES
+from historyapp.models import AuditRecord, CompressionRun, Project, Session
+from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
+    """The runs to which workers were called."""
+    found: list[UUID] = []
+    monkeypatch.setattr(tasks, "wake", found.append)
+    return found
+
+
+def form(session: Session, query: str = "") -> str:
+    return reverse("compress", args=[session.pk]) + query
+
+
+def test_the_form_tells_what_is_to_be_done_before_it_is_done(alice: Client, session: Session) -> None:
+    page = text(alice.get(form(session, "?strategy=simple_extract&from_step=1&to_step=3")))
+    assert "Steps 1–3" in page
+    assert "Summaries up to 3" in page
+    assert "Cost $0" in page
+    assert "Compress steps 1–3" in page
+    assert not CompressionRun.objects.exists()
+
+
+def test_without_steps_all_but_the_newest_are_meant(alice: Client, session: Session) -> None:
+    assert "Compress step 1 " in text(alice.get(form(session)))
+
+
+def test_every_strategy_is_offered_with_its_description_and_options(alice: Client, session: Session) -> None:
+    page = html(alice.get(form(session)))
+    for name, strategy in STRATEGIES.items():
+        assert f'value="{name}"' in page
+        assert strategy.description in text(alice.get(form(session)))
+        for option in strategy.options.model_fields:
+            assert f'name="{name}.{option}"' in page
+
+
+def test_a_model_that_costs_is_told_with_its_price(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    page = text(alice.get(form(session, "?strategy=episode_summary&from_step=1&to_step=3")))
+    assert "Calls about 3" in page
+    assert "Cost at most $0.0" in page
+    unknown = text(
+        alice.get(form(session, "?strategy=episode_summary&model=gpt-unheard-of&from_step=1&to_step=3"))
+    )
+    assert "Cost price unknown" in unknown
+
+
+def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    own = text(alice.get(form(session, "?strategy=episode_summary")))
+    assert "set OPENAI_API_KEY. The local summariser stands in." in own
+    assert "Compress step 1 " in own
+    asked = text(alice.get(form(session, "?strategy=episode_summary&model=gpt-5-mini")))
+    assert "set OPENAI_API_KEY" in asked
+    assert "Compress step 1 " not in asked
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("strategy=nonsense", "There is no strategy `nonsense`"),
+        ("strategy=episode_summary&model=nonsense", "No provider is known for the model 'nonsense'"),
+        ("from_step=2&to_step=9", "There is no step 9. Use 1 to 5"),
+        ("from_step=3&to_step=2", "from is step 3, which comes after to, step 2."),
+        ("from_step=x", "The first step must be a whole number."),
+        ("strategy=simple_extract&simple_extract.max_tokens=1", "options.max_tokens of the strategy"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_sentence(
+    alice: Client, session: Session, query: str, sentence: str
+) -> None:
+    page = alice.get(form(session, f"?{query}"))
+    assert page.status_code == 200
+    assert sentence in text(page)
+    fields = dict(pair.split("=") for pair in query.split("&"))
+    refused = alice.post(form(session), fields)
+    assert refused.status_code == 422
+    assert sentence in text(refused)
+    assert not CompressionRun.objects.exists()
+
+
+def test_a_session_without_steps_has_nothing_to_compress(alice: Client, project: Project) -> None:
+    page = text(alice.get(form(create_session(project))))
+    assert "There is nothing to compress: the session has no steps yet." in page
+    assert "Compress step" not in page
+
+
+def test_steps_that_all_stay_in_full_are_nothing_to_compress(alice: Client, session: Session) -> None:
+    change_session(session.project, session.pk, {"settings": {"full_message_count": 10}})
+    page = text(alice.get(form(session)))
+    assert "all finished steps are among the newest 10, which stay as they are" in page
+
+
+def test_sending_the_form_starts_a_run_and_calls_a_worker(
+    alice: Client, session: Session, woken: list[UUID], django_capture_on_commit_callbacks: Any
+) -> None:
+    fields = {
+        "strategy": "structured",
+        "structured.style": "table",
+        "simple_extract.max_tokens": "7",
+        "model": "gpt-5-mini",
+        "from_step": "1",
+        "to_step": "4",
+        "again": "1",
+    }
+    with django_capture_on_commit_callbacks(execute=True):
+        response = alice.post(form(session), fields)
+    run = CompressionRun.objects.get()
+    assert response["Location"] == reverse("compression", args=[session.pk, run.pk])
+    assert (run.strategy, run.model, run.options) == ("structured", "", {"style": "table"})
+    assert (run.from_step, run.to_step, run.again, run.actor) == (1, 4, True, "user:alice")
+    assert woken == [run.pk]
+    assert AuditRecord.objects.filter(action="compress", actor="user:alice").exists()
+
+
+def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> None:
+    run = start_run(session.project, session.pk, RunWish("simple_extract", 1, 2)).run
+    page = text(alice.get(form(session)))
+    assert "A compression of steps 1–2 is under way. Starting another joins it." in page
+    response = alice.post(form(session), {"strategy": "structured"})
+    assert response["Location"] == reverse("compression", args=[session.pk, run.pk]) + "?joined=1"
+    assert "You joined it; nothing else was started." in text(alice.get(response["Location"]))
+    assert CompressionRun.objects.count() == 1
+
+
+def test_the_dialog_gets_the_form_and_the_estimate_alone(alice: Client, session: Session) -> None:
+    assert html(fragment(alice, form(session))).startswith('<div class="compress">')
+    estimate = html(fragment(alice, form(session, "?to_step=2"), target="estimate"))
+    assert "<form" not in estimate
+    assert "Compress steps 1–2" in estimate
+
+
+def test_without_scripts_the_estimate_is_a_button(alice: Client, session: Session) -> None:
+    response = alice.post(form(session), {"estimate": "1", "strategy": "structured", "to_step": "3"})
+    assert response.status_code == 200
+    assert "Compress steps 1–3" in text(response)
+    assert not CompressionRun.objects.exists()
+
+
+def test_the_session_page_offers_it_where_it_can_be_done(alice: Client, session: Session) -> None:
+    page = reverse("session", args=[session.pk])
+    assert form(session) in html(alice.get(page))
+    assert form(session) not in html(alice.get(f"{page}?as_of=4"))
+    change_session(session.project, session.pk, {"status": "archived"})
+    assert form(session) not in html(alice.get(page))
+    assert alice.post(form(session), {"strategy": "simple_extract"}).status_code == 409
+
+
+def test_a_step_in_flight_is_left_out(alice: Client, session: Session) -> None:
+    append(session.project, session.pk, [act()])
+    assert "Compress steps 1–5" in text(alice.get(form(session, "?from_step=1")))

@@ -1,0 +1,229 @@
+"""Compression runs: what was done is told in figures and sentences, and what failed can be tried again."""
+
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from dashboard.templatetags import compressing
+from dashboard.views import compressions
+from historyapp.models import CompressionItem, CompressionRun, Project, Session
+from historyapp.services.compression.starting import RunWish, cancel_run, start_comparison, start_run
+from historyapp.services.sessions import create_session
+from tests.api.compressing import carry_out
+from tests.dashboard.pages import fragment, html, text
+
+EXTRACT = RunWish("simple_extract", 1, 5, again=True)
+
+
+def run_of(session: Session, wish: RunWish = EXTRACT) -> CompressionRun:
+    return start_run(session.project, session.pk, wish, actor="user:bob").run
+
+
+def ended(session: Session, failing: tuple[int, ...] = ()) -> CompressionRun:
+    run = run_of(session)
+    carry_out(run.pk, failing=failing)
+    return CompressionRun.objects.get(pk=run.pk)
+
+
+def page_of(run: CompressionRun, query: str = "") -> str:
+    return reverse("compression", args=[run.session_id, run.pk]) + query
+
+
+def test_the_list_is_empty_at_first(alice: Client, session: Session) -> None:
+    assert "No compressions yet" in text(alice.get("/compressions"))
+
+
+def test_a_run_is_listed_with_its_figures(alice: Client, session: Session) -> None:
+    run = ended(session)
+    page = text(alice.get("/compressions"))
+    for shown in ("Simple extract", "Repair the totals", "steps 1–5", "by user:bob", "succeeded", "5 of 5"):
+        assert shown in page
+    assert f"Tokens before {run.tokens_before} After 15 Saved {run.tokens_before - 15}" in page
+    assert page_of(run) in html(alice.get("/compressions"))
+
+
+def test_runs_are_listed_newest_first_a_page_at_a_time(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressions, "PAGE", 2)
+    first, second, third = (ended(session) for _ in range(3))
+    page = html(alice.get("/compressions"))
+    assert page.index(page_of(third)) < page.index(page_of(second))
+    assert page_of(first) not in page
+    older = f"/compressions?cursor={second.pk}"
+    assert older in page
+    assert page_of(first) in html(alice.get(older))
+    rows = html(fragment(alice, older, target="more"))
+    assert page_of(first) in rows
+    assert "<html" not in rows
+
+
+def test_a_cursor_or_session_that_is_none_is_refused(
+    alice: Client, charlie: Client, session: Session
+) -> None:
+    assert alice.get("/compressions?cursor=zzz").status_code == 422
+    assert alice.get("/compressions?session=zzz").status_code == 422
+    assert charlie.get(f"/compressions?session={session.pk}").status_code == 404
+
+
+def test_the_list_can_be_of_one_session(alice: Client, project: Project, session: Session) -> None:
+    run = ended(session)
+    other = create_session(project, names={"title": "Another"})
+    assert page_of(run) in html(alice.get(f"/compressions?session={session.pk}"))
+    assert page_of(run) not in html(alice.get(f"/compressions?session={other.pk}"))
+
+
+def test_a_stranger_sees_no_run(charlie: Client, session: Session) -> None:
+    run = ended(session)
+    assert "No compressions yet" in text(charlie.get("/compressions"))
+    assert str(run.pk) not in html(fragment(charlie, f"/compressions/progress?run={run.pk}"))
+
+
+def test_a_long_list_issues_the_queries_of_a_short_one(alice: Client, session: Session) -> None:
+    counts = []
+    for _ in range(2):
+        ended(session)
+        with CaptureQueriesContext(connection) as captured:
+            alice.get("/compressions")
+        counts.append(len(captured))
+        ended(session)
+    assert counts[0] == counts[1]
+
+
+def test_the_page_asks_for_progress_only_while_something_is_under_way(
+    alice: Client, session: Session
+) -> None:
+    run = run_of(session)
+    watching = f"/compressions/progress?run={run.pk}"
+    for address in ("/compressions", page_of(run)):
+        page = html(alice.get(address))
+        assert watching in page
+        assert '<noscript><meta http-equiv="refresh"' in page
+    carry_out(run.pk)
+    for address in ("/compressions", page_of(run)):
+        page = html(alice.get(address))
+        assert watching not in page
+        assert "http-equiv" not in page
+
+
+def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Session) -> None:
+    run = run_of(session)
+    asked = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
+    assert "looking through the steps" in text(fragment(alice, asked))
+    carry_out(run.pk, most=2)
+    moving = fragment(alice, asked)
+    assert '<progress max="5" value="2"' in html(moving)
+    assert "HX-Trigger" not in moving
+    assert "Cancel" not in html(moving)
+    carry_out(run.pk)
+    last = fragment(alice, asked)
+    assert "succeeded" in text(last)
+    assert last["HX-Trigger"] == '{"run-ended": {}}'
+    assert "hx-trigger" not in html(last)
+    assert len(last.content) < 4_000
+    assert alice.get(asked)["Location"] == "/compressions"
+
+
+def test_what_failed_is_told_for_each_step_and_retried(alice: Client, session: Session) -> None:
+    run = ended(session, failing=(2, 4))
+    page = text(alice.get(page_of(run)))
+    assert "partly failed" in page
+    assert "2 of 5 failed. Retry them." in page
+    assert page.count("The model refused: no.") == 3
+    assert "Retry 2 failed" in page
+    failed = html(alice.get(page_of(run, "?only=failed")))
+    assert failed.count("state-failed") == 2
+    assert "state-done" not in failed
+    response = alice.post(reverse("retry-compression", args=[session.pk, run.pk]))
+    assert response["Location"] == page_of(run)
+    carry_out(run.pk)
+    page = text(alice.get(page_of(run)))
+    assert "succeeded" in page
+    assert "The model refused" not in page
+
+
+def test_a_run_that_failed_says_what_to_do(alice: Client, session: Session) -> None:
+    run = ended(session, failing=(1, 2, 3, 4, 5))
+    assert "Nothing could be summarised: The model refused: no. Retry when that is mended." in text(
+        alice.get(page_of(run))
+    )
+
+
+def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Session) -> None:
+    run = run_of(session)
+    carry_out(run.pk, most=2)
+    address = reverse("cancel-compression", args=[session.pk, run.pk])
+    assert address in html(alice.get(page_of(run)))
+    assert alice.post(address)["Location"] == page_of(run)
+    page = text(alice.get(page_of(run)))
+    assert "Cancelled after 2 of 5 summaries, which are kept." in page
+    assert "Go on with it" in page
+    again = alice.post(address)
+    assert again.status_code == 409
+    assert "The run has ended already: it was cancelled." in text(again)
+    alice.post(reverse("retry-compression", args=[session.pk, run.pk]))
+    carry_out(run.pk)
+    assert "5 of 5" in text(alice.get(page_of(run)))
+
+
+def test_nothing_is_retried_that_has_not_failed(alice: Client, session: Session) -> None:
+    response = alice.post(reverse("retry-compression", args=[session.pk, ended(session).pk]))
+    assert response.status_code == 409
+
+
+def test_summaries_of_a_run_are_listed_in_pages(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressions, "ITEMS", 2)
+    run = ended(session)
+    first = html(alice.get(page_of(run)))
+    assert first.count("step=1&amp;shown=summary") == 1
+    assert "step=3&amp;" not in first
+    assert "?after=2" in first
+    assert "step=3&amp;shown=summary" in html(alice.get(page_of(run, "?after=2")))
+    assert html(fragment(alice, page_of(run))).count("<tr>") == 3
+    assert alice.get(page_of(run, "?only=nonsense")).status_code == 422
+
+
+def test_a_run_without_work_says_so(alice: Client, project: Project) -> None:
+    empty = create_session(project)
+    run = start_run(project, empty.pk, RunWish("simple_extract")).run
+    page = text(alice.get(page_of(run)))
+    assert "no steps" in page
+    assert "There is nothing to compress: the session has no steps yet." in page
+
+
+def test_a_run_of_another_session_is_not_found(alice: Client, project: Project, session: Session) -> None:
+    run, other = ended(session), create_session(project)
+    for name in ("compression", "cancel-compression", "retry-compression"):
+        address = reverse(name, args=[other.pk, run.pk])
+        response = alice.get(address) if name == "compression" else alice.post(address)
+        assert response.status_code == 404
+
+
+def test_what_a_run_carries_is_inert(alice: Client, session: Session) -> None:
+    attack = "<script>alert(1)</script>\u202e"
+    run = ended(session, failing=(1,))
+    CompressionRun.objects.filter(pk=run.pk).update(note=attack, model=attack, strategy=attack, actor=attack)
+    CompressionItem.objects.filter(run=run, number=1).update(error=attack)
+    for address in ("/compressions", page_of(run)):
+        page = html(alice.get(address))
+        assert "<script>alert" not in page
+        assert "\u202e" not in page
+
+
+def test_every_state_has_an_icon_and_a_word() -> None:
+    for state in {*CompressionRun.State.values, *CompressionItem.State.values}:
+        assert compressing.STATES[state][1] in compressing.state(state)
+
+
+def test_a_comparison_is_listed_as_one(alice: Client, session: Session) -> None:
+    runs = start_comparison(session.project, session.pk, [EXTRACT, EXTRACT])
+    page = html(alice.get("/compressions"))
+    assert reverse("comparison", args=[session.pk, runs[0].comparison]) in page
+    cancel_run(runs[0])
+    assert "comparison" in text(alice.get("/compressions"))

@@ -1,0 +1,116 @@
+"""The form of a session's settings holds every one of them, and says what is wrong where it is wrong."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.models import Session
+from historyapp.services.sessions import change_session
+from tests.dashboard.pages import html, text
+
+
+def form(session: Session) -> str:
+    return reverse("session-settings", args=[session.pk])
+
+
+def kept(session: Session) -> SessionSettings:
+    session.refresh_from_db()
+    return load_settings(session.settings)
+
+
+def test_every_setting_has_a_label_and_help(alice: Client, session: Session) -> None:
+    page = html(alice.get(form(session)))
+    for name in SessionSettings.model_fields:
+        assert f'<label for="{name}">' in page
+        assert re.search(rf'(?:input|select) id="{name}" name="{name}"', page)
+        assert re.search(rf'id="{name}-help" class="hint">[^<]{{10,}}', page)
+
+
+def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -> None:
+    page = html(alice.get(form(session)))
+    assert 'value="" placeholder="1024"' in page
+    assert '<option value="episodic" selected>episodic (default)</option>' in page
+
+
+def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
+    fields = {
+        "policy": "budgeted",
+        "max_tokens": "9000",
+        "full_message_count": "-1",
+        "window_size": "3",
+        "compression_strategy": "structured",
+        "llm_name": "local",
+        "compression_batch_size": "7",
+        "compression_share": "0.5",
+        "max_summary_length": "500",
+        "spacy_language_model": "de",
+    }
+    response = alice.post(form(session), fields)
+    assert response["Location"] == form(session) + "?saved=1"
+    assert "Saved." in text(alice.get(response["Location"]))
+    values = {name: getattr(kept(session), name) for name in SessionSettings.model_fields}
+    assert {name: str(value) for name, value in values.items()} == {
+        **fields,
+        "compress_automatically": "False",
+    }
+    page = html(alice.get(form(session)))
+    assert 'value="9000" placeholder="1024"' in page
+    assert '<option value="structured" selected>' in page
+
+
+def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, session: Session) -> None:
+    alice.post(form(session), {"no_limit": "1", "max_tokens": "5"})
+    assert kept(session).max_tokens is None
+    assert 'name="no_limit" value="1" checked' in html(alice.get(form(session)))
+    alice.post(form(session), {"max_tokens": ""})
+    assert kept(session).max_tokens == 1024
+    alice.post(form(session), {"max_tokens": "0"})
+    assert kept(session).max_tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("max_tokens", "-1", "Write a whole number, 0 or more."),
+        ("max_tokens", "1.5", "Write a whole number, 0 or more."),
+        ("window_size", "0", "Write a whole number from 1 to 100,000."),
+        ("compression_share", "0", "Write a number above 0, at most 100."),
+        ("compression_share", "nan", "Write a number above 0, at most 100."),
+        ("compression_batch_size", "<b>", "Write a whole number from 1 to 100,000."),
+        ("policy", "nonsense", "Choose one of budgeted, episodic, sliding_window, live, masked."),
+        ("compression_strategy", "nonsense", "Choose one of episode_summary"),
+    ],
+)
+def test_a_fault_is_told_at_its_field_and_nothing_is_saved(
+    alice: Client, session: Session, name: str, value: str, sentence: str
+) -> None:
+    response = alice.post(form(session), {name: value, "llm_name": "local"})
+    assert response.status_code == 422
+    assert "Nothing was saved: 1 field needs another value." in text(response)
+    help = html(response).partition(f'id="{name}-help"')[2]
+    assert sentence in help[: help.index("</p>")]
+    assert 'value="local"' in html(response)
+    assert "<b>" not in html(response).partition('<form class="card')[2]
+    assert kept(session) == SessionSettings()
+
+
+def test_all_can_be_reset(alice: Client, session: Session) -> None:
+    change_session(session.project, session.pk, {"settings": {"window_size": 99, "policy": "live"}})
+    alice.post(form(session), {"reset": "1", "window_size": "99"})
+    assert kept(session) == SessionSettings()
+
+
+def test_a_model_without_a_key_is_told(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert "set OPENAI_API_KEY" in text(alice.get(form(session)))
+    alice.post(form(session), {"llm_name": "local"})
+    assert "OPENAI_API_KEY" not in text(alice.get(form(session)))
+
+
+def test_the_session_page_leads_there(alice: Client, session: Session) -> None:
+    assert form(session) in html(alice.get(reverse("session", args=[session.pk])))
