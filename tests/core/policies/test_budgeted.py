@@ -217,7 +217,7 @@ def test_where_nothing_is_cached_part_of_the_budget_is_saved() -> None:
 
 
 def test_where_nothing_is_cached_what_fits_is_there_in_full_all_the_same() -> None:
-    found = context(session([lines(number, 20) for number in range(1, 4)]), 1200)
+    found = context(session(["fine"] * 4, {1: "word " * 780}), 1200)
     assert total(found) > 0.62 * 1200
     assert {segment.form for segment in found.manifest.segments} == {"full"}
 
