@@ -100,3 +100,16 @@ def test_rewinds_and_appends_at_once_leave_a_history_that_reads(run: Agent) -> N
     live = [item["position"] for item in run.get("/entries?limit=500")["items"]]
     assert live == [item["position"] for item in everything if item["live"]]
     assert run.get("/episodes").status == run.get("/messages").status == 200
+
+
+def test_of_compressions_asked_for_at_once_one_is_started_and_the_others_join_it(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.tasks.wake", lambda run: None)
+    for _ in range(6):
+        run.step()
+    wish = {"strategy": "simple_extract"}
+    answers = at_once(*[lambda: run.post("/compressions", wish)] * 8)
+    assert [answer.status for answer in answers] == [202] * 8
+    assert sorted(answer["joined"] for answer in answers) == [False] + [True] * 7
+    assert len({answer["id"] for answer in answers}) == 1
