@@ -13,7 +13,7 @@ from historyapp.core.excerpts import Excerpt, Line, one_line
 from historyapp.core.identifiers import stands_in
 from historyapp.core.policies.outline import Outlined
 
-NAMES = 0.5
+NAMES = 0.35
 """Share of a note's room for names alone, after the lines."""
 HALF_LIFE = 16
 """Steps after which an identifier that was not mentioned again is worth half."""
