@@ -6,11 +6,13 @@ import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
-from historyapp.models import Project, Session
+from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_comparison, start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
+from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session, sign_in
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
@@ -29,6 +31,7 @@ def addresses(project: Project) -> list[str]:
     rewind(project, session.pk, Target(to_step=100), reason="the wrong way")
     summarise(project, session.pk, (1, 3), SummaryText("looked around"))
     fork(project, session.pk, at_step=3)
+    run, first, *_ = _compressions(project, session)
     odd = _odd_session(project)
     empty = create_session(project, names={"title": LONG, "agent": "a" * 200, "model": "m" * 200})
     change_session(project, empty.pk, {"tags": ["t" * 100]})
@@ -46,10 +49,34 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/context?step=50&view=diff"),
         page_of(odd, "/context?view=messages"),
         page_of(session, "/ledger?step=50"),
+        page_of(session, "?step=2&shown=summary"),
+        page_of(session, "/settings"),
+        page_of(session, "/summaries/new?first=1&last=3"),
+        page_of(session, "/compressions/new"),
+        page_of(session, "/compressions/new?to_step=999"),
+        page_of(session, f"/compressions/{run.pk}"),
+        page_of(session, "/comparisons/new"),
+        page_of(session, f"/comparisons/{first.comparison}"),
+        page_of(empty, "/compressions/new"),
+        "/compressions",
+        f"/compressions?session={empty.pk}",
         page_of(odd),
         page_of(odd, "?step=2"),
         page_of(empty),
     ]
+
+
+def _compressions(project: Project, session: Session) -> list[CompressionRun]:
+    """A run of which something failed with a long word, the sides of a comparison, and one under way."""
+    wish = RunWish("simple_extract", 1, 30)
+    run = start_run(project, session.pk, wish).run
+    carry_out(run.pk, failing=(2, 3))
+    CompressionItem.objects.filter(run=run, number=2).update(error="e" * 300)
+    CompressionRun.objects.filter(pk=run.pk).update(note="n" * 300, model="m" * 100, actor="a" * 200)
+    sides = start_comparison(project, session.pk, [wish, RunWish("structured", 1, 30)])
+    carry_out(sides[0].pk)
+    CompressionItem.objects.filter(run=sides[0], number=1).update(text="t" * 10_000)
+    return [run, *sides, start_run(project, session.pk, RunWish("structured")).run]
 
 
 def _odd_session(project: Project) -> Session:

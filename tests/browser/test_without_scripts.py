@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from historyapp import tasks
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
+from tests.api.compressing import carry_out
 from tests.browser.visits import page_of, record_session, sign_in
 from tests.services.drafts import act, ok
 
@@ -103,3 +105,20 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
     plain.get_by_role("button", name="Search").click()
     expect(plain.get_by_role("heading", name="Nothing matches")).to_be_visible()
     expect(plain).to_have_url(re.compile(r"\?q=zebra"))
+
+
+def test_compressing_goes_by_forms(plain: Page, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "wake", lambda run: None)
+    plain.goto(page_of(session))
+    plain.get_by_role("link", name="Compress", exact=True).click()
+    plain.get_by_role("radio", name="Simple extract").check()
+    plain.get_by_label("To step").fill("7")
+    plain.get_by_role("button", name="Estimate").click()
+    plain.get_by_role("button", name="Compress steps 1–7").click()
+    expect(plain.get_by_text("looking through the steps…")).to_be_visible()
+    carry_out(session.compression_runs.get().pk)
+    expect(plain.locator(".run-state")).to_contain_text("7 of 7", timeout=20_000)  # reloads by itself
+    plain.locator("#items").get_by_role("link", name="3", exact=True).click()
+    expect(plain.get_by_text("did step 3")).to_be_visible()
+    plain.locator(".switch label", has_text="Original").click()
+    expect(plain.get_by_text("did step 3")).to_be_hidden()

@@ -1,0 +1,193 @@
+"""Compression as a person sees it: a button, a bar that moves, summaries, and better ones by hand."""
+
+import re
+import threading
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp import tasks
+from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.working import work_on
+from historyapp.services.summaries import SummaryText, summarise
+from tests.api.compressing import carry_out
+from tests.browser.visits import page_of, record_session, sign_in
+
+EXTRACT = RunWish("simple_extract", 1, 20)
+
+
+class Worker:
+    """Carries out runs in threads, as those of a Celery worker are, once it is told to begin."""
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+        self.begins = True
+
+    def wake(self, run: UUID) -> None:
+        if self.begins:
+            self._threads.append(threading.Thread(target=work_on, args=(run,)))
+            self._threads[-1].start()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    worker = Worker()
+    monkeypatch.setattr(tasks, "wake", worker.wake)
+    yield worker
+    worker.join()
+
+
+@pytest.fixture
+def project(page: Page, server: str, worker: Worker) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return record_session(project, 24)
+
+
+def run_page(run: CompressionRun) -> str:
+    return f"/sessions/{run.session_id}/compressions/{run.pk}"
+
+
+def test_compress_is_pressed_and_the_bar_reaches_its_end(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("link", name="Compress", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Compress")
+    expect(dialog.get_by_role("button", name="Compress steps 1–20")).to_be_visible()
+    dialog.get_by_role("radio", name="Simple extract").check()
+    expect(dialog.locator(".model-field")).to_be_hidden()
+    dialog.get_by_label("To step").fill("12")
+    expect(dialog.get_by_text("up to 12")).to_be_visible()
+    dialog.get_by_role("button", name="Compress steps 1–12").click()
+    expect(page).to_have_url(re.compile("/compressions/"))
+    expect(page.locator(".run-state")).to_contain_text("12 of 12")
+    expect(page.locator(".run-state")).to_contain_text("succeeded")
+    expect(page.locator("#items tbody tr")).to_have_count(12)
+    expect(page.locator(".watch")).to_have_count(0)
+    page.locator("#items").get_by_role("link", name="3", exact=True).click()
+    expect(page.get_by_role("radio", name="Summary")).to_be_checked()
+    expect(page.locator("#rows .mark")).to_have_count(12)
+
+
+def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, worker: Worker) -> None:
+    run = start_run(session.project, session.pk, EXTRACT).run
+    page.goto("/compressions")
+    expect(page.get_by_text("looking through the steps…")).to_be_visible()
+    carry_out(run.pk, most=5)
+    bar = page.get_by_role("progressbar")
+    expect(bar).to_have_attribute("value", "5")
+    carry_out(run.pk, most=7)
+    expect(bar).to_have_attribute("value", "12")
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    carry_out(run.pk)
+    expect(page.locator(".run-state")).to_contain_text("20 of 20")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_a_run_is_cancelled_and_gone_on_with(page: Page, session: Session, worker: Worker) -> None:
+    run = start_run(session.project, session.pk, EXTRACT).run
+    carry_out(run.pk, most=5)
+    page.goto(run_page(run))
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".note")).to_contain_text("Cancelled after 5 of 20 summaries")
+    page.get_by_role("button", name="Go on with it").click()
+    expect(page.locator(".run-state")).to_contain_text("20 of 20")
+
+
+def test_what_failed_is_retried(page: Page, session: Session, worker: Worker) -> None:
+    run = start_run(session.project, session.pk, EXTRACT).run
+    carry_out(run.pk, failing=(3, 4))
+    page.goto(run_page(run))
+    expect(page.locator("#items .error")).to_have_count(2)
+    page.get_by_role("link", name="Failed", exact=True).click()
+    expect(page.locator("#items tbody tr")).to_have_count(2)
+    page.get_by_role("button", name="Retry 2 failed").click()
+    expect(page.locator(".run-state")).to_contain_text("succeeded")
+    expect(page.locator("#items tbody tr")).to_have_count(20)
+    expect(page.locator("#items .error")).to_have_count(0)
+
+
+def test_original_and_summary_are_switched_and_the_choice_stays(page: Page, session: Session) -> None:
+    for step in (1, 2):
+        summarise(session.project, session.pk, (step, step), SummaryText(f"step {step} in short"))
+    page.goto(page_of(session))
+    original, short = page.locator("#step .original"), page.get_by_text("step 1 in short")
+    expect(original).to_be_visible()
+    expect(short).to_be_hidden()
+    page.locator(".switch label", has_text="Summary").click()
+    expect(original).to_be_hidden()
+    expect(short).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("step 2 in short")).to_be_visible()
+    expect(original).to_be_hidden()
+    page.keyboard.press("ArrowRight")
+    expect(original).to_be_visible()  # step 3 has no summary
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text("step 2 in short")).to_be_visible()
+    page.locator(".switch label", has_text="Original").click()
+    expect(original).to_be_visible()
+
+
+def test_a_summary_is_edited_by_hand(page: Page, session: Session) -> None:
+    summarise(session.project, session.pk, (1, 2), SummaryText("the old words"))
+    page.goto(page_of(session, "?shown=summary"))
+    page.get_by_role("link", name="Edit").click()
+    dialog = page.get_by_role("dialog", name="Edit the summary of steps 1–2")
+    expect(dialog.get_by_label("Text")).to_have_value("the old words")
+    dialog.get_by_label("Text").fill("better words")
+    dialog.get_by_role("button", name="Save").click()
+    sections = page.locator(".part-summary")
+    expect(sections).to_have_count(2)
+    expect(sections.first).to_contain_text("better words")
+    expect(sections.last).to_contain_text("earlier")
+    assert Summary.objects.filter(strategy="manual").count() == 2
+
+
+def test_typing_a_summary_does_not_move_the_playhead(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.get_by_role("link", name="Write a summary…").click()
+    dialog = page.get_by_role("dialog", name="Summary of step 2")
+    dialog.get_by_label("Text").press_sequentially("g e G ?")
+    expect(page.locator("#step h2").first).to_have_text("Step 2")
+    dialog.get_by_role("link", name="Cancel").click()
+    expect(dialog).to_be_hidden()
+
+
+def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Session, worker: Worker) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("link", name="Compress", exact=True).click()
+    page.get_by_role("link", name="Compare two strategies").click()
+    sides = page.locator("fieldset.choices")
+    sides.nth(0).get_by_role("radio", name="Simple extract").check()
+    sides.nth(1).get_by_role("radio", name="Table of steps").check()
+    page.get_by_label("From step").fill("1")
+    page.get_by_label("To step").fill("4")
+    page.get_by_role("button", name="Try both").click()
+    expect(page.locator(".side .trial pre")).to_have_count(5)
+    assert not Summary.objects.exists()
+    page.locator(".side").nth(1).get_by_role("button", name="Use this one").click()
+    expect(page.get_by_role("heading", name="Compression of steps 1–4")).to_be_visible()
+    expect(page.locator(".run-state")).to_contain_text("1 of 1")
+    assert Summary.objects.get().strategy == "structured"
+
+
+def test_settings_are_saved_and_faults_told_in_place(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_label("Window").fill("0")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".setting.has-fault")).to_contain_text("Write a whole number from 1 to 100,000.")
+    page.get_by_label("Window").fill("12")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_label("Window")).to_have_value("12")
