@@ -205,7 +205,7 @@ def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> N
         Outlined(2, 3, 4, "success", fine),
         Outlined(3, 5, 6, "success", later),
     ]
-    chosen, _ = Notes(steps, ["a_b", "c_d", "e_f"]).choose(2, 2, 60)
+    chosen, _ = Notes(steps, ["a_b", "c_d", "e_f"]).choose(2, 2, 46)
     assert [note.text for note in chosen] == [first]
 
 
