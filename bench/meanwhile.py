@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.compressing import answer_slowly, worker_processes
+from bench.compressing import LATENCY, worker_processes
 from bench.importing import PREPARE
 from bench.machinery import KEY, ROOT, Client, action, home, report, result, server
 from tests.environment import start_postgres, stop_postgres
-from tests.llm.loopback import Loopback
 from tests.redis import redis_server
 
 STEPS = 3000
@@ -35,10 +34,9 @@ def main() -> None:
 
 def _measure(database: str, strategy: str) -> tuple[float, float]:
     """Steps recorded in a second, alone and during a run: medians of rounds that alternate."""
-    with home() as folder, redis_server() as redis, Loopback() as model, _database(database, folder) as url:
-        model.default = answer_slowly
+    with home() as folder, redis_server() as redis, _model() as model, _database(database, folder) as url:
         environment = {
-            **os.environ, **model.environment, **url, "NO_PROXY": "127.0.0.1",
+            **os.environ, **model, **url, "NO_PROXY": "127.0.0.1",
             "PLAYHEAD_HOME": str(folder / "home"), "REDIS_URL": redis.url, "PLAYHEAD_API_KEY": KEY,
         }  # fmt: skip
         for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", PREPARE]):
@@ -73,6 +71,20 @@ def _rate(client: Client, session: str, number: int) -> tuple[int, float]:
         _record(client, session, range(number, number + 10))
         number += 10
     return number, (number - first) / (time.perf_counter() - begin)
+
+
+@contextmanager
+def _model() -> Iterator[dict[str, str]]:
+    """A loopback in a process of its own, so that it does not hold up the agent; the variables for it."""
+    command = [sys.executable, "-m", "tests.llm.loopback", "--latency", str(LATENCY)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = [process.stdout.readline().removeprefix("export ").strip() for _ in range(4)]
+    try:
+        yield dict(line.split("=", 1) for line in lines)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextmanager

@@ -93,24 +93,27 @@ def _lease_end() -> datetime:
     return timezone.now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
 
 
-def store(run_id: UUID, owner: UUID, outcomes: Sequence[Outcome]) -> None:
-    """Keeps results, in one short transaction; of what is no longer the owner's only what it cost."""
+def store(run_id: UUID, owner: UUID, outcomes: Sequence[Outcome]) -> int:
+    """Keeps results, in one short transaction; of what is no longer the owner's only what it cost.
+
+    Returns the session's head, which tells whether an agent is at work on it.
+    """
     told = {outcome.item: outcome for outcome in outcomes}
     with writing():
-        run = CompressionRun.objects.select_for_update().select_related("session").get(pk=run_id)
+        run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
         items = run.items.filter(pk__in=told, claim=owner, state=CompressionItem.State.CLAIMED)
         mine = list(items.order_by("number"))
         for item in mine:
             _decide(item, told[item.pk])
-        if run.trial:
-            _keep_texts(mine, told)
-        else:
-            _keep_summaries(run, mine, told)
+        head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
+        changed = _keep_texts(mine, told) if run.trial else _keep_summaries(run, mine, told, head)
         update_items(mine)
         _account(run, mine, outcomes)
         hopeless = next((outcome for outcome in outcomes if outcome.hopeless), None)
         if hopeless is not None and run.active:
             _give_up(run, hopeless.error)
+        touch(changed)  # last: from here on, agents that append wait
+        return head
 
 
 def _decide(item: CompressionItem, outcome: Outcome) -> None:
@@ -122,21 +125,21 @@ def _decide(item: CompressionItem, outcome: Outcome) -> None:
         item.tokens_after = outcome.tokens
 
 
-def _keep_texts(items: Iterable[CompressionItem], told: Mapping[int, Outcome]) -> None:
+def _keep_texts(items: Iterable[CompressionItem], told: Mapping[int, Outcome]) -> set[UUID]:
     for item in items:
         written = told[item.pk].written
         item.text = written.text if written else None
+    return set()
 
 
 def _keep_summaries(
-    run: CompressionRun, items: Iterable[CompressionItem], told: Mapping[int, Outcome]
-) -> None:
+    run: CompressionRun, items: Iterable[CompressionItem], told: Mapping[int, Outcome], made_at: int
+) -> set[UUID]:
     """Summaries for the positions that the steps had when the run was asked for.
 
-    If a rewind has cut them off meanwhile, they stand for that take.
+    If a rewind has cut them off meanwhile, they stand for that take. Returns the sessions that this changes.
     """
     lineage = run.session.lineage(run.head)
-    made_at = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
     summaries = []
     for item in items:
         outcome = told[item.pk]
@@ -163,7 +166,7 @@ def _keep_summaries(
         )
         summaries.append(item.summary)
     Summary.objects.bulk_create(summaries)
-    touch({run.session_id, *(summary.session_id for summary in summaries)})
+    return {run.session_id, *(summary.session_id for summary in summaries)}
 
 
 def _account(run: CompressionRun, mine: Sequence[CompressionItem], outcomes: Sequence[Outcome]) -> None:

@@ -34,7 +34,7 @@ def finish(run_id: UUID) -> bool:
             return True
         run.state, said = _ending(run)
         run.finished_at = now
-        run.note = " ".join(filter(None, (run.note, said)))
+        run.note = " ".join(filter(None, (said, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
         rearm(session, run)
     return False

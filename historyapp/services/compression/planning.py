@@ -22,7 +22,7 @@ def plan(run_id: UUID) -> bool:
     after: int | None = None
     while True:
         with writing():
-            run = CompressionRun.objects.select_for_update().select_related("session").get(pk=run_id)
+            run = _locked(run_id)
             if run.planned or not run.active:
                 return run.planned
             newest = run.items.order_by("-number").first()
@@ -35,6 +35,12 @@ def plan(run_id: UUID) -> bool:
                 return True
 
 
+def _locked(run_id: UUID) -> CompressionRun:
+    """The run, but not its session: agents append to it meanwhile."""
+    runs = CompressionRun.objects.select_for_update(of=("self",)).select_related("session")
+    return runs.get(pk=run_id)
+
+
 def _plan_page(run: CompressionRun, after: int, number: int) -> int:
     """Makes the items of the next steps; returns the last step that has been looked at."""
     history = History(run.session, run.head)
@@ -42,7 +48,8 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
     size = batch if STRATEGIES[run.strategy].covers == "batch" else 1
     last = min(after + max(PAGE, size), run.to_step)
     rows = history.rows(after + 1, last)
-    groups = list(_groups([row for row in rows if row.number in _wanted(run, history, rows, size)], size))
+    wanted = _wanted(run, history, rows, size)
+    groups = list(_groups([row for row in rows if row.number in wanted], size))
     if last < run.to_step and groups and len(groups[-1]) < size and groups[-1][-1].number == last:
         last = groups.pop()[0].number - 1  # the next page may hold the rest of it
     CompressionItem.objects.bulk_create(

@@ -275,11 +275,12 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
     """Takes up what failed, or what was left when the run was cancelled.
 
     Raises:
-        Conflict: when nothing is left, or another run of the session is under way.
+        Conflict: when nothing is left, another run of the session is under way, or the session is archived.
     """
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
         session = Session.objects.select_for_update().get(pk=run.session_id)
+        check_open(session)
         if run.active or run.state == run.State.SUCCEEDED:
             raise Conflict("There is nothing to try again: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():

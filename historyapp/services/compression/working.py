@@ -37,8 +37,9 @@ log = logging.getLogger(__name__)
 
 WITHOUT_MODEL = 50
 """Items done in one go where no model is asked: storing each by itself would cost more than making it."""
-REST = 3
-"""For each second of writing so many seconds go by before the next: agents write too, and go first."""
+REST, LONG_REST = 2, 10
+"""For each second of writing so many go by before the next, the longer one while an agent is at work on the
+session: agents write too, and go first."""
 
 Result = TypeVar("Result")
 Job = tuple[CompressionItem, Material | list[str]]
@@ -71,6 +72,8 @@ class _Worker:
         self._claimed: deque[Job] = deque()
         """Ours, and not begun."""
         self._under_way: set[asyncio.Future[list[Outcome]]] = set()
+        self._head, self._busy = 0, True
+        """The session's head when something was last stored, and whether it had grown by then."""
         self._renewal = 0.0
         """When the claims are to be renewed, by the loop's clock."""
 
@@ -101,11 +104,13 @@ class _Worker:
         begun = clock()
         if ready:
             outcomes = [outcome for future in ready for outcome in future.result()]
-            await self._stored(store, self._run_id, self._owner, outcomes)
+            head = await self._stored(store, self._run_id, self._owner, outcomes)
+            self._busy, self._head = head != self._head, head
         if clock() >= self._renewal:
             await self._stored(renew, self._owner)
             self._renewal = clock() + lease
-        await asyncio.sleep(min(1, REST * (wrote + clock() - begun)))
+        rest = LONG_REST if self._busy else REST
+        await asyncio.sleep(min(1, rest * (wrote + clock() - begun)))
         return True
 
     async def _claim_more(self, run: CompressionRun, summariser: "_Summariser") -> None:
@@ -187,7 +192,8 @@ class _Summariser:
     def _words(self, source: Material | list[str], means: Means) -> Written:
         if isinstance(source, Material):
             return self._strategy.write(source, means)
-        return write_digest(source, means)
+        # Half of the room is for the summaries to come: else the next one would have it digested again.
+        return write_digest(source, replace(means, max_length=max(1, means.max_length // 2)))
 
 
 def _spent(questions: Questions | None) -> Spent:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
@@ -313,6 +314,30 @@ def test_ranges_that_grow_too_long_become_a_digest_and_stay(record: Record, proj
     assert digests.exists()
     assert all(len(summary.text) <= 700 for summary in Summary.objects.all())
     assert digests.order_by("first_step").first().first_step == 1  # type: ignore[union-attr]
+
+
+def test_a_digest_leaves_room_for_the_summaries_to_come(record: Record, project: Project) -> None:
+    session = record(120)
+    session.settings = {"max_summary_length": 1500, "compression_batch_size": 4}
+    session.save()
+    for last in range(4, 116, 4):
+        run = start_run(project, session.pk, RunWish("structured", from_step=last - 3, to_step=last)).run
+        work_on(run.pk)
+    digests = Summary.objects.filter(level__gte=3)
+    assert digests.exists()
+    assert digests.count() < 14
+    assert all(summary.item.parts and len(summary.item.parts) >= 2 for summary in digests)
+
+
+def test_planning_asks_as_often_for_many_steps_as_for_few(record: Record, project: Project) -> None:
+    asked = []
+    for steps in (20, 200):
+        session = record(steps)
+        run = start_run(project, session.pk, RunWish("structured", from_step=1, to_step=steps - 4)).run
+        with CaptureQueriesContext(connection) as queries:
+            plan(run.pk)
+        asked.append(len(queries))
+    assert asked[0] == asked[1]
 
 
 def test_an_estimate_is_never_less_than_what_a_run_makes(

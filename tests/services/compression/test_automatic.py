@@ -1,0 +1,163 @@
+"""When a session is compressed by itself, and that an append only compares."""
+
+import pytest
+
+from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.services.append import append
+from historyapp.services.compression.automatic import compress_if_due, due_sessions
+from historyapp.services.compression.working import work_on
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import change_session, create_session
+from tests.services.compression.conftest import Record
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def step(project: Project, session: Session, times: int = 1, outputs: str = "fine") -> None:
+    for _ in range(times):
+        append(project, session.pk, [act("read", path="a.py")])
+        append(project, session.pk, [ok(outputs=outputs)])
+
+
+def carry_out(session: Session) -> CompressionRun | None:
+    run = compress_if_due(session.pk)
+    if run is not None:
+        work_on(run.pk)
+        run.refresh_from_db()
+    return run
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_a_session_is_due_when_a_batch_stands_outside_the_newest_steps(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 7)
+    assert due_sessions() == []
+    append(project, session.pk, [act("read", path="a.py")])
+    assert due_sessions() == [], "a step in flight is not finished"
+    append(project, session.pk, [ok()])
+    assert due_sessions() == [session.pk]
+
+
+def test_what_is_due_is_compressed_once(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    run = carry_out(session)
+    assert run is not None
+    assert (run.automatic, run.from_step, run.to_step, run.state) == (True, 1, 4, "succeeded")
+    assert due_sessions() == []
+    assert compress_if_due(session.pk) is None
+    step(project, session, 4)
+    again = carry_out(session)
+    assert again is not None
+    assert (again.from_step, again.to_step, Summary.objects.count()) == (5, 8, 8)
+
+
+def test_steps_that_come_during_a_run_are_due_after_it(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    run = compress_if_due(session.pk)
+    assert run is not None
+    step(project, session, 4)
+    assert compress_if_due(session.pk) is None
+    work_on(run.pk)
+    assert due_sessions() == [session.pk]
+
+
+def test_a_session_that_does_not_want_it_is_never_due(project: Project) -> None:
+    session = create_session(project)
+    change_session(project, session.pk, {"settings": {"compress_automatically": False}})
+    step(project, session, 12)
+    assert due_sessions() == []
+    change_session(project, session.pk, {"settings": {"compress_automatically": True}})
+    step(project, session)
+    assert due_sessions() == [session.pk]
+
+
+def test_batch_strategies_take_whole_batches(project: Project) -> None:
+    session = create_session(project)
+    settings = {"compression_strategy": "structured", "compress_automatically": False}
+    change_session(project, session.pk, {"settings": settings})
+    step(project, session, 13)
+    change_session(project, session.pk, {"settings": {"compress_automatically": True}})
+    step(project, session)
+    run = carry_out(session)
+    assert run is not None
+    assert (run.from_step, run.to_step, run.total) == (1, 8, 2)
+
+
+def test_a_sliding_window_keeps_its_own_number_of_steps(project: Project) -> None:
+    session = create_session(project)
+    change_session(project, session.pk, {"settings": {"policy": "sliding_window", "window_size": 6}})
+    step(project, session, 9)
+    assert due_sessions() == []
+    step(project, session)
+    assert due_sessions() == [session.pk]
+
+
+def test_a_share_of_the_budget_makes_few_long_steps_due(project: Project) -> None:
+    session = create_session(project)
+    change_session(project, session.pk, {"settings": {"compression_share": 0.5, "max_tokens": 1000}})
+    step(project, session, 4)
+    assert carry_out(session) is None
+    step(project, session, 2, outputs="a long result " * 400)
+    assert carry_out(session) is None, "the long ones are among the newest"
+    step(project, session, 3)
+    run = carry_out(session)
+    assert run is not None
+    assert run.to_step == 5
+
+
+def test_a_rewind_sets_the_mark_back(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    carry_out(session)
+    rewind(project, session.pk, Target(to_step=2))
+    step(project, session, 7)
+    assert due_sessions() == []
+    step(project, session)
+    run = carry_out(session)
+    assert run is not None
+    assert (run.from_step, run.to_step, run.total) == (3, 6, 4)
+
+
+def test_a_fork_goes_on_where_its_parent_has_been_compressed(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    carry_out(session)
+    child = fork(project, session.pk, at_step=8)
+    step(project, child, 4)
+    run = carry_out(child)
+    assert run is not None
+    assert (run.from_step, run.to_step, run.total) == (5, 8, 4)
+
+
+def test_an_imported_transcript_waits_until_its_agent_goes_on(project: Project, record: Record) -> None:
+    session = create_session(project)
+    drafts = [draft for _ in range(20) for draft in (act("read", path="a.py"), ok())]
+    append(project, session.pk, drafts, lenient=True)
+    assert due_sessions() == []
+    step(project, session)
+    assert due_sessions() == [session.pk]
+
+
+def test_what_failed_is_tried_again_with_the_next_steps(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    step(project, session, 8)
+    run = compress_if_due(session.pk)
+    assert run is not None
+    CompressionRun.objects.filter(pk=run.pk).update(model="openai:gpt-5-mini")  # its key is gone meanwhile
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert run.state == "failed"
+    assert due_sessions() == []
+    step(project, session, 4)
+    again = carry_out(session)
+    assert again is not None
+    assert (again.from_step, again.to_step, again.state) == (1, 8, "succeeded")

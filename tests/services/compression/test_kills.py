@@ -1,0 +1,15 @@
+"""A short version of ``bench/kills.py``: web server, workers and Redis are killed while a run is under way."""
+
+import random
+
+import pytest
+
+from bench.kills import kill_while_compressing
+
+
+@pytest.mark.slow
+def test_every_step_ends_with_one_summary_whatever_is_killed() -> None:
+    seen = kill_while_compressing(80, 6, random.Random(7), pause=0.8)
+    assert seen.by_part.total() == 6
+    assert (seen.state, seen.wrong) == ("succeeded", 0)
+    assert seen.calls <= seen.most_calls
