@@ -14,7 +14,7 @@ function messageOf(xhr) {
 }
 
 // What loads by itself puts out of sight only what it told itself.
-const itself = (event) => event.detail.target?.closest("#news, [id^=context]")?.id ?? "";
+const itself = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
 
 document.addEventListener("htmx:responseError", (event) => tell(messageOf(event.detail.xhr), itself(event)));
 document.addEventListener("htmx:sendError", (event) => tell("The server cannot be reached. Check the connection, then try again.", itself(event)));
