@@ -34,7 +34,7 @@ class Redis:
 
     def start(self) -> None:
         command = [
-            _SERVER,
+            str(_SERVER),
             "--port",
             str(self.port),
             "--bind",
