@@ -1,7 +1,7 @@
 """The best mix of steps within a hard budget on the whole request, with a beginning that stays as it is.
 
 A context is: every input, summaries of the oldest steps, notes on later ones, the newer steps as messages,
-fresh notes, the newest step.
+names that stand nowhere else, the newest step. Where a provider caches nothing, part of the budget is saved.
 ``cuts`` says where notes end and messages begin, ``notes`` which lines are worth their tokens, ``clipping``
 how a step is made to fit. How well this works is measured in docs/context-quality.md.
 """
