@@ -16,7 +16,7 @@ from dashboard.views.rewinds import standing_rewind
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import clean
-from historyapp.models import Entry, Episode, Session, Summary
+from historyapp.models import CompressionRun, Entry, Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.takes import Take, takes
 from historyapp.services.sessions import change_session
@@ -104,10 +104,18 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "forks": place.session.forks.order_by("created_at")[:RELATIVES],
         "subagents": place.session.subagents.order_by("created_at")[:RELATIVES],
         "rewind": standing_rewind(request, place),
+        "compressing": _under_way(place),
         "formats": EXPORTERS.values(),
         **form_context(place),
     }
     return render(request, "session_detail.html", context)
+
+
+def _under_way(place: Place) -> CompressionRun | None:
+    """The compression that is being carried out; None in the past."""
+    if place.as_of is not None:
+        return None
+    return place.session.compression_runs.active().filter(trial=False).first()
 
 
 def _fork_step(session: Session) -> int | None:
@@ -171,7 +179,12 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     place = Place(history, min(max(0, at), history.steps))
     if not request.htmx:
         return redirect(Place(history, history.steps).here)
-    context = {"place": place, "session": session, "rewind": standing_rewind(request, place)}
+    context = {
+        "place": place,
+        "session": session,
+        "rewind": standing_rewind(request, place),
+        "compressing": _under_way(place),
+    }
     if place.steps:
         found = takes(history)
         fresh = window(place, max(1, known), known + AROUND, found)

@@ -13,6 +13,7 @@ from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression.starting import RunWish, start_run
 from historyapp.services.sessions import change_session, create_session
+from tests.api.compressing import carry_out
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act
 
@@ -140,6 +141,24 @@ def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> 
     assert response["Location"] == reverse("compression", args=[session.pk, run.pk]) + "?joined=1"
     assert "You joined it; nothing else was started." in text(alice.get(response["Location"]))
     assert CompressionRun.objects.count() == 1
+
+
+def test_the_session_page_tells_of_the_run_under_way(alice: Client, session: Session) -> None:
+    page = reverse("session", args=[session.pk])
+    assert "compressing" not in text(alice.get(page))
+    run = start_run(session.project, session.pk, RunWish("simple_extract", 1, 2)).run
+    carry_out(run.pk, most=1)
+    assert "compressing, 1 of 2" in text(alice.get(page))
+    assert reverse("compression", args=[session.pk, run.pk]) in html(alice.get(page))
+    assert "compressing" not in text(alice.get(f"{page}?as_of={session.head}"))
+
+
+def test_nothing_starts_without_the_forms_token(session: Session, bob: Client) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = bob.cookies
+    for name in ("compress", "compare", "write-summary", "session-settings"):
+        assert strict.post(reverse(name, args=[session.pk]), {"from_step": "1"}).status_code == 403
+    assert not CompressionRun.objects.exists()
 
 
 def test_the_dialog_gets_the_form_and_the_estimate_alone(alice: Client, session: Session) -> None:

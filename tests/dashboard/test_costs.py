@@ -58,6 +58,11 @@ def compressed(response: Any) -> int:
         ("steps", "?after=60"),
         ("news", "?revision=0&steps=60&seen=60&step=60"),
         ("rewind", "?step=60"),
+        ("compress", ""),
+        ("compress", "?strategy=structured&from_step=1"),
+        ("compare", ""),
+        ("session-settings", ""),
+        ("write-summary", "?first=60&last=70"),
     ],
 )
 def test_a_long_session_issues_the_queries_of_a_short_one(
