@@ -6,9 +6,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.test_house import ROOT, files, names
 
@@ -69,6 +72,19 @@ def package(requirement: str) -> str:
 def test_every_dependency_is_locked(group: str, lock: str) -> None:
     locked = set(re.findall(r"^(\S+)==", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
     assert {package(requirement) for requirement in project()[group]} - locked == set()
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+@pytest.mark.parametrize("python", ["3.11.0", "3.11.2", "3.12.0", "3.13.0", "3.14.0"])
+def test_the_lock_is_complete_for_every_python(python: str, system: str) -> None:
+    """It is installed without looking at what its packages need, and was made with one Python."""
+    locked = set(re.findall(r"^(\S+)==", (ROOT / "requirements" / "base.txt").read_text(), re.MULTILINE))
+    machine = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
+    machine |= {"sys_platform": system, "platform_system": system.title(), "os_name": "posix"}
+    needs = [Requirement(text) for name in locked for text in requires(name) or []]
+    wanted = {need.name for need in needs if need.marker is None or need.marker.evaluate(machine)}
+    assert wanted
+    assert {canonicalize_name(name) for name in wanted} - locked == set()
 
 
 @pytest.mark.parametrize("group", ["runtime", "dev"])
