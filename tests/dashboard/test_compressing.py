@@ -181,6 +181,9 @@ def test_the_session_page_offers_it_where_it_can_be_done(alice: Client, session:
     assert form(session) not in html(alice.get(f"{page}?as_of=4"))
     change_session(session.project, session.pk, {"status": "archived"})
     assert form(session) not in html(alice.get(page))
+    archived = text(alice.get(form(session)))
+    assert "The session is archived. Take it out of the archive to compress it." in archived
+    assert "Compress step" not in archived
     assert alice.post(form(session), {"strategy": "simple_extract"}).status_code == 409
 
 
