@@ -116,7 +116,7 @@ def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Sessi
     assert "looking through the steps" in text(fragment(alice, asked))
     carry_out(run.pk, most=2)
     moving = fragment(alice, asked)
-    assert '<progress max="5" value="2"' in html(moving)
+    assert 'max="5" value="2"' in html(moving)
     assert "HX-Trigger" not in moving
     assert "Cancel" not in html(moving)
     carry_out(run.pk)
