@@ -1,4 +1,4 @@
-"""A short version of ``bench/kills.py``: web server, workers and Redis are killed while a run is under way."""
+"""A short version of ``bench/kills.py``: server, workers and Redis are killed while a run is under way."""
 
 import random
 

@@ -1,0 +1,178 @@
+"""How strategies' questions reach a model, and what happens when it does not answer as it should."""
+
+import time
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+
+from historyapp.core.errors import Invalid
+from historyapp.core.strategies.base import NotSummarised, Prompt
+from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallFailed
+from historyapp.services.compression import asking
+from historyapp.services.compression.asking import Questions
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.working import work_on
+from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
+from tests.services.compression.conftest import Compress, Record
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"goal": {"type": "string"}},
+    "required": ["goal"],
+    "additionalProperties": False,
+}
+PROMPT = Prompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
+MODELS = ("gpt-5-mini", "openai_responses:gpt-5-mini", "claude-haiku-4-5")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    cache.clear()
+    asking._limiter.cache_clear()
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What would have been slept between attempts."""
+    slept: list[float] = []
+    monkeypatch.setattr(
+        asking, "RetryPolicy", lambda **more: _policy(sleep=slept.append, chance=lambda: 0.0, **more)
+    )
+    return slept
+
+
+_policy = asking.RetryPolicy
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_provider_gets_instruction_and_material_apart(model: str, loopback: Loopback) -> None:
+    questions = Questions(model)
+    assert questions.ask(PROMPT) == "All is well."
+    body = loopback.requests[-1].body
+    said = body.get("messages", body.get("input"))
+    assert said[-1] == {"role": "user", "content": PROMPT.material}
+    system = body.get("system") or body.get("instructions") or said[0]["content"]
+    assert PROMPT.instruction in str(system)
+    assert questions.spent.calls == 1
+    assert questions.spent.tokens_in > 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_provider_is_asked_for_structured_output(model: str, loopback: Loopback) -> None:
+    Questions(model).ask(Prompt("Summarise.", "data", 200, SCHEMA))
+    assert "json_schema" in str(loopback.requests[-1].body)
+    assert "'goal'" in str(loopback.requests[-1].body)
+
+
+def test_what_a_failed_call_cost_is_counted_as_a_call(loopback: Loopback, waits: list[float]) -> None:
+    loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
+    questions = Questions("gpt-5-mini")
+    with pytest.raises(ModelCallFailed, match="No"):
+        questions.ask(PROMPT)
+    assert (questions.spent.calls, questions.spent.tokens_in) == (1, 0)
+
+
+def test_a_provider_that_wants_a_pause_gets_it_from_every_call(
+    loopback: Loopback, waits: list[float]
+) -> None:
+    loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "0.6"}))
+    assert Questions("gpt-5-mini").ask(PROMPT) == "All is well."
+    assert waits == [0.6]
+    begun = time.monotonic()
+    Questions("gpt-5-mini").ask(PROMPT)
+    assert time.monotonic() - begun > 0.4
+    begun = time.monotonic()
+    Questions("claude-haiku-4-5").ask(PROMPT)
+    assert time.monotonic() - begun < 0.4, "the other provider wants no pause"
+
+
+def test_a_rate_limit_of_ones_own_holds(loopback: Loopback, settings: Any) -> None:
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
+    begun = time.monotonic()
+    for _ in range(5):
+        Questions("gpt-5-mini").ask(PROMPT)
+    assert time.monotonic() - begun > 1.5
+
+
+def test_without_redis_calls_go_on(loopback: Loopback, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
+    assert Questions("gpt-5-mini").ask(PROMPT) == "All is well."
+
+
+def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
+    loopback.default = lambda _: Answer(refusal="I cannot help with that.")
+    with pytest.raises(NotSummarised, match="refused"):
+        Questions("gpt-5-mini").ask(PROMPT)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        (Refusal(500), "could not answer"),
+        (Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"}), "limits how much"),
+        (Broken("cut", after=2), ""),
+        (Broken("garbage", after=2), ""),
+        (Raw(b"<html>a proxy's page</html>", "text/html"), ""),
+        (Answer(text=""), "empty"),
+        (Answer(text="   \n"), "empty"),
+    ],
+)
+@pytest.mark.django_db(transaction=True)
+def test_whatever_the_model_does_the_run_ends_and_says_why(
+    step: Any, says: str, record: Record, compress: Compress, loopback: Loopback, waits: list[float]
+) -> None:
+    loopback.default = lambda _: step
+    run = compress(record(6))
+    assert (run.state, run.done, run.failed) == ("failed", 0, 2)
+    errors = list(run.items.values_list("error", flat=True))
+    assert all(error.strip() for error in errors)
+    assert says in run.note.lower() if says else run.note
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_megabytes_of_answer_become_no_two_megabytes_of_summary(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    loopback.default = lambda _: Answer(text="word " * 400_000, sizes=(50_000,))
+    run = compress(record(5))
+    assert run.state in ("failed", "succeeded")
+    assert all(len(summary.text) <= 8000 for summary in run.summaries.all())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_model_that_does_not_exist_is_asked_for_a_few_steps_only(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    loopback.default = lambda _: Refusal(404, "The model does not exist.", "invalid_request_error")
+    run = compress(record(60), model="openai:gpt-9")
+    assert run.state == "failed"
+    assert "does not exist" in run.note
+    assert len(loopback.requests) <= 16
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_vanishes_is_named(
+    record: Record, project: Any, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(20).pk, RunWish("episode_summary", model="claude-haiku-4-5")).run
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert run.state == "failed"
+    assert "ANTHROPIC_API_KEY" in run.note
+
+
+def test_an_unknown_provider_is_refused() -> None:
+    with pytest.raises(Invalid, match="No provider is known"):
+        Questions("nobody-knows")
+
+
+def test_errors_of_the_client_are_what_strategies_see(loopback: Loopback, waits: list[float]) -> None:
+    loopback.default = lambda _: Broken("garbage", after=1)
+    with pytest.raises(AnswerBroken):
+        Questions("gpt-5-mini").ask(PROMPT)
+    loopback.default = lambda _: Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"})
+    with pytest.raises(LimitReached):
+        Questions("gpt-5-mini").ask(PROMPT)
