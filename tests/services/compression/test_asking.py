@@ -1,6 +1,7 @@
 """How strategies' questions reach a model, and what happens when it does not answer as it should."""
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.cache import cache
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies.base import NotSummarised, Prompt
 from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallFailed
+from historyapp.llm.retrying import RetryPolicy
 from historyapp.services.compression import asking
 from historyapp.services.compression.asking import Questions
 from historyapp.services.compression.starting import RunWish, start_run
@@ -36,13 +38,9 @@ def fresh() -> None:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What would have been slept between attempts."""
     slept: list[float] = []
-    monkeypatch.setattr(
-        asking, "RetryPolicy", lambda **more: _policy(sleep=slept.append, chance=lambda: 0.0, **more)
-    )
+    quick = partial(RetryPolicy, sleep=slept.append, chance=lambda: 0.0)
+    monkeypatch.setattr(asking, "RetryPolicy", quick)
     return slept
-
-
-_policy = asking.RetryPolicy
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -50,7 +48,7 @@ def test_every_provider_gets_instruction_and_material_apart(model: str, loopback
     questions = Questions(model)
     assert questions.ask(PROMPT) == "All is well."
     body = loopback.requests[-1].body
-    said = body.get("messages", body.get("input"))
+    said = body["messages"] if "messages" in body else body["input"]
     assert said[-1] == {"role": "user", "content": PROMPT.material}
     system = body.get("system") or body.get("instructions") or said[0]["content"]
     assert PROMPT.instruction in str(system)
