@@ -14,7 +14,7 @@ from historyapp.services.transactions import writing
 HIGHEST_LEVEL = 10
 """Of digests of digests."""
 MOST_READ = 1000
-"""Summaries that are looked at for a digest, from the newest back."""
+"""Summaries that are taken together for a digest, from the newest back."""
 
 
 def finish(run_id: UUID) -> bool:
@@ -69,7 +69,7 @@ def _ending(run: CompressionRun) -> tuple[str, str]:
 def _add_digest(session: Session, run: CompressionRun) -> bool:
     """Has the oldest summaries summarised, when all that stand side by side are too long together."""
     longest = load_settings(session.settings).max_summary_length
-    standing = _standing(session)
+    standing = _standing(session, run)
     length = sum(len(summary.text) for summary in standing)
     if length <= longest or len(standing) < 2:
         return False
@@ -98,16 +98,23 @@ def _add_digest(session: Session, run: CompressionRun) -> bool:
     return True
 
 
-def _standing(session: Session) -> list[Summary]:
-    """Live summaries of ranges that no higher one covers, oldest first."""
-    lineage = History(session).lineage
+def _standing(session: Session, run: CompressionRun) -> list[Summary]:
+    """Live summaries of ranges that no higher one covers, oldest first.
+
+    Those of later steps than the run's are left to a later run: a digest is stored where its run stood.
+    """
+    lineage, then = History(session).lineage, session.lineage(run.head)
+    ranges = Summary.objects.filter(level__gte=2)
     found: list[Summary] = []
-    covered = lineage.last + 1
+    covered = min(lineage.last, run.head) + 1
     """Positions from here on have their summary."""
-    for summary in Summary.objects.newest_first(lineage, lineage.last + 1):
-        if len(found) == MOST_READ:
-            break
-        if summary.level >= 2 and summary.last_position < covered:
-            found.append(summary)
+    while len(found) < MOST_READ:
+        for summary in ranges.newest_first(lineage, covered):
+            if summary.last_position >= covered or len(found) == MOST_READ:
+                break  # what a digest covers is not read, however much it is
             covered = summary.first_position
+            if then.contains(str(summary.session_id), summary.last_position):
+                found.append(summary)
+        else:
+            break
     return found[::-1]

@@ -1,0 +1,68 @@
+"""Which summaries a run digests in the end."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.models import Project, Session, Summary
+from historyapp.services.append import append
+from historyapp.services.compression.finishing import finish
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.working import work_on
+from historyapp.services.sessions import change_session
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.compression.conftest import Record
+from tests.services.drafts import act, ok
+
+# A run's database work happens in a thread of its own, which sees only what has been committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_digest_leaves_out_summaries_of_steps_that_came_after_the_run_was_asked_for(
+    record: Record, project: Project
+) -> None:
+    session = record(8)
+    change_session(project, session.pk, {"settings": {"max_summary_length": 400}})
+    run = start_run(project, session.pk, RunWish("structured", from_step=1, to_step=8)).run
+    append(project, session.pk, [draft for _ in range(4) for draft in (act("read", path="b.py"), ok())])
+    later = summarise(project, session.pk, (9, 12), SummaryText("Much was read. " * 100))
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert run.state == "succeeded"
+    (digest,) = Summary.objects.filter(level=3)
+    assert (digest.first_step, digest.last_step) == (1, 8)
+    assert str(later.pk) not in digest.item.parts
+
+
+def test_the_end_of_a_run_asks_as_often_beside_many_summaries_as_beside_few(
+    record: Record, project: Project
+) -> None:
+    session = record(12)
+    asked = []
+    for times in (1, 20):
+        _summarise(session, times)
+        run = start_run(project, session.pk, RunWish("structured", from_step=9, to_step=12)).run
+        plan(run.pk)
+        run.items.update(state="done")
+        type(run).objects.filter(pk=run.pk).update(done=1)
+        with CaptureQueriesContext(connection) as queries:
+            assert not finish(run.pk)
+        asked.append(len(queries))
+    assert asked[0] == asked[1]
+
+
+def _summarise(session: Session, times: int) -> None:
+    """A digest, and below it summaries of steps and ranges, so many times."""
+    for level, last_position in [(1, 9), (2, 9), (3, 15)] * times:
+        Summary.objects.create(
+            session=session,
+            made_in=session,
+            made_at=session.head,
+            first_position=2,
+            last_position=last_position,
+            first_step=1,
+            last_step=last_position // 2,
+            level=level,
+            text="Read it.",
+        )
