@@ -45,7 +45,8 @@ def due_sessions() -> list[UUID]:
 def compress_if_due(session_id: UUID) -> CompressionRun | None:
     """Starts the run that a session's settings want now; None when they want none."""
     with writing():
-        session = Session.objects.select_for_update().select_related("project").filter(pk=session_id).first()
+        sessions = Session.objects.select_for_update(of=("self",)).select_related("project")
+        session = sessions.filter(pk=session_id).first()
         if session is None or not session.compression_due:
             return None
         run = None
