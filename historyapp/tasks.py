@@ -30,14 +30,6 @@ def compress(run: str) -> None:
     work_on(UUID(run), stopping.is_set)
 
 
-@app.task(name="compress_if_due")
-def compress_session(session: str) -> None:
-    """Starts the run that a session's settings want."""
-    run = compress_if_due(UUID(session))
-    if run is not None:
-        wake(run.pk)
-
-
 def wake(run: UUID) -> None:
     """Calls workers to a run. Without a broker they find it at their next sweep."""
     try:
@@ -54,10 +46,11 @@ def sweep() -> None:
 
 
 def look_for_due() -> None:
-    """Has sessions compressed whose steps want it."""
+    """Starts the runs that sessions' settings want.
+
+    No task does it: while all are busy, a message for each look and session would pile up.
+    """
     for session in due_sessions():
-        try:
-            compress_session.delay(str(session))
-        except (OperationalError, OSError) as error:
-            log.warning("The broker cannot be reached; session %s waits: %s", session, error)
-            return
+        run = compress_if_due(session)
+        if run is not None:
+            wake(run.pk)

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.worker import state
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from uuid_utils.compat import uuid7
 
 from historyapp.celery import app, make_folders
@@ -91,10 +91,12 @@ def _tick() -> None:
                 sweep()
                 next_sweep = time.monotonic() + settings.PLAYHEAD_SWEEP_SECONDS
             look_for_due()
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             log.warning("The worker cannot ask the database what is to be done: %s", error)
             connection.close()
+        except Exception:  # without its clock a worker would be taken for dead and sweep nothing
+            log.exception("The worker's clock goes on after an unexpected error")
         stopping.wait(LOOK_SECONDS)
-    with suppress(DatabaseError):  # its silence will tell
+    with suppress(DatabaseError, InterfaceError):  # its silence will tell
         forget_worker(me)
     connection.close()
