@@ -40,6 +40,8 @@ WITHOUT_MODEL = 50
 REST, LONG_REST = 2, 10
 """For each second of writing so many go by before the next, the longer one while an agent is at work on the
 session: agents write too, and go first."""
+LOOK = 1.0
+"""Seconds after which a worker looks at the latest whether its run has been cancelled."""
 
 Result = TypeVar("Result")
 Job = tuple[CompressionItem, Material | list[str]]
@@ -74,6 +76,8 @@ class _Worker:
         self._under_way: set[asyncio.Future[list[Outcome]]] = set()
         self._head, self._busy = 0, True
         """The session's head when something was last stored, and whether it had grown by then."""
+        self._ended = False
+        """Whether the run had ended when it was last looked at: it is cancelled, or others have done all."""
         self._renewal = 0.0
         """When the claims are to be renewed, by the loop's clock."""
 
@@ -96,14 +100,16 @@ class _Worker:
             return await self._stored(finish, self._run_id) and not self._stopping()
         wrote = clock() - begun
         lease = settings.PLAYHEAD_CLAIM_SECONDS / 3
-        ready, _ = await asyncio.wait(self._under_way, timeout=lease, return_when=asyncio.FIRST_COMPLETED)
+        pause = min(LOOK, lease)
+        ready, _ = await asyncio.wait(self._under_way, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         self._under_way -= ready
-        if await self._stored(_has_ended, self._run_id):
-            self._claimed.clear()  # cancelled: they are given back in the end
+        self._ended = await self._stored(_has_ended, self._run_id)
+        if self._ended:
+            self._claimed.clear()  # they are given back in the end
         self._begin(summariser)
         begun = clock()
-        if ready:
-            outcomes = [outcome for future in ready for outcome in future.result()]
+        outcomes = [outcome for future in ready for outcome in future.result()]
+        if outcomes:
             head = await self._stored(store, self._run_id, self._owner, outcomes)
             self._busy, self._head = head != self._head, head
         if clock() >= self._renewal:
@@ -119,14 +125,20 @@ class _Worker:
             return
         if len(self._claimed) < summariser.at_once * summariser.together / 2:
             missing = 2 * summariser.at_once * summariser.together - len(self._claimed)
-            self._claimed += await self._stored(_claim, run, self._owner, missing)
+            found = await self._stored(_claim, run, self._owner, missing)
+            self._claimed += found
+            self._ended = self._ended and not found  # a cancelled run may be taken up again
         self._begin(summariser)
 
     def _begin(self, summariser: "_Summariser") -> None:
         while self._claimed and len(self._under_way) < summariser.at_once and not self._stopping():
             jobs = [self._claimed.popleft() for _ in range(min(summariser.together, len(self._claimed)))]
-            work: Future[list[Outcome]] = _calls().submit(summariser.write, jobs)
+            work: Future[list[Outcome]] = _calls().submit(self._write, summariser, jobs)
             self._under_way.add(asyncio.wrap_future(work))
+
+    def _write(self, summariser: "_Summariser", jobs: Sequence[Job]) -> list[Outcome]:
+        """What becomes of the jobs; nothing where they had to wait for a thread until nobody wants them."""
+        return [] if self._ended or self._stopping() else summariser.write(jobs)
 
     async def _stored(self, function: Callable[..., Result], *arguments: Any) -> Result:
         loop = asyncio.get_running_loop()

@@ -1,0 +1,48 @@
+"""Several workers' tasks that share this process's calls of a model."""
+
+import threading
+
+import pytest
+from django.db import connection
+
+from historyapp.models import CompressionRun, Project, Summary
+from historyapp.services.compression.starting import RunWish, cancel_run, start_run
+from historyapp.services.compression.working import work_on
+from tests.llm.loopback import Answer, Loopback
+from tests.services.compression.conftest import Record
+
+# A run's database work happens in a thread of its own, which sees only what has been committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_calls_that_wait_for_a_thread_are_not_made_once_their_run_is_cancelled(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    wish = RunWish(strategy="episode_summary", model="gpt-5-mini")
+    run = start_run(project, record(64).pk, wish).run
+    begun = threading.Event()
+
+    def answer(_: object) -> Answer:
+        begun.set()
+        return Answer(text="Read it.", pause=0.5)
+
+    def work() -> None:
+        try:
+            work_on(run.pk)
+        finally:
+            connection.close()
+
+    loopback.default = answer
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    assert begun.wait(20)
+    cancel_run(run)
+    for worker in workers:
+        worker.join(30)
+    # Those under way, and those begun within the second in which the workers look: of 32 in hand.
+    assert len(loopback.requests) <= 16
+    cancelled = CompressionRun.objects.get(pk=run.pk)
+    assert cancelled.state == "cancelled"
+    assert cancelled.done == cancelled.calls == Summary.objects.count()
+    assert not cancelled.items.filter(state="claimed").exists()
