@@ -17,12 +17,14 @@ PAGE = 500
 def plan(run_id: UUID) -> bool:
     """Makes the run's items, in pages; going on after a crash makes none twice.
 
-    Returns whether the run is planned now; False when it has ended meanwhile.
+    Returns whether the run is planned now; False when it has ended meanwhile, or is no more.
     """
     after: int | None = None
     while True:
         with writing():
             run = _locked(run_id)
+            if run is None:
+                return False
             if run.planned or not run.active:
                 return run.planned
             newest = run.items.order_by("-number").first()
@@ -35,10 +37,10 @@ def plan(run_id: UUID) -> bool:
                 return True
 
 
-def _locked(run_id: UUID) -> CompressionRun:
-    """The run, but not its session: agents append to it meanwhile."""
+def _locked(run_id: UUID) -> CompressionRun | None:
+    """The run, but not its session: agents append to it meanwhile. None when it has been purged."""
     runs = CompressionRun.objects.select_for_update(of=("self",)).select_related("session")
-    return runs.get(pk=run_id)
+    return runs.filter(pk=run_id).first()
 
 
 def _plan_page(run: CompressionRun, after: int, number: int) -> int:

@@ -258,7 +258,6 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.state, run.finished_at = run.State.CANCELLED, timezone.now()
         run.note = f"Cancelled after {run.done} of {run.total} summaries, which are kept."
         run.save()
-        run.items.filter(state=CompressionItem.State.WAITING).update(claim=None)
         record(run.session.project_id, actor, "cancel compression", run.session_id, {"run": str(run.pk)})
     return run
 

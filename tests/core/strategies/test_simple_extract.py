@@ -3,6 +3,7 @@
 import pytest
 
 from historyapp.core.entries import Body, ModelOutput
+from historyapp.core.rendering import long_form
 from historyapp.core.strategies.base import Material, Written
 from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
 from historyapp.core.tokens import count_tokens
@@ -68,6 +69,13 @@ def test_of_an_answer_sentences_with_facts_are_kept() -> None:
 def test_a_step_holds_to_its_tokens(tokens: int) -> None:
     for result in ("x_1 " * 5_000, "你好，世界 a_b\n" * 900, "9" * 9_000, "🦄" * 900, "ERROR a_b.py\n" * 99):
         assert count_tokens(write(called(result), tokens).text) <= tokens
+
+
+@pytest.mark.parametrize("result", ["ok", "found 3 lines in src/a_b.py", "src/c_d.py\n" * 8])
+def test_an_extract_is_clearly_shorter_than_a_short_step(result: str) -> None:
+    told = called(result, path="src/core/parser.py")
+    (step,) = steps(told)
+    assert count_tokens(write(told).text) <= max(10, 0.75 * count_tokens(long_form(step)))
 
 
 def test_a_judged_step_tells_its_fields() -> None:

@@ -136,6 +136,21 @@ def test_a_fork_goes_on_where_its_parent_has_been_compressed(project: Project) -
     assert (run.from_step, run.to_step, run.total) == (5, 8, 4)
 
 
+def test_a_run_that_nobody_asked_for_and_that_had_nothing_to_do_leaves_no_trace(project: Project) -> None:
+    session = create_session(project)
+    step(project, session, 7)
+    child = fork(project, session.pk, at_step=7)
+    step(project, session)
+    assert carry_out(session) is not None
+    step(project, child)
+    run = compress_if_due(child.pk)
+    assert run is not None
+    work_on(run.pk)
+    assert not child.compression_runs.exists()
+    assert due_sessions() == []
+    work_on(run.pk)  # its message comes a second time
+
+
 def test_an_imported_transcript_waits_until_its_agent_goes_on(project: Project, record: Record) -> None:
     session = create_session(project)
     drafts = [draft for _ in range(20) for draft in (act("read", path="a.py"), ok())]
