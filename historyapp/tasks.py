@@ -4,6 +4,7 @@ the database says what is to be done, and the sweep wakes workers for what was l
 
 import logging
 import threading
+import time
 from uuid import UUID
 
 from kombu.exceptions import OperationalError
@@ -18,22 +19,33 @@ stopping = threading.Event()
 """Set when this process's worker is to end: tasks then begin nothing more."""
 MOST_HANDS = 4
 """Tasks that work on one run at once: more than one, so that several workers can share it."""
+TURN_SECONDS = 20.0
+"""After which a task makes room, where a run waits: else a long run would keep all others from beginning."""
+crowded = threading.Event()
+"""Set while there is a run that nobody is at work on."""
 
 
 @app.task(name="compress")
 def compress(run: str) -> None:
-    """Works on a run until nothing of it is left."""
+    """Works on a run until nothing of it is left; where other runs wait, in turns."""
     from historyapp.services.compression.working import (
         work_on,  # spaCy and the model SDKs are for workers only
     )
 
-    work_on(UUID(run), stopping.is_set)
+    end = time.monotonic() + TURN_SECONDS
+
+    def is_over() -> bool:
+        return stopping.is_set() or (crowded.is_set() and time.monotonic() >= end)
+
+    work_on(UUID(run), is_over)
+    if is_over() and not stopping.is_set():
+        wake(UUID(run), hands=1)  # in the queue, behind those that wait
 
 
-def wake(run: UUID) -> None:
+def wake(run: UUID, hands: int = MOST_HANDS) -> None:
     """Calls workers to a run. Without a broker they find it at their next sweep."""
     try:
-        for _ in range(MOST_HANDS):
+        for _ in range(hands):
             compress.delay(str(run))
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
@@ -43,6 +55,14 @@ def sweep() -> None:
     """Calls workers to every run that nobody is at work on."""
     for run in runs_left():
         wake(run)
+
+
+def look_for_waiting() -> None:
+    """Sees whether there are runs that nobody is at work on."""
+    if runs_left():
+        crowded.set()
+    else:
+        crowded.clear()
 
 
 def look_for_due() -> None:

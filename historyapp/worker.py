@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 from historyapp.celery import app, make_folders
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.workers import forget_worker, note_worker
-from historyapp.tasks import look_for_due, stopping, sweep
+from historyapp.tasks import look_for_due, look_for_waiting, stopping, sweep
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ TASKS_AT_ONCE = 4
 NICENESS = 10
 """Agents and people go first."""
 LOOK_SECONDS = 1.0
-"""Between two looks for sessions that are due."""
+"""Between two looks for sessions that are due, and for runs that wait."""
 RESTART_SECONDS = 5
 """Before a worker starts again that has stopped by itself, as when its queue was lost."""
 
@@ -76,9 +76,8 @@ class BackgroundWorker:
 
 
 def _tick() -> None:
-    """Looks for due sessions every second, and for runs that were left at the start and every minute.
-
-    Every few seconds it says that this worker lives.
+    """Looks for due sessions and waiting runs every second; for runs that were left at the start and every
+    minute. Every few seconds it says that this worker lives.
     """
     me = uuid7()
     next_sweep = next_beat = 0.0
@@ -91,6 +90,7 @@ def _tick() -> None:
                 sweep()
                 next_sweep = time.monotonic() + settings.PLAYHEAD_SWEEP_SECONDS
             look_for_due()
+            look_for_waiting()
         except (DatabaseError, InterfaceError) as error:
             log.warning("The worker cannot ask the database what is to be done: %s", error)
             connection.close()

@@ -1,6 +1,7 @@
 """What a worker does by the clock."""
 
 import threading
+from uuid import uuid4
 
 import pytest
 from celery import Task
@@ -8,6 +9,9 @@ from celery import Task
 from historyapp import tasks, worker
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
+from historyapp.services.compression.claims import claim
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.starting import RunWish, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -25,6 +29,35 @@ def test_looking_for_due_sessions_again_sends_no_more_messages(monkeypatch: pyte
         tasks.look_for_due()
     (run,) = CompressionRun.objects.filter(session=session)
     assert sent == [str(run.pk)] * tasks.MOST_HANDS
+
+
+def test_a_run_that_has_had_its_turn_makes_room_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    long, short = (_wanted(project) for _ in range(2))
+    sent: list[str] = []
+    monkeypatch.setattr(Task, "delay", lambda task, id: sent.append(id))
+    monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
+    monkeypatch.setattr(tasks, "crowded", threading.Event())
+    tasks.look_for_waiting()
+    tasks.compress(str(long.pk))
+    assert (_state(long), sent) == ("queued", [str(long.pk)])
+    short.delete()
+    plan(long.pk)
+    claim(long.pk, uuid4(), 1)
+    tasks.look_for_waiting()
+    tasks.compress(str(long.pk))
+    assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
+    assert len(sent) == 1
+
+
+def _wanted(project: Project) -> CompressionRun:
+    session = create_session(project)
+    append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
+    return start_run(project, session.pk, RunWish("simple_extract")).run
+
+
+def _state(run: CompressionRun) -> str:
+    return CompressionRun.objects.get(pk=run.pk).state
 
 
 def test_the_clock_goes_on_after_an_unexpected_error(monkeypatch: pytest.MonkeyPatch) -> None:
