@@ -59,8 +59,11 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
 
 
 @functools.cache
-def _calls() -> ThreadPoolExecutor:
-    """One for all runs of this process: so many calls of a model are under way at once, and no more."""
+def _threads(asks_model: bool) -> ThreadPoolExecutor:
+    """For all runs of this process: so many calls of a model are under way at once, and no more.
+
+    What asks no model has threads of its own, or it would wait for a provider that does not answer.
+    """
     return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix="summarise")
 
 
@@ -133,7 +136,8 @@ class _Worker:
     def _begin(self, summariser: "_Summariser") -> None:
         while self._claimed and len(self._under_way) < summariser.at_once and not self._stopping():
             jobs = [self._claimed.popleft() for _ in range(min(summariser.together, len(self._claimed)))]
-            work: Future[list[Outcome]] = _calls().submit(self._write, summariser, jobs)
+            threads = _threads(summariser.asks_model)
+            work: Future[list[Outcome]] = threads.submit(self._write, summariser, jobs)
             self._under_way.add(asyncio.wrap_future(work))
 
     def _write(self, summariser: "_Summariser", jobs: Sequence[Job]) -> list[Outcome]:
@@ -177,10 +181,10 @@ class _Summariser:
 
     def __init__(self, strategy: Strategy, model: str, means: Means) -> None:
         self._strategy, self._model, self._means = strategy, model, means
-        self._asks = model not in ("", "local")
-        self.at_once = settings.PLAYHEAD_CONCURRENCY if self._asks else 1
+        self.asks_model = model not in ("", "local")
+        self.at_once = settings.PLAYHEAD_CONCURRENCY if self.asks_model else 1
         """Pieces of work under way."""
-        self.together = 1 if self._asks else WITHOUT_MODEL
+        self.together = 1 if self.asks_model else WITHOUT_MODEL
         """Items in one piece of work."""
 
     def write(self, jobs: Sequence[Job]) -> list[Outcome]:
@@ -189,7 +193,7 @@ class _Summariser:
     def _write(self, item: CompressionItem, source: Material | list[str]) -> Outcome:
         questions: Questions | None = None
         try:
-            questions = Questions(self._model) if self._asks else None
+            questions = Questions(self._model) if self.asks_model else None
             means = replace(self._means, ask=questions.ask if questions else None)
             written = self._words(source, means)
             return Outcome(item.pk, written, tokens=count_tokens(written.text), spent=_spent(questions))

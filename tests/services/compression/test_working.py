@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
@@ -46,3 +47,36 @@ def test_calls_that_wait_for_a_thread_are_not_made_once_their_run_is_cancelled(
     assert cancelled.state == "cancelled"
     assert cancelled.done == cancelled.calls == Summary.objects.count()
     assert not cancelled.items.filter(state="claimed").exists()
+
+
+def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
+    record: Record, project: Project, loopback: Loopback
+) -> None:
+    silent = start_run(project, record(20).pk, RunWish(strategy="episode_summary", model="gpt-5-mini")).run
+    asked = threading.Semaphore(0)
+    go_on = threading.Event()
+
+    def answer(_: object) -> Answer:
+        asked.release()
+        go_on.wait(30)
+        return Answer(text="Read it.")
+
+    def work() -> None:
+        try:
+            work_on(silent.pk)
+        finally:
+            connection.close()
+
+    loopback.default = answer
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert all(asked.acquire(timeout=20) for _ in range(settings.PLAYHEAD_CONCURRENCY))
+    run = start_run(project, record(6).pk, RunWish(strategy="simple_extract")).run
+    extracting = threading.Thread(target=lambda: (work_on(run.pk), connection.close()))
+    extracting.start()
+    extracting.join(10)
+    state = CompressionRun.objects.get(pk=run.pk).state
+    go_on.set()
+    worker.join(30)
+    extracting.join(30)
+    assert state == "succeeded"
