@@ -10,6 +10,7 @@ from typing import Protocol
 
 from historyapp.core.episodes import Episode
 from historyapp.core.policies.base import Past, StandIn
+from historyapp.core.policies.standing import standing
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
@@ -18,8 +19,6 @@ MOST_DETAILED = 10_000
 MOST_SUMMARIES = 1000
 MOST_LINES = 100
 """Older steps without a summary that get a line each."""
-MOST_HIDDEN = 20
-"""Summaries under another one that are read past before those before it are asked for."""
 _LONGEST_LINE = 300
 
 
@@ -61,7 +60,7 @@ class _Older:
 
     def tell(self, last: int, end: int) -> None:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
-        for count, summary in enumerate(_standing(self.past, end)):
+        for count, summary in enumerate(standing(self.past.summaries_newest_first, end)):
             if count == MOST_SUMMARIES:
                 self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
                 return
@@ -79,22 +78,6 @@ class _Older:
             last -= shown
         if first <= last:
             self.lines.append(f"{_steps(first, last)}: not summarised yet, and too many to show here.")
-
-
-def _standing(past: ToldPast, end: int) -> Iterator[Told]:
-    """Summaries that end before a position, none over another; a higher one hides those that it covers."""
-    while True:
-        hidden = 0
-        for summary in past.summaries_newest_first(end):
-            if summary.last_position < end:
-                yield summary
-                end, hidden = summary.first_position, 0
-            else:
-                hidden += 1
-            if hidden > MOST_HIDDEN:
-                break
-        else:
-            return
 
 
 def _summary(summary: Told) -> str:

@@ -21,6 +21,7 @@ from historyapp.core.policies.clipping import clip_input, clipped_step, fair_sha
 from historyapp.core.policies.cuts import Plan, first_outlined, plan
 from historyapp.core.policies.notes import Note, Notes, notes_text, told_by
 from historyapp.core.policies.outline import Outlined, OutlinedPast
+from historyapp.core.policies.standing import standing
 from historyapp.core.policies.units import input_message
 from historyapp.core.settings import SessionSettings
 
@@ -239,15 +240,15 @@ def _add_digests(assembly: Assembly, given: _Given) -> None:
     room = int(DIGESTS * max(0, given.room))
     first, end = given.steps[0].number, given.steps[0].first_position
     reason = f"older than step {first}, with which choosing began"
-    for summary in islice(given.past.summaries_newest_first(end), MOST_DIGESTS):
-        if summary.last_position < end and summary.text.strip():
+    for summary in islice(standing(given.past.summaries_newest_first, end), MOST_DIGESTS):
+        if summary.text.strip():
             piece = summary_piece(summary, assembly.meter)
             if piece.segment.tokens > room:
                 break
             room -= piece.segment.tokens
             assembly.add(piece)
             assembly.miss(summary.last_step + 1, first - 1, reason)
-            first, end = summary.first_step, summary.first_position
+            first = summary.first_step
     assembly.miss(1, first - 1, reason)
 
 

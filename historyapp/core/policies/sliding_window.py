@@ -14,6 +14,7 @@ from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Context
 from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past, StandIn
+from historyapp.core.policies.standing import standing
 from historyapp.core.policies.units import Unit, position_of
 from historyapp.core.settings import SessionSettings
 
@@ -61,11 +62,10 @@ def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
         end = episode.first_position
     if last < 1:
         return
-    for summary in past.summaries_newest_first(end):
-        if summary.last_position < end:
-            yield from past.episodes_newest_first(last, summary.last_step + 1)
-            yield summary
-            last, end = summary.first_step - 1, summary.first_position
+    for summary in standing(past.summaries_newest_first, end):
+        yield from past.episodes_newest_first(last, summary.last_step + 1)
+        yield summary
+        last = summary.first_step - 1
     yield from past.episodes_newest_first(last)
 
 

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.budget import RequestMeter
@@ -50,6 +51,22 @@ def test_a_summary_that_reaches_into_the_window_is_not_used() -> None:
 
 def test_a_digest_stands_for_the_summaries_below_it() -> None:
     assert told(choose(7, summary(1, 2), summary(3, 4), summary(1, 4, level=3))) == [None, (1, 4), 5, 6, 7]
+
+
+def test_what_a_digest_covers_is_not_read_however_much_it_is() -> None:
+    read = []
+
+    class Counted(MemoryPast):
+        def summaries_newest_first(self, before: int) -> Iterator[Summary]:
+            for each in super().summaries_newest_first(before):
+                read.append(each.id)
+                yield each
+
+    below = [summary(step, step) for step in range(3, 301)]
+    past = Counted(session(*steps(304)), [summary(1, 2), *below, summary(3, 300, level=3)])
+    context = SLIDING_WINDOW.choose(past, SessionSettings(max_tokens=None, window_size=3), RequestMeter())
+    assert told(context) == [None, (1, 2), (3, 300), 301, 302, 303, 304]
+    assert len(read) < 50
 
 
 def test_summaries_far_back_are_found() -> None:
