@@ -61,18 +61,18 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
         go_on.wait(30)
         return Answer(text="Read it.")
 
-    def work() -> None:
+    def work(run: CompressionRun) -> None:
         try:
-            work_on(silent.pk)
+            work_on(run.pk)
         finally:
             connection.close()
 
     loopback.default = answer
-    worker = threading.Thread(target=work)
+    worker = threading.Thread(target=work, args=(silent,))
     worker.start()
     assert all(asked.acquire(timeout=20) for _ in range(settings.PLAYHEAD_CONCURRENCY))
     run = start_run(project, record(6).pk, RunWish(strategy="simple_extract")).run
-    extracting = threading.Thread(target=lambda: (work_on(run.pk), connection.close()))
+    extracting = threading.Thread(target=work, args=(run,))
     extracting.start()
     extracting.join(10)
     state = CompressionRun.objects.get(pk=run.pk).state
