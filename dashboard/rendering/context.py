@@ -1,6 +1,6 @@
 """A context as people read it: what fills its budget, what is in it, what is sent, and what has changed."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
@@ -114,16 +114,25 @@ class Contents:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """Steps by form, and those left out."""
-        counts = Counter[str]()
+        """Steps by form, each once, and those left out."""
+        ranges = defaultdict[str, list[tuple[int, int]]](list)
         for segment in self.manifest.segments:
             if segment.source == "step" and segment.step is not None:
-                counts[segment.form] += (segment.last_step or segment.step) - segment.step + 1
+                ranges[segment.form].append((segment.step, segment.last_step or segment.step))
         for left in self.manifest.left_out:
             if left.first_step is not None:
-                counts["left out"] += (left.last_step or left.first_step) - left.first_step + 1
+                ranges["left out"].append((left.first_step, left.last_step or left.first_step))
         words = (("full", "in full"), ("clipped",) * 2, ("masked",) * 2, ("summarised",) * 2)
-        return [(word, counts[form]) for form, word in (*words, ("left out",) * 2) if counts[form]]
+        return [(word, _covered(ranges[form])) for form, word in (*words, ("left out",) * 2) if ranges[form]]
+
+
+def _covered(ranges: list[tuple[int, int]]) -> int:
+    """How many steps the ranges cover together, first and last included; they may overlap."""
+    count = reached = 0
+    for first, last in sorted(ranges):
+        count += max(0, last - max(first, reached + 1) + 1)
+        reached = max(reached, last)
+    return count
 
 
 @dataclass(frozen=True, slots=True)

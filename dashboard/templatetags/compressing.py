@@ -48,6 +48,13 @@ def model_title(name: str) -> str:
 
 
 @register.filter
+def who(actor: str) -> str:
+    """Who asked, as people call them: user:ann is ann, key:ph_x1Y2z3A is key ph_x1Y2z3A."""
+    kind, _, name = actor.partition(":")
+    return visible(name if kind == "user" else f"{kind} {name}".rstrip())
+
+
+@register.filter
 def money(micros: int | None) -> str:
     """Millionths of a dollar as dollars; None is a price that is not known."""
     if micros is None:

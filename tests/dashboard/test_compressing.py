@@ -75,6 +75,18 @@ def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: py
     assert "Compress step 1 " not in asked
 
 
+def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert "has a key here" not in text(alice.get(form(session, "?strategy=episode_summary")))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
+    page = text(alice.get(form(session, "?strategy=episode_summary")))
+    assert "The settings name gpt-5-mini. There is no key for this model's provider" in page
+    assert "Anthropic has a key here: name one of its models to ask it." in page
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [

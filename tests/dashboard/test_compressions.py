@@ -40,7 +40,7 @@ def test_the_list_is_empty_at_first(alice: Client, session: Session) -> None:
 def test_a_run_is_listed_with_its_figures(alice: Client, session: Session) -> None:
     run = ended(session)
     page = text(alice.get("/compressions"))
-    for shown in ("Simple extract", "Repair the totals", "steps 1–5", "by user:bob", "succeeded", "5 of 5"):
+    for shown in ("Simple extract", "Repair the totals", "steps 1–5", "by bob", "succeeded", "5 of 5"):
         assert shown in page
     assert f"Tokens before {run.tokens_before} After 15 Saved {run.tokens_before - 15}" in page
     assert page_of(run) in html(alice.get("/compressions"))
@@ -148,9 +148,8 @@ def test_what_failed_is_told_for_each_step_and_retried(alice: Client, session: S
 
 def test_a_run_that_failed_says_what_to_do(alice: Client, session: Session) -> None:
     run = ended(session, failing=(1, 2, 3, 4, 5))
-    assert "Nothing could be summarised: The model refused: no. Retry when that is mended." in text(
-        alice.get(page_of(run))
-    )
+    page = text(alice.get(page_of(run)))
+    assert "Nothing could be summarised: The model refused: no. Retry when that is mended, or" in page
 
 
 def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Session) -> None:

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.place import Place
-from dashboard.rendering.context import composition
+from dashboard.rendering.context import Contents, composition
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
 from historyapp.core.formats import FORMATS
@@ -205,6 +205,15 @@ def test_steps_are_counted_by_what_became_of_them(alice: Client, project: Projec
     counted = dict(re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("In it")[0]))
     assert sum(map(int, counted.values())) == 5
     assert counted["summarised"] == "1"
+
+
+def test_a_step_that_stands_in_several_parts_is_counted_once() -> None:
+    segments = [
+        Segment(source="step", step=first, last_step=last, form="clipped", tokens=5)
+        for first, last in ((1, 8), (9, 9), (1, 9), (3, 4), (12, 13))
+    ]
+    manifest = Manifest(policy="budgeted", max_tokens=100, tokens=25, segments=segments)
+    assert Contents(manifest).counts == [("clipped", 11)]
 
 
 def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Project) -> None:

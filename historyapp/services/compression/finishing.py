@@ -1,9 +1,12 @@
 """When nothing of a run is left to be begun: digests of what has grown too long, and how it ended."""
 
+from functools import partial
+from itertools import islice
 from uuid import UUID
 
 from django.utils import timezone
 
+from historyapp.core.policies.standing import standing
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
@@ -13,6 +16,7 @@ from historyapp.services.transactions import writing
 
 HIGHEST_LEVEL = 10
 """Of digests of digests."""
+MENDING = "Retry when that is mended, or choose another model or strategy."
 MOST_READ = 1000
 """Summaries that are taken together for a digest, from the newest back."""
 
@@ -65,7 +69,7 @@ def _ending(run: CompressionRun) -> tuple[str, str]:
     first = reasons.order_by("number").first() or ""
     if run.done:
         return run.State.PARTLY_FAILED, f"{run.failed} of {run.total} failed. Retry them. The first: {first}"
-    return run.State.FAILED, f"Nothing could be summarised: {first} Retry when that is mended."
+    return run.State.FAILED, f"Nothing could be summarised: {first} {MENDING}"
 
 
 def _add_digest(session: Session, run: CompressionRun) -> bool:
@@ -107,16 +111,6 @@ def _standing(session: Session, run: CompressionRun) -> list[Summary]:
     """
     lineage, then = History(session).lineage, session.lineage(run.head)
     ranges = Summary.objects.filter(level__gte=2)
-    found: list[Summary] = []
-    covered = min(lineage.last, run.head) + 1
-    """Positions from here on have their summary."""
-    while len(found) < MOST_READ:
-        for summary in ranges.newest_first(lineage, covered):
-            if summary.last_position >= covered or len(found) == MOST_READ:
-                break  # what a digest covers is not read, however much it is
-            covered = summary.first_position
-            if then.contains(str(summary.session_id), summary.last_position):
-                found.append(summary)
-        else:
-            break
-    return found[::-1]
+    newest_first = standing(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
+    alive = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
+    return list(islice(alive, MOST_READ))[::-1]

@@ -1,11 +1,12 @@
 """Which model a run asks, and whether it can be asked at all."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from historyapp.core.errors import Invalid
 from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies.base import Strategy
-from historyapp.llm.router import LOCAL, ProviderRouter
+from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class ChosenModel:
 def choose_model(strategy: Strategy, asked: str | None, settings: SessionSettings) -> ChosenModel:
     """The model of a run: the one that was asked for, else that of the session's settings.
 
-    Where the settings' model has no key here, the local summariser stands in, and the note says so.
+    Where the settings' model has no key here, the local summariser stands in, and the note says so, with the
+    providers that have one: which of their models to pay for is not ours to guess.
 
     Raises:
         Invalid: when the one that was asked for cannot be asked: unknown, or without a key.
@@ -37,7 +39,18 @@ def choose_model(strategy: Strategy, asked: str | None, settings: SessionSetting
     try:
         return ChosenModel(_usable(settings.llm_name))
     except Invalid as error:
-        return ChosenModel(LOCAL, f"{error.detail} The local summariser stands in.")
+        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser stands in."
+        return ChosenModel(LOCAL, " ".join((note, *_choices())))
+
+
+def _choices() -> list[str]:
+    """A sentence for each provider that has a key."""
+    titles: dict[str, None] = {}  # the two of OpenAI share one
+    for provider in PROVIDERS.values():
+        with suppress(Invalid):
+            provider.sdk()
+            titles[provider.title] = None
+    return [f"{title} has a key here: name one of its models to ask it." for title in titles]
 
 
 def _usable(model: str) -> str:
