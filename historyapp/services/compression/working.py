@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -55,7 +56,8 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
         stopping: whether the worker is to end: nothing more is begun then.
     """
     if plan(run_id):
-        asyncio.run(_Worker(run_id, stopping).work())
+        with suppress(CompressionRun.DoesNotExist):  # another task found nothing to do and removed it
+            asyncio.run(_Worker(run_id, stopping).work())
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
+from historyapp.services.compression import working
 from historyapp.services.compression.starting import RunWish, cancel_run, start_run
 from historyapp.services.compression.working import work_on
 from tests.llm.loopback import Answer, Loopback
@@ -80,3 +81,17 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     worker.join(30)
     extracting.join(30)
     assert state == "succeeded"
+
+
+def test_a_run_that_another_task_has_removed_is_none_of_the_others_business(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+
+    def planned(run_id: object) -> bool:
+        CompressionRun.objects.filter(pk=run_id).delete()
+        return True
+
+    monkeypatch.setattr(working, "plan", planned)
+    work_on(run.pk)
+    assert not Summary.objects.exists()
