@@ -113,6 +113,10 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
         """Items that are not decided yet."""
         return self.filter(state__in=(CompressionItem.State.WAITING, CompressionItem.State.CLAIMED))
 
+    def under_way(self, now: datetime) -> Self:
+        """Items that a worker is at, which has been heard of lately."""
+        return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__gte=now)
+
     def claimable(self, now: datetime) -> Self:
         """Items that wait, and those whose worker has not been heard of for too long."""
         waiting = models.Q(state=CompressionItem.State.WAITING)

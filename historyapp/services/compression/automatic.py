@@ -20,7 +20,8 @@ AT_ONCE = 100
 
 def rearm(session: Session, run: CompressionRun) -> None:
     """Sets the marks after a run has ended, and saves them."""
-    failed = run.items.filter(state=CompressionItem.State.FAILED, level__lt=3).order_by("number").first()
+    left = run.items.filter(level__lt=3).exclude(state=CompressionItem.State.DONE)
+    failed = left.order_by("number").first()
     if run.automatic and failed is not None:
         session.compressed_to = min(session.compressed_to, failed.first_step - 1)
     arm(session)

@@ -46,6 +46,24 @@ def finish(run_id: UUID) -> bool:
     return False
 
 
+def break_off(run_id: UUID, reason: str) -> None:
+    """Ends a run that cannot go on, unless others are at work on it. What is left of it waits for a retry.
+
+    Args:
+        reason: for people.
+    """
+    now = timezone.now()
+    with writing():
+        run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
+        if run is None or not run.active or run.items.under_way(now).exists():
+            return
+        session = Session.objects.select_for_update().get(pk=run.session_id)
+        run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
+        run.finished_at, run.note = now, f"{reason} {MENDING}"
+        run.save(update_fields=("state", "finished_at", "note"))
+        rearm(session, run)
+
+
 def _may_grow_too_long(run: CompressionRun) -> bool:
     tried = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED).exists()
     return bool(run.done) and not run.trial and STRATEGIES[run.strategy].covers == "batch" and not tried
@@ -75,12 +93,12 @@ def _ending(run: CompressionRun) -> tuple[str, str]:
 def _add_digest(session: Session, run: CompressionRun) -> bool:
     """Has the oldest summaries summarised, when all that stand side by side are too long together."""
     longest = load_settings(session.settings).max_summary_length
-    standing = _standing(session, run)
-    length = sum(len(summary.text) for summary in standing)
-    if length <= longest or len(standing) < 2:
+    ranges = _standing(session, run)
+    length = sum(len(summary.text) for summary in ranges)
+    if length <= longest or len(ranges) < 2:
         return False
     parts: list[Summary] = []
-    for summary in standing:  # until what stays leaves half of the room to the digest and to what comes
+    for summary in ranges:  # until what stays leaves half of the room to the digest and to what comes
         if len(parts) >= 2 and length <= longest // 2:
             break
         parts.append(summary)

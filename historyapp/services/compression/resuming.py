@@ -10,8 +10,6 @@ from historyapp.models import CompressionItem, CompressionRun
 
 def runs_left() -> list[UUID]:
     """Runs that nobody is at work on."""
-    claimed = CompressionItem.objects.filter(
-        run=OuterRef("pk"), state=CompressionItem.State.CLAIMED, claimed_until__gte=timezone.now()
-    )
+    claimed = CompressionItem.objects.under_way(timezone.now()).filter(run=OuterRef("pk"))
     runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
     return list(runs.values_list("pk", flat=True))

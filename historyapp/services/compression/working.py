@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, connections
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Invalid, PlayheadError
@@ -30,7 +30,7 @@ from historyapp.llm.errors import KeyRefused, LimitReached, RequestRefused
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.asking import Questions
 from historyapp.services.compression.claims import Outcome, Spent, claim, release, renew, store
-from historyapp.services.compression.finishing import add_note, finish
+from historyapp.services.compression.finishing import add_note, break_off, finish
 from historyapp.services.compression.material import materials, parts_of
 from historyapp.services.compression.planning import plan
 
@@ -55,9 +55,17 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
     Args:
         stopping: whether the worker is to end: nothing more is begun then.
     """
-    if plan(run_id):
-        with suppress(CompressionRun.DoesNotExist):  # another task found nothing to do and removed it
-            asyncio.run(_Worker(run_id, stopping).work())
+    try:
+        if plan(run_id):
+            with suppress(CompressionRun.DoesNotExist):  # another task found nothing to do and removed it
+                asyncio.run(_Worker(run_id, stopping).work())
+    except (DatabaseError, InterfaceError):
+        raise  # the sweep takes the run up again
+    except Exception as error:
+        if stopping():
+            raise
+        log.exception("The run %s is broken off", run_id)
+        break_off(run_id, f"An unexpected {type(error).__name__} broke it off: the worker's log has more.")
 
 
 @functools.cache

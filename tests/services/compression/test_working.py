@@ -1,6 +1,7 @@
 """Several workers' tasks that share this process's calls of a model."""
 
 import threading
+from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings
@@ -8,7 +9,9 @@ from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.compression import working
-from historyapp.services.compression.starting import RunWish, cancel_run, start_run
+from historyapp.services.compression.claims import claim
+from historyapp.services.compression.planning import plan
+from historyapp.services.compression.starting import RunWish, cancel_run, retry_run, start_run
 from historyapp.services.compression.working import work_on
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
@@ -88,10 +91,46 @@ def test_a_run_that_another_task_has_removed_is_none_of_the_others_business(
 ) -> None:
     run = start_run(project, record(8).pk, RunWish("simple_extract")).run
 
-    def planned(run_id: object) -> bool:
+    def planned(run_id: UUID) -> bool:
         CompressionRun.objects.filter(pk=run_id).delete()
         return True
 
     monkeypatch.setattr(working, "plan", planned)
     work_on(run.pk)
     assert not Summary.objects.exists()
+
+
+def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+
+    def fail(*_: object) -> None:
+        raise KeyError("nobody thought of this")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(working, "_prepare", fail)
+        work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.total, run.done) == ("failed", 4, 0)
+    assert "An unexpected KeyError broke it off" in run.note
+    work_on(retry_run(run).pk)
+    run.refresh_from_db()
+    assert (run.state, run.done) == ("succeeded", 4)
+    assert "KeyError" not in run.note
+
+
+def test_a_worker_that_cannot_go_on_leaves_a_run_to_those_that_can(
+    record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+    plan(run.pk)
+    claim(run.pk, uuid4(), 1)
+
+    def fail(*_: object) -> None:
+        raise ImportError("no spaCy here")
+
+    monkeypatch.setattr(working, "_prepare", fail)
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert run.state == "running"
