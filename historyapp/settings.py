@@ -86,6 +86,13 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "dashboard.errors.ErrorPages",
 ]
+# Agents' requests bring a key and no cookies, and get JSON: see historyapp/wsgi.py.
+API_MIDDLEWARE = [
+    "historyapp.middleware.HeadMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
 ROOT_URLCONF = "historyapp.urls"
 WSGI_APPLICATION = "historyapp.wsgi.application"
 TEMPLATES: list[dict[str, Any]] = [

@@ -10,6 +10,7 @@ from uuid import UUID
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
+from historyapp.models import Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.resuming import runs_left
 
@@ -18,28 +19,49 @@ log = logging.getLogger(__name__)
 stopping = threading.Event()
 """Set when this process's worker is to end: tasks then begin nothing more."""
 MOST_HANDS = 4
-"""Tasks that work on one run at once: more than one, so that several workers can share it."""
+"""Workers that share one run."""
+MOST_PASSED_ON, PASS_SECONDS = 20, 0.1
+"""How often, and after how long, a message goes back into the queue that another worker should have."""
 TURN_SECONDS = 20.0
 """After which a task makes room, where a run waits: else a long run would keep all others from beginning."""
 crowded = threading.Event()
 """Set while there is a run that nobody is at work on."""
 
 
-@app.task(name="compress")
-def compress(run: str) -> None:
-    """Works on a run until nothing of it is left; where other runs wait, in turns."""
-    from historyapp.services.compression.working import (
-        work_on,  # spaCy and the model SDKs are for workers only
-    )
+_at_work: set[UUID] = set()
+"""Runs that this process is at work on."""
+_changing = threading.Lock()
 
+
+@app.task(name="compress")
+def compress(run: str, passed_on: int = 0) -> None:
+    """Works on a run until nothing of it is left; where other runs wait, in turns.
+
+    A process takes one hand in a run. What reaches it besides is passed on, for another worker to take it.
+    """
+    id = UUID(run)
+    with _changing:
+        ours = id not in _at_work
+        _at_work.add(id)
+    if not ours:
+        if passed_on < MOST_PASSED_ON and Worker.objects.alive().count() > 1:
+            compress.apply_async((run, passed_on + 1), countdown=PASS_SECONDS)
+        return
     end = time.monotonic() + TURN_SECONDS
 
     def is_over() -> bool:
         return stopping.is_set() or (crowded.is_set() and time.monotonic() >= end)
 
-    work_on(UUID(run), is_over)
-    if is_over() and not stopping.is_set():
-        wake(UUID(run), hands=1)  # in the queue, behind those that wait
+    # Imported here, since spaCy and the model SDKs are for workers only.
+    from historyapp.services.compression.working import work_on
+
+    try:
+        work_on(id, is_over)
+    finally:
+        with _changing:
+            _at_work.discard(id)
+    if not stopping.is_set() and (is_over() or id in runs_left()):
+        wake(id, hands=1)  # in the queue, behind those that wait
 
 
 def wake(run: UUID, hands: int = MOST_HANDS) -> None:

@@ -13,6 +13,9 @@ from django.db import DatabaseError, InterfaceError, connection
 from uuid_utils.compat import uuid7
 
 from historyapp.celery import app, make_folders
+from historyapp.core.language import load_language
+from historyapp.core.settings import SessionSettings
+from historyapp.core.tokens import count_tokens
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.tasks import look_for_due, look_for_waiting, stopping, sweep
@@ -26,6 +29,14 @@ LOOK_SECONDS = 1.0
 """Between two looks for sessions that are due, and for runs that wait."""
 RESTART_SECONDS = 5
 """Before a worker starts again that has stopped by itself, as when its queue was lost."""
+
+
+def prepare() -> None:
+    """Loads what the first run would wait for: the vocabulary, and the language of most sessions."""
+    import historyapp.services.compression.working  # noqa: F401
+
+    count_tokens("")
+    load_language(SessionSettings().spacy_language_model)
 
 
 def run_worker() -> None:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import BaseCommand
 
 from historyapp.management.command_line import add_common_arguments
-from historyapp.worker import run_worker, stop_worker
+from historyapp.worker import prepare, run_worker, stop_worker
 
 
 class Command(BaseCommand):
@@ -21,6 +21,7 @@ class Command(BaseCommand):
         add_common_arguments(parser, project=False)
 
     def handle(self, **options: Any) -> None:
+        prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
         broker = "Redis" if settings.REDIS_URL else f"the queue in {settings.PLAYHEAD_HOME}"

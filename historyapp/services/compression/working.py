@@ -91,6 +91,13 @@ class _Worker:
         """The session's head when something was last stored, and whether it had grown by then."""
         self._ended = False
         """Whether the run had ended when it was last looked at: it is cancelled, or others have done all."""
+        self._finished: list[Outcome] = []
+        """Not stored yet."""
+        self._next_write = 0.0
+        """By the loop's clock: what is ready before then waits, for agents to write."""
+        self._dry = False
+        """Whether there was less to claim than wanted: the rest is with others."""
+        self._lease = settings.PLAYHEAD_CLAIM_SECONDS / 3
         self._renewal = 0.0
         """When the claims are to be renewed, by the loop's clock."""
 
@@ -105,43 +112,49 @@ class _Worker:
             self._database.shutdown()
 
     async def _round(self, run: CompressionRun, summariser: "_Summariser") -> bool:
-        """Begins what there is room for and stores what is ready; False when nothing is left."""
+        """Begins what there is room for and takes what is ready; False when nothing is left."""
         clock = asyncio.get_running_loop().time
-        begun = clock()
-        await self._claim_more(run, summariser)
+        if clock() >= self._next_write or not self._under_way:
+            begun = clock()
+            await self._write_down(run, summariser)
+            rest = LONG_REST if self._busy else REST
+            self._next_write = clock() + min(1, rest * (clock() - begun))
+        self._begin(summariser)
         if not self._under_way:
             return await self._stored(finish, self._run_id) and not self._stopping()
-        wrote = clock() - begun
-        lease = settings.PLAYHEAD_CLAIM_SECONDS / 3
-        pause = min(LOOK, lease)
-        ready, _ = await asyncio.wait(self._under_way, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        pause = self._next_write - clock() if self._finished else LOOK
+        ready, _ = await asyncio.wait(
+            self._under_way, timeout=max(0, min(pause, self._lease)), return_when=asyncio.FIRST_COMPLETED
+        )
         self._under_way -= ready
+        self._finished += [outcome for future in ready for outcome in future.result()]
         self._ended = await self._stored(_has_ended, self._run_id)
         if self._ended:
             self._claimed.clear()  # they are given back in the end
-        self._begin(summariser)
-        begun = clock()
-        outcomes = [outcome for future in ready for outcome in future.result()]
-        if outcomes:
+        return True
+
+    async def _write_down(self, run: CompressionRun, summariser: "_Summariser") -> None:
+        """Stores what has come, claims more, and says that the claims are still ours."""
+        if self._finished:
+            outcomes, self._finished = self._finished, []
             head = await self._stored(store, self._run_id, self._owner, outcomes)
             self._busy, self._head = head != self._head, head
-        if clock() >= self._renewal:
+        await self._claim_more(run, summariser)
+        now = asyncio.get_running_loop().time()
+        if now >= self._renewal:
             await self._stored(renew, self._owner)
-            self._renewal = clock() + lease
-        rest = LONG_REST if self._busy else REST
-        await asyncio.sleep(min(1, rest * (wrote + clock() - begun)))
-        return True
+            self._renewal = now + self._lease
 
     async def _claim_more(self, run: CompressionRun, summariser: "_Summariser") -> None:
         """Keeps as many items in hand as are under way, so that nothing waits for the database."""
-        if self._stopping():
+        wanted = summariser.at_once * summariser.together
+        if self._stopping() or len(self._claimed) > wanted / 2 or (self._dry and self._under_way):
             return
-        if len(self._claimed) < summariser.at_once * summariser.together / 2:
-            missing = 2 * summariser.at_once * summariser.together - len(self._claimed)
-            found = await self._stored(_claim, run, self._owner, missing)
-            self._claimed += found
-            self._ended = self._ended and not found  # a cancelled run may be taken up again
-        self._begin(summariser)
+        missing = 2 * wanted - len(self._claimed)
+        found = await self._stored(_claim, run, self._owner, missing)
+        self._claimed += found
+        self._dry = len(found) < missing
+        self._ended = self._ended and not found  # a cancelled run may be taken up again
 
     def _begin(self, summariser: "_Summariser") -> None:
         while self._claimed and len(self._under_way) < summariser.at_once and not self._stopping():

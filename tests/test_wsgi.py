@@ -1,0 +1,52 @@
+"""Agents' requests take a shorter way than people's, and nothing that protects them is missing on it."""
+
+import json
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from historyapp.wsgi import application
+
+pytestmark = pytest.mark.django_db
+
+
+def ask(path: str, method: str = "GET") -> tuple[str, dict[str, str], bytes]:
+    """Status, headers and body, as a WSGI server would get them."""
+    answered: list[Any] = []
+    environ = {
+        "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": "", "SCRIPT_NAME": "",
+        "SERVER_NAME": "localhost", "SERVER_PORT": "80", "HTTP_HOST": "localhost", "wsgi.input": BytesIO(),
+        "wsgi.url_scheme": "http", "HTTP_COOKIE": "playhead_session=x",
+    }  # fmt: skip
+    body = application(environ, lambda status, headers: answered.append((status, dict(headers))))
+    content = b"".join(body)
+    body.close()  # type: ignore[attr-defined]  # Django's responses have it
+    return answered[0][0], answered[0][1], content
+
+
+@pytest.mark.parametrize("path", ["/api/v1/sessions", "/api/v1/nothing", "/api/v1/openapi.json"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_the_api_answers_alike_on_both_ways(path: str, method: str) -> None:
+    status, headers, content = ask(path, method)
+    full = Client().generic(method, path)
+    assert status.startswith(str(full.status_code))
+    assert content == full.content
+    for header in ("Content-Type", "Allow", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"):
+        assert headers.get(header) == full.headers.get(header)
+
+
+def test_an_error_of_the_api_is_a_problem_document() -> None:
+    status, headers, content = ask("/api/v1/sessions")
+    assert (status, headers["Content-Type"]) == ("401 Unauthorized", "application/problem+json")
+    assert json.loads(content)["status"] == 401
+
+
+def test_the_api_sets_no_cookie() -> None:
+    assert "Set-Cookie" not in ask("/api/v1/sessions")[1]
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/api/v1/docs", "/docs/errors"])
+def test_pages_have_their_policy(path: str) -> None:
+    assert "script-src" in ask(path)[1]["Content-Security-Policy"]
