@@ -2,9 +2,11 @@
 
 import logging
 import os
+import sys
 import threading
 import time
 from contextlib import suppress
+from itertools import chain, repeat
 from typing import Any
 
 from celery.worker import state
@@ -27,6 +29,8 @@ NICENESS = 10
 """Agents and people go first."""
 LOOK_SECONDS = 1.0
 """Between two looks for sessions that are due, and for runs that wait."""
+GRACE = 10
+"""Seconds that what is under way gets to finish when a worker is to end."""
 RESTART_SECONDS = 5
 """Before a worker starts again that has stopped by itself, as when its queue was lost."""
 
@@ -79,11 +83,29 @@ class BackgroundWorker:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, grace: float) -> None:
-        """Waits up to ``grace`` seconds for what is under way; the rest is taken up at the next start."""
+    def stop(self) -> bool:
+        """Waits for what is under way, up to ``GRACE``; the rest is taken up at the next start.
+
+        Returns whether all has ended. Where it has not, the process must be left with :func:`leave`.
+        """
         if self._thread.is_alive():
             stop_worker()
-            self._thread.join(grace)
+            self._thread.join(GRACE)
+        return not self._thread.is_alive()
+
+
+def leave(code: int = 0) -> None:
+    """Ends the process although calls are under way: Python itself would wait for their threads."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def leave_in_time() -> None:
+    """As :func:`leave`, when ``GRACE`` is over."""
+    timer = threading.Timer(GRACE, leave)
+    timer.daemon = True
+    timer.start()
 
 
 def _tick() -> None:
@@ -91,7 +113,10 @@ def _tick() -> None:
     minute. Every few seconds it says that this worker lives.
     """
     me = uuid7()
-    next_sweep = next_beat = 0.0
+    next_beat = 0.0
+    # The second look comes when what a killed worker had claimed is free again.
+    waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
+    next_sweep = 0.0
     while not stopping.is_set():
         try:
             if time.monotonic() >= next_beat:
@@ -99,7 +124,7 @@ def _tick() -> None:
                 next_beat = time.monotonic() + BEAT_SECONDS
             if time.monotonic() >= next_sweep:
                 sweep()
-                next_sweep = time.monotonic() + settings.PLAYHEAD_SWEEP_SECONDS
+                next_sweep = time.monotonic() + next(waits)
             look_for_due()
             look_for_waiting()
         except (DatabaseError, InterfaceError) as error:

@@ -1,4 +1,4 @@
-"""Compression runs and their items. They are the truth about what is to be done; messages only wake workers."""
+"""Compression runs and their items: the truth about what is to be done. Messages only wake workers."""
 
 from datetime import datetime
 from typing import Self
@@ -18,7 +18,9 @@ class RunQuerySet(models.QuerySet["CompressionRun"]):
         return self.filter(state__in=CompressionRun.ACTIVE)
 
     def newest_first(self) -> Self:
-        return self.order_by("-id")
+        """What lists show: all but those that nobody asked for and that had nothing to do."""
+        idle = models.Q(automatic=True, state=CompressionRun.State.SUCCEEDED, total=0)
+        return self.exclude(idle).order_by("-id")
 
 
 class CompressionRun(models.Model):

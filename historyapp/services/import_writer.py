@@ -302,4 +302,4 @@ def _summarise(session: Session, source: ImportSource, read: Summarised) -> None
         tokens_after=count_tokens(read.text),
         actor="import",
     )
-    touch({session.pk, ends[1].session_id})
+    touch(session.pk, {ends[1].session_id})

@@ -300,10 +300,11 @@ class _Job:
         parent = family.filter(source_id=source.spawned_by).first() if source.spawned_by else None
         if children:
             Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
-            touch(children)
+            for child in sorted(children):
+                touch(child)
         if parent is not None:
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent.session)
-            touch({parent.session_id})
+            touch(parent.session_id)
 
 
 def _key(source_id: str) -> str:

@@ -28,7 +28,8 @@ from historyapp.services.transactions import writing
 
 GOOD = ("success", "answered")
 """How a step ended that one may go back to."""
-_LOOKED_AT = 256
+_LOOKED_AT = 250
+_LOOKED_THROUGH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,9 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
 
 
 def last_good_step(history: History) -> int | None:
-    """The newest step that succeeded or answered; None when there is none."""
+    """The newest step that succeeded or answered; None when none of the newest 1,000 did."""
     last = history.steps
-    while last > 0:
+    while last > max(0, history.steps - _LOOKED_THROUGH):
         rows = history.rows(last - _LOOKED_AT + 1, last)
         good = [row.number for row in rows if row.status in GOOD]
         if good:

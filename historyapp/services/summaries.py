@@ -64,10 +64,15 @@ def summarise(
             tokens_after=tokens_after,
             actor=actor,
         )
-        touch({session.pk, summary.session_id})
+        touch(session.pk, {summary.session_id})
         return summary
 
 
-def touch(sessions: Iterable[UUID]) -> None:
-    """Marks sessions as changed, so that nobody is served an old answer as current."""
-    Session.objects.filter(pk__in=sessions).update(revision=F("revision") + 1)
+def touch(session: UUID, others: Iterable[UUID] = ()) -> None:
+    """Marks sessions as changed, so that nobody is served an old answer as current.
+
+    A session is locked before those that it shares entries with, and these in the order of their ids:
+    whoever writes a summary takes them in this order.
+    """
+    for id in (session, *sorted({*others} - {session})):
+        Session.objects.filter(pk=id).update(revision=F("revision") + 1)

@@ -110,7 +110,7 @@ def test_a_run_is_cancelled_and_gone_on_with(page: Page, session: Session, worke
     carry_out(run.pk, most=5)
     page.goto(run_page(run))
     page.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".note")).to_contain_text("Cancelled after 5 of 20 summaries")
+    expect(page.locator(".note")).to_contain_text("Cancelled with 5 of 20 summaries made")
     page.get_by_role("button", name="Go on with it").click()
     expect(page.locator(".run-state")).to_contain_text("20 of 20")
 

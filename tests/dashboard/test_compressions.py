@@ -159,7 +159,7 @@ def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Sessio
     assert address in html(alice.get(page_of(run)))
     assert alice.post(address)["Location"] == page_of(run)
     page = text(alice.get(page_of(run)))
-    assert "Cancelled after 2 of 5 summaries, which are kept." in page
+    assert "Cancelled with 2 of 5 summaries made. They are kept." in page
     assert "Go on with it" in page
     again = alice.post(address)
     assert again.status_code == 409

@@ -18,9 +18,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from historyapp import demo
 from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
-from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim, reachable, serve
+from historyapp.server import EVERYWHERE, CannotListen, claim, reachable, serve
 from historyapp.services.bootstrap import bootstrap
-from historyapp.worker import BackgroundWorker
+from historyapp.worker import BackgroundWorker, leave
 
 
 class Command(BaseCommand):
@@ -64,9 +64,17 @@ class Command(BaseCommand):
                     "  Ctrl-C stops it.",
                 )
 
-        serve(ip, port, threads, welcome)
-        worker.stop(GRACE)
+        crash: SystemExit | None = None
+        try:
+            serve(ip, port, threads, welcome)
+        except SystemExit as end:
+            crash = end
+        ended = worker.stop()
         _put_in_one_file()
+        if not ended:
+            leave(1 if crash else 0)
+        if crash:
+            raise crash
 
     def _demo(self, address: str, api_key: str) -> str:
         """Let the demo agent work against this very server when there is nothing to look at yet.

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import BaseCommand
 
 from historyapp.management.command_line import add_common_arguments
-from historyapp.worker import prepare, run_worker, stop_worker
+from historyapp.worker import leave_in_time, prepare, run_worker, stop_worker
 
 
 class Command(BaseCommand):
@@ -32,3 +32,4 @@ class Command(BaseCommand):
 
 def _stop(number: int, frame: FrameType | None) -> None:
     stop_worker()
+    leave_in_time()

@@ -30,7 +30,7 @@ from historyapp.services.prices import price_list
 
 log = logging.getLogger(__name__)
 
-LIMITS = TimeLimits(connect=10, read=60, total=300)
+LIMITS = TimeLimits(connect=10, read=60, total=120)
 LONGEST_PAUSE = 60
 """Seconds that a provider's wish to be left alone holds for all workers."""
 

@@ -1,6 +1,6 @@
 """Who works on what: claims on items, and the one transaction that turns a result into a summary."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -45,6 +45,8 @@ class Outcome:
     spent: Spent = Spent()
     hopeless: bool = False
     """Whether the other items would fail for the same reason: no key, no such model, no money."""
+    silent: bool = False
+    """Whether the provider did not answer. Where it has answered nothing yet, the run ends too."""
 
 
 def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
@@ -81,12 +83,13 @@ def renew(owner: UUID) -> None:
         )
 
 
-def release(owner: UUID) -> None:
-    """Gives back what has been claimed and not finished."""
+def release(owner: UUID, items: Collection[int] | None = None) -> None:
+    """Gives back what has been claimed and not finished: these items, or all that are the owner's."""
     with writing():
-        CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED).update(
-            state=CompressionItem.State.WAITING, claim=None, claimed_until=None
-        )
+        claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
+        if items is not None:
+            claimed = claimed.filter(pk__in=items)
+        claimed.update(state=CompressionItem.State.WAITING, claim=None, claimed_until=None)
 
 
 def _lease_end() -> datetime:
@@ -109,10 +112,12 @@ def store(run_id: UUID, owner: UUID, outcomes: Sequence[Outcome]) -> int:
         changed = _keep_texts(mine, told) if run.trial else _keep_summaries(run, mine, told, head)
         update_items(mine)
         _account(run, mine, outcomes)
-        hopeless = next((outcome for outcome in outcomes if outcome.hopeless), None)
-        if hopeless is not None and run.active:
-            _give_up(run, hopeless.error)
-        touch(changed)  # last: from here on, agents that append wait
+        answered = run.done or any(outcome.written for outcome in outcomes)
+        last = next((o for o in outcomes if o.hopeless or (o.silent and not answered)), None)
+        if last is not None and run.active:
+            _give_up(run, last.error)
+        if changed:
+            touch(run.session_id, changed)  # last: from here on, agents that append wait
         return head
 
 
@@ -166,7 +171,7 @@ def _keep_summaries(
         )
         summaries.append(item.summary)
     Summary.objects.bulk_create(summaries)
-    return {run.session_id, *(summary.session_id for summary in summaries)}
+    return {summary.session_id for summary in summaries}
 
 
 def _account(run: CompressionRun, mine: Sequence[CompressionItem], outcomes: Sequence[Outcome]) -> None:

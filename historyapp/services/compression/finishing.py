@@ -41,8 +41,6 @@ def finish(run_id: UUID) -> bool:
         run.note = " ".join(filter(None, (said, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
         rearm(session, run)
-        if run.automatic and not run.total:
-            run.delete()  # nobody asked for it, and it did nothing
     return False
 
 

@@ -17,11 +17,15 @@ class ChosenModel:
     """Why it is not the one that was to be expected."""
 
 
+DEFAULT, OTHER = SessionSettings().llm_name, "claude-haiku-4-5"
+"""The model that summarises where nobody has chosen one, and where there is only Anthropic's key."""
+
+
 def choose_model(strategy: Strategy, asked: str | None, settings: SessionSettings) -> ChosenModel:
     """The model of a run: the one that was asked for, else that of the session's settings.
 
-    Where the settings' model has no key here, the local summariser stands in, and the note says so, with the
-    providers that have one: which of their models to pay for is not ours to guess.
+    Where the settings' model has no key here, another stands in, and the note says so: for the default model
+    the other provider's, if that has a key, else the local summariser.
 
     Raises:
         Invalid: when the one that was asked for cannot be asked: unknown, or without a key.
@@ -39,6 +43,9 @@ def choose_model(strategy: Strategy, asked: str | None, settings: SessionSetting
     try:
         return ChosenModel(_usable(settings.llm_name))
     except Invalid as error:
+        if settings.llm_name == DEFAULT:
+            with suppress(Invalid):
+                return ChosenModel(_usable(OTHER), f"{error.detail} {OTHER} stands in.")
         note = f"The settings name {settings.llm_name}. {error.detail} The local summariser stands in."
         return ChosenModel(LOCAL, " ".join((note, *_choices())))
 

@@ -77,7 +77,8 @@ def _wanted(run: CompressionRun, history: History, rows: list[Episode], size: in
     wanted = {row.number for row in rows if row.status != "in_flight"}
     if run.again or not rows:
         return wanted
-    beyond = history.rows(rows[-1].number + size - 1, rows[-1].number + size - 1)
+    reach = rows[-1].number + max(PAGE, size)  # ranges that begin here may end there
+    beyond = history.rows(min(reach, history.steps), reach)
     end = (beyond or rows)[-1].last_position
     known = Summary.objects.live(run.session, history.lineage, (rows[0].first_position, end))
     for summary in known:

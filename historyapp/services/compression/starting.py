@@ -188,9 +188,11 @@ def start_comparison(
     Raises:
         NotFound: when the project has no such session.
         Invalid: as :func:`terms_of`, and for more than 50 steps.
+        Conflict: when the session is archived.
     """
     with writing():
         session = lock_session(project, session_id)
+        check_open(session)
         comparison = uuid7()
         runs = []
         for wish in wishes:
@@ -200,6 +202,8 @@ def start_comparison(
                     f"A comparison takes at most {MOST_COMPARED} steps; these are {len(terms.steps)}."
                 )
             runs.append(_create(session, terms, wish, actor=actor, comparison=comparison))
+        detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
+        record(project.pk, actor, "compare strategies", session.pk, detail)
         return runs
 
 
@@ -256,7 +260,8 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         if not run.active:
             raise Conflict(f"The run has ended already: it {_ENDS[run.state]}.", state=run.state)
         run.state, run.finished_at = run.State.CANCELLED, timezone.now()
-        run.note = f"Cancelled after {run.done} of {run.total} summaries, which are kept."
+        run.note = f"Cancelled with {run.done} of {run.total} summaries made."
+        run.note += " They are kept." if run.done else ""
         run.save()
         record(run.session.project_id, actor, "cancel compression", run.session_id, {"run": str(run.pk)})
     return run

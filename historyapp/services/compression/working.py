@@ -26,7 +26,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material, Means, Strategy, Written
 from historyapp.core.strategies.digests import write_digest
 from historyapp.core.tokens import count_tokens
-from historyapp.llm.errors import KeyRefused, LimitReached, RequestRefused
+from historyapp.llm.errors import KeyRefused, LimitReached, ProviderUnreachable, RequestRefused, TimedOut
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.asking import Questions
 from historyapp.services.compression.claims import Outcome, Spent, claim, release, renew, store
@@ -38,9 +38,10 @@ log = logging.getLogger(__name__)
 
 WITHOUT_MODEL = 50
 """Items done in one go where no model is asked: storing each by itself would cost more than making it."""
-REST, LONG_REST = 2, 10
-"""For each second of writing so many go by before the next, the longer one while an agent is at work on the
-session: agents write too, and go first."""
+REST = 2
+"""For each second of writing so many go by before the next."""
+BUSY_REST = 1.0
+"""Seconds between two writings while an agent is at work on the session: agents write too, and go first."""
 LOOK = 1.0
 """Seconds after which a worker looks at the latest whether its run has been cancelled."""
 
@@ -69,12 +70,12 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
 
 
 @functools.cache
-def _threads(asks_model: bool) -> ThreadPoolExecutor:
-    """For all runs of this process: so many calls of a model are under way at once, and no more.
+def _threads(provider: str) -> ThreadPoolExecutor:
+    """For all runs of this process: so many calls of a provider are under way at once, and no more.
 
-    What asks no model has threads of its own, or it would wait for a provider that does not answer.
+    Each provider has threads of its own, and so has what asks none: a silent one holds up no other.
     """
-    return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix="summarise")
+    return ThreadPoolExecutor(settings.PLAYHEAD_CONCURRENCY, thread_name_prefix=f"summarise {provider}")
 
 
 class _Worker:
@@ -114,11 +115,14 @@ class _Worker:
     async def _round(self, run: CompressionRun, summariser: "_Summariser") -> bool:
         """Begins what there is room for and takes what is ready; False when nothing is left."""
         clock = asyncio.get_running_loop().time
-        if clock() >= self._next_write or not self._under_way:
+        self._begin(summariser)
+        if not self._under_way:
+            await asyncio.sleep(self._next_write - clock())
+        many = summariser.asks_model and len(self._finished) >= summariser.at_once
+        if many or clock() >= self._next_write:  # what is paid for does not wait long
             begun = clock()
             await self._write_down(run, summariser)
-            rest = LONG_REST if self._busy else REST
-            self._next_write = clock() + min(1, rest * (clock() - begun))
+            self._next_write = clock() + (BUSY_REST if self._busy else REST * (clock() - begun))
         self._begin(summariser)
         if not self._under_way:
             return await self._stored(finish, self._run_id) and not self._stopping()
@@ -137,6 +141,8 @@ class _Worker:
         """Stores what has come, claims more, and says that the claims are still ours."""
         if self._finished:
             outcomes, self._finished = self._finished, []
+            if any(outcome.hopeless or outcome.silent for outcome in outcomes):
+                await self._give_back()
             head = await self._stored(store, self._run_id, self._owner, outcomes)
             self._busy, self._head = head != self._head, head
         await self._claim_more(run, summariser)
@@ -156,10 +162,16 @@ class _Worker:
         self._dry = len(found) < missing
         self._ended = self._ended and not found  # a cancelled run may be taken up again
 
+    async def _give_back(self) -> None:
+        """What has not been begun is nobody's again: it may be given up, or looked at when it is claimed."""
+        items = [item.pk for item, _ in self._claimed]
+        self._claimed.clear()
+        await self._stored(release, self._owner, items)
+
     def _begin(self, summariser: "_Summariser") -> None:
         while self._claimed and len(self._under_way) < summariser.at_once and not self._stopping():
             jobs = [self._claimed.popleft() for _ in range(min(summariser.together, len(self._claimed)))]
-            threads = _threads(summariser.asks_model)
+            threads = _threads(summariser.provider)
             work: Future[list[Outcome]] = threads.submit(self._write, summariser, jobs)
             self._under_way.add(asyncio.wrap_future(work))
 
@@ -205,6 +217,7 @@ class _Summariser:
     def __init__(self, strategy: Strategy, model: str, means: Means) -> None:
         self._strategy, self._model, self._means = strategy, model, means
         self.asks_model = model not in ("", "local")
+        self.provider = model.partition(":")[0] if self.asks_model else ""
         self.at_once = settings.PLAYHEAD_CONCURRENCY if self.asks_model else 1
         """Pieces of work under way."""
         self.together = 1 if self.asks_model else WITHOUT_MODEL
@@ -221,8 +234,13 @@ class _Summariser:
             written = self._words(source, means)
             return Outcome(item.pk, written, tokens=count_tokens(written.text), spent=_spent(questions))
         except PlayheadError as error:
-            hopeless = _is_hopeless(error)
-            return Outcome(item.pk, error=error.detail, spent=_spent(questions), hopeless=hopeless)
+            return Outcome(
+                item.pk,
+                error=error.detail,
+                spent=_spent(questions),
+                hopeless=_is_hopeless(error),
+                silent=isinstance(error, (ProviderUnreachable, TimedOut)),
+            )
         except Exception as error:  # one step's oddity must not cost the others their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
             sentence = f"An unexpected {type(error).__name__}: the worker's log has more."

@@ -9,11 +9,15 @@ import pytest
 from django.core.cache import cache
 
 from historyapp.core.errors import Invalid
+from historyapp.core.settings import SessionSettings
+from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import NotSummarised, Prompt
 from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallFailed
+from historyapp.llm.request import TimeLimits
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.services.compression import asking
 from historyapp.services.compression.asking import Questions
+from historyapp.services.compression.models import choose_model
 from historyapp.services.compression.starting import RunWish, start_run
 from historyapp.services.compression.working import work_on
 from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
@@ -178,3 +182,46 @@ def test_errors_of_the_client_are_what_strategies_see(loopback: Loopback, waits:
     loopback.default = lambda _: Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"})
     with pytest.raises(LimitReached):
         Questions("gpt-5-mini").ask(PROMPT)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_provider_that_answers_nothing_at_all_is_not_asked_for_every_step(
+    record: Record,
+    compress: Compress,
+    loopback: Loopback,
+    waits: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
+    loopback.default = lambda _: Broken("hang")
+    run = compress(record(60))
+    assert (run.state, run.done, run.failed) == ("failed", 0, 56)
+    assert "took too long" in run.note or "too long" in run.note
+    assert len(loopback.requests) <= 24
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_silence_among_answers_costs_one_step(
+    record: Record,
+    compress: Compress,
+    loopback: Loopback,
+    waits: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asking, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
+    loopback.default = lambda asked: (
+        Broken("hang") if "module_7." in str(asked.body) else Answer(text="Read it.")
+    )
+    run = compress(record(40))
+    assert (run.state, run.done, run.failed) == ("partly_failed", 35, 1)
+
+
+def test_who_has_a_key_of_anthropic_only_is_served_by_anthropic(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    chosen = choose_model(STRATEGIES["episode_summary"], None, SessionSettings())
+    assert chosen.name == "anthropic:claude-haiku-4-5"
+    assert "OPENAI_API_KEY" in chosen.note
+    own = choose_model(STRATEGIES["episode_summary"], None, SessionSettings(llm_name="gpt-5.2"))
+    assert own.name == "local"
