@@ -37,10 +37,10 @@ def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
     pages, api = WSGIHandler(), ApiHandler()
 
-    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
+    def application(request: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = request.get("PATH_INFO", "")
         handler = api if path.startswith(API) and not path.startswith(API_PAGES) else pages
-        answer: Iterable[bytes] = handler(environ, start_response)
+        answer: Iterable[bytes] = handler(request, start_response)
         return answer
 
     return application

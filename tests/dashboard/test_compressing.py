@@ -83,7 +83,11 @@ def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
     assert "has a key here" not in text(alice.get(form(session, "?strategy=episode_summary")))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     page = text(alice.get(form(session, "?strategy=episode_summary")))
-    assert "The settings name gpt-5-mini. There is no key for this model's provider" in page
+    assert "set OPENAI_API_KEY. claude-haiku-4-5 stands in." in page
+    session.settings = {"llm_name": "gpt-5.2"}
+    session.save()
+    page = text(alice.get(form(session, "?strategy=episode_summary")))
+    assert "The settings name gpt-5.2. There is no key for this model's provider" in page
     assert "Anthropic has a key here: name one of its models to ask it." in page
 
 
