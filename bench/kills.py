@@ -23,7 +23,7 @@ from tests.redis import Redis, redis_server
 
 SLOTS = 8
 """Calls that one worker has under way."""
-LATENCY = 0.3
+LATENCY = 1.0
 """Seconds that the model takes."""
 STRATEGY = "episode_summary"
 
@@ -56,6 +56,8 @@ class Kills:
     steps: int
     by_part: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+    done_by_then: int = 0
+    """Summaries that there were at the last kill."""
     summaries: Counter[int] = field(default_factory=Counter)
     state: str = ""
 
@@ -75,6 +77,7 @@ def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
     killed = ", ".join(f"{part} {count}" for part, count in sorted(seen.by_part.items()))
     rows = [
         (f"kills (seed {seed})", f"{seen.by_part.total()}: {killed}", str(kills)),
+        ("summaries at the last kill", f"{seen.done_by_then:,}", ""),
         ("run", seen.state, "succeeded"),
         ("steps without exactly one summary", str(seen.wrong), "0"),
         (f"calls of the model for {steps:,} steps", f"{seen.calls:,}", f"{seen.most_calls:,.0f}"),
@@ -82,7 +85,7 @@ def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
     report("Forced kills during a run", rows)
 
 
-def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause: float = 0.35) -> Kills:
+def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause: float = 1.0) -> Kills:
     """Compresses a session of so many steps while its parts are killed, ``pause`` seconds apart or so."""
     with home() as folder, redis_server() as redis, Loopback() as model:
         environment = _environment(folder, redis, model)
@@ -103,6 +106,7 @@ def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause:
             for _ in range(kills):
                 time.sleep(pause * chance.uniform(0.2, 1.8))
                 _kill_one(chance, parts, redis, seen)
+            seen.done_by_then = int(_shell(environment, "Summary.objects.count()"))
             seen.state = _wait(environment, 120 + steps / 10)
         finally:
             for part in parts:

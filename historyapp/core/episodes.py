@@ -42,21 +42,26 @@ class Progress:
 
     def expects(self, result: ToolResult) -> bool:
         """Whether this result answers something that is still open."""
-        if not self.pending:
-            return False
-        return self._answers_all(result) or result.tool_call_id in self.pending
+        return self.take(result) is not self
 
     def take(self, result: ToolResult) -> "Progress":
-        """With one more result. One without ``tool_call_id`` answers the whole action."""
-        if not self.expects(result):
-            return self
-        whole = self._answers_all(result)
-        pending = NONE_OPEN if whole else self.pending.without(result.tool_call_id or "")
-        statuses = tuple(dict.fromkeys((*self.statuses, result.status)))
-        return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
+        """With one more result; itself where that answers nothing that is open.
 
-    def _answers_all(self, result: ToolResult) -> bool:
-        return result.tool_call_id is None or (len(self.pending) == 1 and "" in self.pending)
+        A result without ``tool_call_id`` answers the whole action.
+        """
+        id, pending = result.tool_call_id, self.pending
+        if not pending:
+            return self
+        if id is None or pending.unnamed:
+            pending = NONE_OPEN
+        elif id in pending:
+            pending = pending.without(id)
+        else:
+            return self
+        status, statuses = result.status, self.statuses
+        if status not in statuses:
+            statuses = (*statuses, status)
+        return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
 
 
 def _outcome(statuses: Collection[str]) -> Status:
@@ -142,11 +147,9 @@ def _with_results(episode: Episode, entry: Entry, body: ToolResults) -> Episode:
         return episode
     progress, taken, strays = episode.progress, list[ToolResult](), list[ToolResult]()
     for result in body.results:
-        if progress.expects(result):
-            progress = progress.take(result)
-            taken.append(result)
-        else:
-            strays.append(result)
+        after = progress.take(result)
+        (strays if after is progress else taken).append(result)
+        progress = after
     episode = replace(episode, strays=(*episode.strays, *strays), last_position=entry.position)
     if not taken:
         return episode

@@ -1,5 +1,6 @@
 """The calls of one output that have no result yet: a value that is cheap to change, however many they are."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import final
 
@@ -20,11 +21,16 @@ class OpenCalls(Collection[str]):
         self._size = len(self._ids)
         self._age = 0
         """How many different ids had been taken out when this value was made."""
-        self._times: dict[str, int] = {}
-        for id in self._ids:
-            self._times[id] = self._times.get(id, 0) + 1
+        self._times: dict[str, int] = dict.fromkeys(self._ids, 1)
+        if len(self._times) < self._size:
+            self._times = dict(Counter(self._ids))
         self._gone: dict[str, int] = {}
         """At which age an id was taken out."""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether this is an action without provider calls, which has one empty id."""
+        return self._size == 1 and "" in self
 
     def __contains__(self, id: object) -> bool:
         return id in self._times and not self._was_taken(id)

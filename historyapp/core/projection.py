@@ -228,10 +228,11 @@ def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
     progress, unpaired = step.progress, step.unpaired
     shown = step.result_preview
     for result in results:
-        if not progress.expects(result):
+        after = progress.take(result)
+        if after is progress:
             unpaired += 1
             continue
-        progress = progress.take(result)
+        progress = after
         if not shown or result.status != "success":
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
     if results:

@@ -60,8 +60,9 @@ class Counts:
         elif isinstance(body, ToolResults):
             self.results += len(body.results)
             for result in body.results:
-                self.unpaired_results += not self.progress.expects(result)
-                self.progress = self.progress.take(result)
+                after = self.progress.take(result)
+                self.unpaired_results += after is self.progress
+                self.progress = after
 
     def close(self) -> None:
         """Whatever is still open stays open."""

@@ -7,6 +7,7 @@ The column lists are checked against the models by a test.
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -217,7 +218,12 @@ def _from_moment(value: datetime | None) -> datetime | None:
     return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
 
 
+@cache
+def _on_sqlite() -> bool:
+    return connection.vendor == "sqlite"
+
+
 def _moment(value: datetime) -> Any:
-    if connection.vendor == "sqlite" and value.tzinfo is UTC:
+    if _on_sqlite() and value.tzinfo is UTC:
         return str(value)[: -len("+00:00")]  # as Django writes it, which takes it ten times as long
     return connection.ops.adapt_datetimefield_value(value)
