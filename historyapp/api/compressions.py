@@ -27,9 +27,8 @@ from historyapp.api.compression_schemas import (
     estimate_json,
     run_json,
 )
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
-from historyapp.api.fields import SessionId, uuid_or_none
-from historyapp.api.problems import NotValid
+from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
+from historyapp.api.fields import SessionId
 from historyapp.api.reading import AsOf, find_session
 from historyapp.core.text import dump_json
 from historyapp.models import CompressionRun, Session
@@ -78,19 +77,11 @@ def _page(session: Session, filter: RunFilter) -> dict[str, Any]:
     if filter.trial == "false":
         runs = runs.filter(trial=False)
     if filter.cursor is not None:
-        runs = runs.filter(pk__lt=_before(filter.cursor))
+        runs = runs.filter(pk__lt=decode_id(_LIST, filter.cursor))
     found = list(runs.newest_first()[: filter.limit + 1])
     page = found[: filter.limit]
     cursor = encode_cursor(_LIST, str(page[-1].pk)) if len(found) > len(page) else None
     return {"items": [run_json(run) for run in page], "next": cursor}
-
-
-def _before(cursor: str) -> UUID:
-    (id,) = decode_cursor(_LIST, cursor, str)
-    known = uuid_or_none(id)
-    if known is None:
-        raise NotValid("The cursor is none of this call.")
-    return known
 
 
 @router.get(

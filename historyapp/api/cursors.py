@@ -6,10 +6,11 @@ A cursor remembers the position as of which the first page was read, so that all
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from historyapp.api.fields import whole
+from historyapp.api.fields import uuid_or_none, whole
 from historyapp.api.problems import NotValid
 from historyapp.core.text import dump_json
 
@@ -45,6 +46,19 @@ def decode_cursor(call: str, cursor: str, *types: type[int] | type[str]) -> list
         if len(values) == len(types) and all(map(_fits, values, types)):
             return values
     raise NotValid("The cursor is none of this call. Use next of the page before as it was given.")
+
+
+def decode_id(call: str, cursor: str) -> UUID:
+    """The id of the last item of the page before, where :func:`encode_cursor` was given that alone.
+
+    Raises:
+        NotValid: when it is not a cursor of this call.
+    """
+    (text,) = decode_cursor(call, cursor, str)
+    id = uuid_or_none(text)
+    if id is None:
+        raise NotValid("The cursor is none of this call. Use next of the page before as it was given.")
+    return id
 
 
 def _fits(value: Any, wanted: type[int] | type[str]) -> bool:

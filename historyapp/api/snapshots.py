@@ -12,9 +12,8 @@ from historyapp.api import examples
 from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.context_schemas import CONTEXT_EXAMPLE, MANIFEST_EXAMPLE
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
+from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
 from historyapp.api.fields import SessionId, iso, uuid_or_none
-from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
 from historyapp.core.errors import NotFound
@@ -179,19 +178,11 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Sna
 
 def _page(session: Session, filter: SnapshotFilter) -> dict[str, Any]:
     session.lineage(filter.as_of)  # refuses a position beyond the head
-    before = _before(filter.cursor) if filter.cursor is not None else None
+    before = decode_id(_LIST, filter.cursor) if filter.cursor is not None else None
     found = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
     page = found[: filter.limit]
     cursor = encode_cursor(_LIST, str(page[-1].pk)) if len(found) > len(page) else None
     return {"items": [item_json(snapshot) for snapshot in page], "next": cursor}
-
-
-def _before(cursor: str) -> UUID:
-    (id,) = decode_cursor(_LIST, cursor, str)
-    known = uuid_or_none(id)
-    if known is None:
-        raise NotValid("The cursor is none of this call.")
-    return known
 
 
 @router.get("/sessions/{session_id}/snapshots/{snapshot_id}", response=SnapshotOut, summary="Read a snapshot")

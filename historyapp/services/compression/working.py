@@ -58,7 +58,7 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
     """
     try:
         if plan(run_id):
-            with suppress(CompressionRun.DoesNotExist):  # another task found nothing to do and removed it
+            with suppress(CompressionRun.DoesNotExist):  # purged with its session meanwhile
                 asyncio.run(_Worker(run_id, stopping).work())
     except (DatabaseError, InterfaceError):
         raise  # the sweep takes the run up again
