@@ -104,6 +104,11 @@ class ModelOutput(Record):
     raw_message: dict[Text, Any] | None = None
     """The assistant message exactly as the provider gave it."""
 
+    @property
+    def thoughts_text(self) -> str:
+        """The thoughts as contexts and lists show them; empty where there are none."""
+        return self.thoughts.summary if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
+
 
 class ToolResults(Record):
     """Results of the latest output's calls; parallel calls may be answered by one or by several entries."""

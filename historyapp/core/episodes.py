@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from historyapp.core.entries import (
     Entry,
     ModelOutput,
     Review,
-    Thoughts,
     ToolCall,
     ToolResult,
     ToolResults,
@@ -24,8 +23,7 @@ STATUSES: tuple[Status, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far the calls of one output have been answered. It takes results in any order and number."""
 
     pending: OpenCalls = NONE_OPEN
@@ -94,8 +92,7 @@ class Episode:
 
     @property
     def thoughts(self) -> str:
-        thoughts = self.output.thoughts
-        return thoughts.summary if isinstance(thoughts, Thoughts) else thoughts or ""
+        return self.output.thoughts_text
 
     @property
     def action(self) -> UseTool | ToolCall | None:
@@ -165,7 +162,7 @@ def abandon(episode: Episode) -> Episode:
     """A step whose calls are still open when the next one begins is abandoned; others stay as they are."""
     if episode.status != "in_flight":
         return episode
-    return replace(episode, progress=replace(episode.progress, status="abandoned"))
+    return replace(episode, progress=episode.progress._replace(status="abandoned"))
 
 
 def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[Episode]:

@@ -6,7 +6,6 @@ appending never reads earlier entries. The values here are named tuples, which c
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,13 +19,13 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.episodes import Episode, Progress, Status, begin_episode
+from historyapp.core.episodes import Progress, Status
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
-from historyapp.core.usage import ModelTotals, cost_of, usage_of
+from historyapp.core.usage import UNUSED, ModelTotals, Usage, cost_of, usage_of
 
 MOST_MODELS = 20
 """Models that running totals tell apart; what further ones use is counted under the empty name."""
@@ -62,25 +61,31 @@ class Totals(NamedTuple):
             return cls(**data)
         return cls(**{**data, "models": {name: ModelTotals(*totals) for name, totals in models.items()}})
 
-    def with_call(self, entry: Entry) -> "Totals":
-        """With what an entry reports of the model call behind it."""
-        metadata = entry.metadata
-        if not metadata:
-            return self
-        usage, cost = usage_of(metadata), cost_of(metadata)
+    def with_entry(self, entry: Entry) -> "Totals":
+        """With one more entry and what it reports of the model call behind it."""
+        steps = self.steps + isinstance(entry.body, ModelOutput)
+        tokens = self.tokens + entry.tokens
+        usage, cost = usage_of(entry.metadata), cost_of(entry.metadata)
         if not (usage.input or usage.output or cost):
-            return self
+            return Totals(
+                steps, self.errors, tokens, self.input_tokens, self.output_tokens, self.cost, self.models
+            )
+        return Totals(
+            steps,
+            self.errors,
+            tokens,
+            self.input_tokens + usage.input,
+            self.output_tokens + usage.output,
+            self.cost + cost,
+            self._with_call(usage, cost, entry.metadata),
+        )
+
+    def _with_call(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> Mapping[str, ModelTotals]:
         given = metadata.get("model")
         name = preview(given, 100) if isinstance(given, str) else ""
         if name not in self.models and len(self.models) >= MOST_MODELS:
             name = ""
-        used = self.models.get(name, ModelTotals()).plus(usage, cost, metadata)
-        return self._replace(
-            input_tokens=self.input_tokens + usage.input,
-            output_tokens=self.output_tokens + usage.output,
-            cost=self.cost + cost,
-            models={**self.models, name: used},
-        )
+        return {**self.models, name: self.models.get(name, UNUSED).plus(usage, cost, metadata)}
 
 
 class Step(NamedTuple):
@@ -160,73 +165,64 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
 
     ``excerpts``: whether a step that begins here gets an excerpt.
     """
-    totals = tail.totals.with_call(entry)._replace(tokens=tail.totals.tokens + entry.tokens)
+    totals = tail.totals.with_entry(entry)
     body = entry.body
     if isinstance(body, ModelOutput):
-        return _begin(tail._replace(totals=totals), entry, body, excerpts=excerpts)
+        return _begin(tail, totals, entry, body, excerpts=excerpts)
     if isinstance(body, ModelInput):
-        return Advance(tail._replace(totals=totals, input_preview=preview(text_of(body.content))))
+        return Advance(Tail(totals, tail.step, preview(text_of(body.content))))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
-        return _continue(tail._replace(totals=totals), tail.step, entry)
-    return Advance(tail._replace(totals=totals))
+        return _continue(tail, totals, tail.step, entry)
+    return Advance(Tail(totals, tail.step, tail.input_preview))
 
 
-def _begin(tail: Tail, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
-    changed: list[Step] = []
-    if tail.step is not None and tail.step.status == "in_flight":
-        changed.append(tail.step._replace(status="abandoned"))
-    totals = tail.totals._replace(steps=tail.totals.steps + 1)
-    episode = begin_episode(totals.steps, entry)
-    step = row_of(episode)._replace(
+def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
+    progress, started_at = Progress.begin(output), entry.created_at.isoformat()
+    names = [output.use_tool.name] if output.use_tool else [call.name for call in output.tool_calls]
+    step = Step(
+        anchor=entry.position,
+        number=totals.steps,
+        first_position=entry.position,
+        last_position=entry.position,
+        status=progress.status,
+        pending=progress.pending,
+        tool_names=tuple([preview(name, 100) for name in names[:20]]),
         input_preview=tail.input_preview,
+        thought_preview=preview(output.thoughts_text or (output.text if names else "")),
+        call_preview=preview(calls_text(output)),
+        result_preview="" if names else preview(output.text),
         tokens=entry.tokens,
+        started_at=started_at,
+        finished_at=None if progress.pending else started_at,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
         excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
-    return Advance(Tail(totals, step), (*changed, step))
+    if tail.step is not None and tail.step.status == "in_flight":
+        return Advance(Tail(totals, step), (tail.step._replace(status="abandoned"), step))
+    return Advance(Tail(totals, step), (step,))
 
 
-def row_of(episode: Episode) -> Step:
-    """The row of an episode that has just begun, without its counters."""
-    output = episode.output
-    names = [output.use_tool.name] if output.use_tool else [call.name for call in output.tool_calls]
-    return Step(
-        anchor=episode.first_position,
-        number=episode.number,
-        first_position=episode.first_position,
-        last_position=episode.last_position,
-        status=episode.status,
-        pending=episode.progress.pending,
-        tool_names=tuple(preview(name, 100) for name in names[:20]),
-        thought_preview=preview(episode.thoughts or (output.text if names else "")),
-        call_preview=preview(calls_text(episode)),
-        result_preview="" if names else preview(output.text),
-        started_at=_iso(episode.started_at),
-        finished_at=_iso(episode.finished_at) if episode.finished_at else None,
-    )
-
-
-def _continue(tail: Tail, step: Step, entry: Entry) -> Advance:
+def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
     body: Body = entry.body
-    totals = tail.totals
+    changes: dict[str, Any] = {"last_position": entry.position}
     if isinstance(body, ToolResults):
-        changed = _answer(step, body.results, entry)
-    else:
-        changed = step._replace(last_position=entry.position)
-    if changed.status == "error" and step.status != "error":
+        changes |= _answer(step, body.results, entry)
+    if changes.get("status") == "error" and step.status != "error":
         totals = totals._replace(errors=totals.errors + 1)
-    changed = changed._replace(
+    changed = step._replace(
         tokens=step.tokens + entry.tokens,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
+        **changes,
     )
-    return Advance(tail._replace(totals=totals, step=changed), (changed,))
+    return Advance(Tail(totals, changed, tail.input_preview), (changed,))
 
 
-def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
-    progress, unpaired = step.progress, step.unpaired
-    shown = step.result_preview
+def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> dict[str, Any]:
+    """What results change of a step's row."""
+    before = progress = step.progress
+    shown, unpaired = step.result_preview, step.unpaired
     for result in results:
         after = progress.take(result)
         if after is progress:
@@ -235,21 +231,11 @@ def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> Step:
         progress = after
         if not shown or result.status != "success":
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
-    if results:
-        excerpt = step.excerpt
-        if excerpt and step.pending:
-            excerpt = continue_excerpt(excerpt, results, entry.tokens)
-        step = step._replace(last_position=entry.position, unpaired=unpaired, excerpt=excerpt)
-    if progress == step.progress:
-        return step
-    return step._replace(
-        status=progress.status,
-        pending=progress.pending,
-        statuses=progress.statuses,
-        result_preview=shown,
-        finished_at=None if progress.pending else _iso(entry.created_at),
-    )
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat()
+    changes: dict[str, Any] = {"unpaired": unpaired}
+    if step.excerpt and step.pending:
+        changes["excerpt"] = continue_excerpt(step.excerpt, results, entry.tokens)
+    if progress is before:
+        return changes
+    changes["pending"], changes["statuses"], changes["status"] = progress
+    finished_at = None if progress.pending else entry.created_at.isoformat()
+    return {**changes, "result_preview": shown, "finished_at": finished_at}

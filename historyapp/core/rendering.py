@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from historyapp.core.entries import ToolResult
+from historyapp.core.entries import ModelOutput, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.results import result_text
 
@@ -19,9 +19,8 @@ def call_text(name: str, arguments: Any) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def calls_text(episode: Episode) -> str:
-    """The step's action; several provider calls are joined by semicolons. Empty for a final answer."""
-    output = episode.output
+def calls_text(output: ModelOutput) -> str:
+    """A step's action; several provider calls are joined by semicolons. Empty for a final answer."""
     if output.use_tool:
         return call_text(output.use_tool.name, output.use_tool.arguments)
     return "; ".join(call_text(call.name, call.arguments) for call in output.tool_calls)
@@ -31,7 +30,7 @@ def long_form(episode: Episode) -> str:
     """The step with its reasoning, status and result, over several lines."""
     status = "did_not_finish" if episode.status in ("in_flight", "abandoned") else episode.status
     text = (
-        f"Executed `{calls_text(episode)}`\n" if episode.action else "Answered\n"
+        f"Executed `{calls_text(episode.output)}`\n" if episode.action else "Answered\n"
     ) + f'- **Reasoning:** "{episode.thoughts}"\n- **Status:** `{status}`\n'
     if not episode.action:
         text += f"- **Answer:** {_block(episode.output.text)}"
@@ -80,7 +79,7 @@ def short_form(episode: Episode) -> str:
     """The step in one sentence."""
     if not episode.action:
         return f"Answered: {episode.output.text}"
-    call = f"Executed `{calls_text(episode)}`"
+    call = f"Executed `{calls_text(episode.output)}`"
     return f"{call}: {result_text(episode.result)}" if episode.result else f"{call}."
 
 

@@ -51,7 +51,9 @@ def clean_value(value: Any) -> Any:
 
 def preview(text: str, length: int = 200) -> str:
     """The first ``length`` characters on one line, for lists that never load bodies."""
-    head = " ".join(text[: length * 4].split())
+    head = " ".join(text[: length + 50].split())
+    if len(head) <= length < len(text):  # white space left less than enough
+        head = " ".join(text[: length * 4].split())
     return clean(head if len(head) <= length else head[: length - 1] + "…")
 
 

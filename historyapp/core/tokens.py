@@ -1,10 +1,10 @@
 """How many tokens a text costs. Exact for OpenAI's models (o200k_base, cl100k_base), offline.
 
-A vocabulary comes with the ``bpe-openai`` package and takes about 0.4 s to load, once per process.
+A vocabulary comes with the ``toktok-rs`` package and takes some tenths of a second to load, once per process.
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from historyapp.core.entries import (
@@ -14,7 +14,6 @@ from historyapp.core.entries import (
     ModelOutput,
     Review,
     SystemInstruction,
-    Thoughts,
     ToolResult,
     ToolResults,
     text_of,
@@ -24,10 +23,6 @@ from historyapp.core.text import clean, dump_json
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_REMEMBERED = 4000  # characters; longer texts are counted anew
-_CHUNK = 50_000  # characters: the tokenizer refuses more than 200,000 tokens, and a character has up to four
-
-
 EncodingName = Literal["o200k_base", "cl100k_base"]
 # As tiktoken maps models to encodings; what is not here and looks like OpenAI's uses the newer one.
 _CL100K = ("gpt-3.5", "gpt-35", "gpt-4", "text-embedding-ada", "text-embedding-3")
@@ -35,10 +30,10 @@ _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-", "o1", "o3", "o4", "chatgpt-", 
 
 
 @cache
-def _encoding(name: EncodingName) -> Any:
-    from bpe_openai import get_encoding
+def _tokenizer(encoding: EncodingName) -> Any:
+    from toktok import _encoding  # not batch_count, whose pool costs five times as much as counting one text
 
-    return get_encoding(name)
+    return _encoding(encoding)
 
 
 def encoding_for(model: str) -> EncodingName | None:
@@ -56,18 +51,8 @@ def counter_for(model: str) -> TokenCounter:
 
 
 def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
-    """Tokens of a text. Longer texts than 50,000 characters are counted in pieces."""
-    if len(text) <= _REMEMBERED:
-        return _remembered(text, encoding)
-    return sum(_count(text[i : i + _CHUNK], encoding) for i in range(0, len(text), _CHUNK))
-
-
-def _count(text: str, encoding: EncodingName) -> int:
-    return len(_encoding(encoding).encode_ordinary(clean(text)))
-
-
-_remembered = lru_cache(4096)(_count)
-"""The texts of a context come again in the next one."""
+    """Tokens of a text, exact as long as Unicode knew its characters when the encodings were made."""
+    return int(_tokenizer(encoding).count(clean(text)))
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
@@ -86,7 +71,7 @@ def entry_text(body: Body) -> str:
         case ModelInput():
             return text_of(body.content)
         case ModelOutput():
-            return _join(_thoughts(body.thoughts), body.text, *_calls(body))
+            return _join(body.thoughts_text, body.text, *_calls(body))
         case ToolResults():
             return _join(body.overall, *(_result(result) for result in body.results))
         case Review():
@@ -97,10 +82,6 @@ def entry_text(body: Body) -> str:
 
 def _join(*parts: str | None) -> str:
     return "\n".join(part for part in parts if part)
-
-
-def _thoughts(thoughts: str | Thoughts | None) -> str | None:
-    return thoughts.summary if isinstance(thoughts, Thoughts) else thoughts
 
 
 def _calls(output: ModelOutput) -> list[str]:

@@ -4,14 +4,12 @@ Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, A
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 MICRO = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """Tokens of one model call, in one convention whoever reported them."""
 
     input: int = 0
@@ -67,11 +65,15 @@ class ModelTotals(NamedTuple):
         return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
 
 
+UNUSED = ModelTotals()
+NO_USAGE = Usage()
+
+
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
     """The usage in an entry's metadata; zeros where none is reported or it is not understood."""
     usage = metadata.get("usage")
     if not isinstance(usage, Mapping):
-        return Usage()
+        return NO_USAGE
     sent = _first(usage, "input_tokens", "prompt_tokens")
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")

@@ -11,7 +11,6 @@ from historyapp.core.entries import (
     ModelOutput,
     Review,
     SystemInstruction,
-    Thoughts,
     ToolResult,
     ToolResults,
 )
@@ -88,9 +87,8 @@ def _entry(entry: Entry, step: int) -> Iterator[str]:
 
 
 def _output(output: ModelOutput) -> Iterator[str]:
-    thoughts = output.thoughts.summary if isinstance(output.thoughts, Thoughts) else output.thoughts
-    if thoughts and thoughts.strip():
-        yield f"**Thought**\n\n{_block(thoughts)}"
+    if output.thoughts_text.strip():
+        yield f"**Thought**\n\n{_block(output.thoughts_text)}"
     if output.text.strip():
         yield f"**Answer**\n\n{_block(output.text)}"
     for call in output.tool_calls or ([output.use_tool] if output.use_tool else []):

@@ -149,17 +149,12 @@ def object_of(arguments: Any) -> dict[str, Any]:
 def spoken(output: ModelOutput) -> str:
     """What an output says in words. An action written as text is said as the model wrote it."""
     if output.tool_calls or output.use_tool is None:
-        return output.text or ("" if output.tool_calls or output.reasoning else _thoughts(output))
+        return output.text or ("" if output.tool_calls or output.reasoning else output.thoughts_text)
     raw = (output.raw_message or {}).get("content")
     if isinstance(raw, str) and raw.strip():
         return raw
     call = call_text(output.use_tool.name, output.use_tool.arguments)
-    return "\n\n".join(part for part in (_thoughts(output), output.text, call) if part.strip())
-
-
-def _thoughts(output: ModelOutput) -> str:
-    thoughts = output.thoughts
-    return thoughts if isinstance(thoughts, str) else thoughts.summary if thoughts else ""
+    return "\n\n".join(part for part in (output.thoughts_text, output.text, call) if part.strip())
 
 
 def returned(result: ToolResult) -> str:
