@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
 
@@ -157,14 +158,16 @@ KINDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class EntryDraft:
+NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+
+
+class EntryDraft(NamedTuple):
     """An entry on its way into the log; it has no position yet."""
 
     body: Body
     created_at: datetime | None = None
     """When it happened, with a time zone; null: when it is appended."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = NO_METADATA
     """Free: source, latency, provider, ``usage``, ``cost`` …"""
 
 

@@ -4,6 +4,7 @@ Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, A
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 MICRO = 1_000_000
@@ -67,6 +68,7 @@ class ModelTotals(NamedTuple):
 
 UNUSED = ModelTotals()
 NO_USAGE = Usage()
+NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
@@ -97,7 +99,11 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
 
 
 def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((usage[name] for name in names if isinstance(usage.get(name), Mapping)), {})
+    for name in names:
+        value = usage.get(name)
+        if isinstance(value, Mapping):
+            return value
+    return NO_DETAILS
 
 
 def _first(usage: Mapping[str, Any], *names: str) -> int:

@@ -1,10 +1,10 @@
 """One action at a time: a proposal, registered before it runs, and what came back (SEMANTICS A)."""
 
-from dataclasses import replace
 from uuid import UUID
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults
 from historyapp.core.errors import Conflict
+from historyapp.core.prepared import prepare
 from historyapp.core.projection import Step
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Project
@@ -16,7 +16,6 @@ from historyapp.services.append import (
     check_open,
     check_position,
     lock_tail,
-    prepare,
 )
 from historyapp.services.transactions import writing
 
@@ -64,7 +63,7 @@ def register_result(
         if step is None or not _in_flight(step):
             raise Conflict(NO_ACTION_IN_FLIGHT)
         named = _named(draft.body.results[0], step)
-        return append_locked(session, [prepare(replace(draft, body=ToolResults(results=(named,))), tokens)])
+        return append_locked(session, [prepare(draft._replace(body=ToolResults(results=(named,))), tokens)])
 
 
 def _in_flight(step: Step | None) -> bool:

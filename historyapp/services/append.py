@@ -5,10 +5,9 @@ and the session row, however long the session is.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.utils import timezone
@@ -16,9 +15,8 @@ from django.utils import timezone
 from historyapp.core import entries as core
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.projection import Step, Tail, advance
-from historyapp.core.text import dump_json
-from historyapp.core.tokens import entry_tokens
 from historyapp.models import Project, Session
 from historyapp.services.snapshots import settle
 from historyapp.services.statements import (
@@ -35,30 +33,6 @@ ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
 """Tool calls of one output. Each append writes which of them are open, and each result looks through them."""
-
-
-class Prepared(NamedTuple):
-    """A draft with all that can be worked out before the session is locked."""
-
-    draft: EntryDraft
-    tokens: int
-    body: str
-    """As stored, in JSON."""
-    metadata: str
-    """As stored, in JSON."""
-
-
-def prepare(draft: EntryDraft, tokens: int | None = None, body: Mapping[str, Any] | None = None) -> Prepared:
-    """A draft, ready to be appended.
-
-    Args:
-        tokens: of the draft's body; null to count them here.
-        body: as stored, where that has been worked out already.
-    """
-    if tokens is None:
-        tokens = entry_tokens(draft.body)
-    stored = core.dump_body(draft.body) if body is None else body
-    return Prepared(draft, tokens, dump_json(stored), dump_json(dict(draft.metadata)))
 
 
 @dataclass(frozen=True, slots=True)

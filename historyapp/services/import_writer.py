@@ -6,22 +6,24 @@ transaction together with how far the file has been read: a kill costs at most t
 """
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.episodes import Progress
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import count_tokens, entry_tokens
 from historyapp.models import Entry, ImportSource, Session, Summary
-from historyapp.services.append import Prepared, append_locked, lock_session, prepare
+from historyapp.services.append import append_locked, lock_session
 from historyapp.services.reading import Read
 from historyapp.services.rewinds import path_to, rewind_locked
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
-BATCH = 500
+BATCH = 1000
 """Operations written in one transaction."""
 
 
@@ -70,8 +72,7 @@ class Counts:
         self.progress = Progress()
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(NamedTuple):
     """An operation, its position in the source and its place in the chain of digests."""
 
     operation: Append | RewindTo
@@ -79,21 +80,19 @@ class _Read:
     position: int
     chain: str
     prepared: Prepared | None = None
-    """An entry as it will be stored, but for its tokens."""
-    tokens: int | None = None
+    """An entry as it will be stored."""
+    counted: bool = True
+    """Whether that has its tokens."""
 
     @property
     def provisional(self) -> bool:
         return isinstance(self.operation, Append) and self.operation.provisional
 
-    def counted(self) -> Prepared | None:
+    def entry(self) -> Prepared | None:
         """The entry with its tokens; None for what is no entry."""
-        if self.prepared is None:
-            return None
-        known = self.tokens
-        return self.prepared._replace(
-            tokens=entry_tokens(self.prepared.draft.body) if known is None else known
-        )
+        if self.prepared is None or self.counted:
+            return self.prepared
+        return self.prepared._replace(tokens=entry_tokens(self.prepared.draft.body))
 
 
 class SessionWriter:
@@ -132,9 +131,12 @@ class SessionWriter:
         assert isinstance(operation, (Append, RewindTo))
         self.counts.see(operation)
         before = self._last
-        prepared = prepare(operation.draft, 0, told.body) if isinstance(operation, Append) else None
+        prepared = told.prepared
+        if prepared is None and isinstance(operation, Append):
+            prepared = prepare(operation.draft, tokens=0)  # they are counted once it is known to be new
         chain = digest_of(before.chain, operation, prepared)
-        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, told.tokens)
+        counted = told.prepared is not None
+        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, counted)
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
@@ -183,7 +185,7 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""
-        prepared = [read.counted() for read in self._waiting]
+        prepared = [read.entry() for read in self._waiting]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if _progress(source) != _progress(self.source):
@@ -240,19 +242,18 @@ def _cut_back(session: Session, source: ImportSource, agreed: _Read) -> None:
 def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
     to_position = min(shifted(source, read.to_position), session.head)
     body = Rewind(to_position=to_position, spans=(), reason=read.reason or None, actor=read.actor or None)
-    draft = replace(read.draft, body=body) if read.draft else EntryDraft(body)
+    draft = read.draft._replace(body=body) if read.draft else EntryDraft(body)
     rewind_locked(session, path_to(session, to_position), draft, "import")
 
 
 def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
     """A digest of an operation, chained to the one before."""
-    match operation:
-        case Append(draft=draft) if prepared is not None:
-            text = f"{draft.body.kind}\n{prepared.body}\n{prepared.metadata}"
-        case RewindTo():
-            text = f"rewind to {operation.to_position}: {operation.reason}"
-        case _:
-            text = ""
+    if prepared is not None:
+        text = f"{prepared.draft.body.kind}\n{prepared.body}\n{prepared.metadata}"
+    elif isinstance(operation, RewindTo):
+        text = f"rewind to {operation.to_position}: {operation.reason}"
+    else:
+        text = ""
     return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 

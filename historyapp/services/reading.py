@@ -10,7 +10,7 @@ import marshal
 import multiprocessing
 import pickle
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -21,10 +21,12 @@ from historyapp.core.entries import EntryDraft, dump_body, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
-from historyapp.core.tokens import entry_tokens
+from historyapp.core.prepared import Prepared, prepare
 
-BATCH = 200
+BATCH = 1000
 """Operations handed over at once."""
+BUFFER = 256 * 1024
+"""Bytes of the file that are read at once."""
 WORTH_A_PROCESS = 4 * 1024 * 1024
 """Bytes from which a file is read beside: starting the process takes most of a second."""
 
@@ -33,9 +35,8 @@ class Read(NamedTuple):
     """An operation and what was worked out about it already."""
 
     operation: Operation
-    tokens: int | None = None
-    body: Mapping[str, Any] | None = None
-    """Of an entry, as stored."""
+    prepared: Prepared | None = None
+    """The entry of an ``Append``, with its tokens, ready to be stored."""
 
 
 class Reader(Protocol):
@@ -55,7 +56,7 @@ class Reader(Protocol):
 
 
 class ReaderHere:
-    """Reads in this process; tokens are left to be counted."""
+    """Reads in this process; entries are left to be prepared."""
 
     def __init__(self, importer: Importer, source: Source) -> None:
         self._importer, self._source = importer, source
@@ -70,7 +71,7 @@ class ReaderHere:
 
 
 class ReaderBeside:
-    """Reads in another process, which counts the tokens too."""
+    """Reads in another process, which prepares the entries too."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -123,7 +124,7 @@ def _tell(pipe: Connection, importer: str, folder: str, name: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
     collect_seldom()
     try:
-        with Path(folder, name).open("rb") as stream:
+        with Path(folder, name).open("rb", buffering=BUFFER) as stream:
             batch: list[Any] = []
             for operation in IMPORTERS[importer].read(Source(name, stream, folder)):
                 batch.append(_to_send(operation))
@@ -145,14 +146,14 @@ def _to_send(operation: Operation) -> Any:
     draft = operation.draft
     created_at = draft.created_at.isoformat() if draft.created_at else None
     body, metadata = dump_body(draft.body), dict(draft.metadata)
-    tokens = entry_tokens(draft.body)
-    return operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, tokens
+    _, *stored = prepare(draft, body=body)
+    return operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, stored
 
 
 def _received(sent: Any) -> Read:
     if isinstance(sent, bytes):
         return Read(pickle.loads(sent))  # noqa: S301 our own process wrote it
-    session, kind, body, created_at, metadata, provisional, tokens = sent
+    session, kind, body, created_at, metadata, provisional, stored = sent
     moment = datetime.fromisoformat(created_at) if created_at else None
     draft = EntryDraft(load_body(kind, body), moment, metadata)
-    return Read(Append(session, draft, provisional), tokens, body)
+    return Read(Append(session, draft, provisional), Prepared(draft, *stored))

@@ -10,6 +10,7 @@ from historyapp.core import entries as core
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.lineage import Lineage
+from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.history import History, tail_of
@@ -18,7 +19,6 @@ from historyapp.services.append import (
     check_open,
     check_position,
     lock_session,
-    prepare,
 )
 from historyapp.services.audit import record
 from historyapp.services.compression.marks import MARKS, arm

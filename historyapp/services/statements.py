@@ -195,14 +195,17 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.call_preview,
         step.result_preview,
         step.tokens,
-        _moment(datetime.fromisoformat(step.started_at)),
-        step.finished_at and _moment(datetime.fromisoformat(step.finished_at)),
+        _from_iso(step.started_at),
+        step.finished_at and _from_iso(step.finished_at),
         step.total_tokens,
         step.total_errors,
         step.unpaired,
         len(step.pending),
         stored_excerpt(step),
     )
+
+
+_UTC = "+00:00"
 
 
 def _uuid(value: UUID) -> Any:
@@ -224,6 +227,10 @@ def _on_sqlite() -> bool:
 
 
 def _moment(value: datetime) -> Any:
-    if _on_sqlite() and value.tzinfo is UTC:
-        return str(value)[: -len("+00:00")]  # as Django writes it, which takes it ten times as long
-    return connection.ops.adapt_datetimefield_value(value)
+    return _from_iso(value.isoformat())
+
+
+def _from_iso(value: str) -> Any:
+    if _on_sqlite() and value.endswith(_UTC):
+        return value.removesuffix(_UTC).replace("T", " ")  # as Django writes it, in a tenth of the time
+    return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(value))

@@ -7,7 +7,7 @@ through a fixed amount of memory; ``historyapp.services.imports`` carries the op
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from historyapp.core.entries import EntryDraft
 
@@ -35,8 +35,7 @@ class SessionStart:
     status: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """One entry for a session."""
 
     session: str

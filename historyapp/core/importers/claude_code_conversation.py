@@ -12,6 +12,7 @@ from historyapp.core.importers.claude_code_records import (
     attachment_of,
     blocks_of,
     ends_turn,
+    has_results,
     input_of,
     is_synthetic,
     may_branch,
@@ -32,6 +33,7 @@ _MOST_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
 _NOWHERE = -1
+_Blocks = list[dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -43,12 +45,12 @@ class _Message:
     first: dict[str, Any]
     late: bool
     """Whether an earlier part of it had to be told before; its usage has been counted then."""
-    blocks: list[dict[str, Any]] = field(default_factory=list)
+    blocks: _Blocks = field(default_factory=list)
     uuids: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     stop_reason: Any = None
 
-    def add(self, record: dict[str, Any], blocks: list[dict[str, Any]]) -> None:
+    def add(self, record: dict[str, Any], blocks: _Blocks) -> None:
         message = record["message"]
         if blocks[: len(self.blocks)] == self.blocks:  # some versions repeat what went before
             blocks = blocks[len(self.blocks) :]
@@ -102,7 +104,7 @@ class Conversation:
         self._branches = Branches()
         self._places: dict[str, int] = {}
         self._message: _Message | None = None
-        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
         self._told: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
         self._root: int | None = None
         self._linked = False
@@ -117,13 +119,14 @@ class Conversation:
         if len(uuid) == _UUID_LENGTH and uuid in self._places:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
             return
+        blocks = blocks_of(record)
         if record["type"] == "assistant" and not is_synthetic(record):
-            yield from self._add_to_message(line, record)
-        elif self._message and len(self._waiting) < _MOST_WAITING and not ends_turn(record):
-            self._waiting.append((line, record))
+            yield from self._add_to_message(line, record, blocks)
+        elif self._message and len(self._waiting) < _MOST_WAITING and not ends_turn(record, blocks):
+            self._waiting.append((line, record, blocks))
         else:
             yield from self._complete()
-            yield from self._handle(line, record)
+            yield from self._handle(line, record, blocks)
         if uuid:
             self._places.setdefault(uuid, _NOWHERE)
 
@@ -133,7 +136,7 @@ class Conversation:
         yield from self._complete()
         yield from self.recording.announce()
 
-    def _add_to_message(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+    def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         id = record["message"].get("id")
         if not isinstance(id, str) or not id:
             id = uuid_of(record) or f"line {line}"
@@ -144,7 +147,6 @@ class Conversation:
             model = record["message"].get("model")
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
             yield from self.recording.announce()
-        blocks = blocks_of(record)
         self._message.add(record, blocks)
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
@@ -162,8 +164,8 @@ class Conversation:
         message, self._message = self._message, None
         waiting, self._waiting = self._waiting, []
         yield from self._tell_message(message)
-        for line, record in waiting:
-            yield from self._handle(line, record)
+        for line, record, blocks in waiting:
+            yield from self._handle(line, record, blocks)
 
     def _tell_message(self, message: _Message) -> Iterator[Operation]:
         parts, others = parts_of(message.blocks)
@@ -178,18 +180,18 @@ class Conversation:
         for uuid in message.uuids:
             self._places[uuid] = self.recording.position
 
-    def _handle(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
+    def _handle(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         before = self.recording.position
         parent = self._place(record)
         source = source_of(line, record)
         match record["type"]:
             case "user":
-                yield from self._handle_user(record, source)
+                yield from self._handle_user(record, blocks, source)
             case "system":
                 yield from self._append(system_log(record), record, {"source": source})
             case "assistant":
                 category = "api_error" if record.get("isApiErrorMessage") else "synthetic"
-                log = DebugLog(category=category, message=text_of(blocks_of(record)))
+                log = DebugLog(category=category, message=text_of(blocks))
                 yield from self._append(log, record, {"source": source})
             case "attachment" if body := attachment_of(record):
                 if isinstance(body, ModelInput):
@@ -201,19 +203,20 @@ class Conversation:
             yield Skipped(line, f"{record['type']} without content", damaged=False)
         self._place_at(record, before if parent is None else parent)
 
-    def _handle_user(self, record: dict[str, Any], source: dict[str, Any]) -> Iterator[Operation]:
-        blocks = blocks_of(record)
-        has_results = any(block.get("type") == "tool_result" for block in blocks)
-        if has_results:
+    def _handle_user(
+        self, record: dict[str, Any], blocks: _Blocks, source: dict[str, Any]
+    ) -> Iterator[Operation]:
+        answers = has_results(blocks)
+        if answers:
             yield from self._branch(record, by_person=False)
             results = results_of(blocks, record, self.recording.calls)
             agent = mapping(record.get("toolUseResult")).get("agentId")
             metadata = {"source": source} | ({"agent_id": agent} if agent else {})
             yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
-        body = input_of(record)
+        body = input_of(record, blocks)
         if isinstance(body, ModelInput):
             self._entitle(body)
-            if not has_results:
+            if not answers:
                 yield from self._branch(record, may_branch(body), restarts(record, body))
             # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
             kind = PROMPT if body.channel == "user" else OTHER

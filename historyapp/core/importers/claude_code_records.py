@@ -63,11 +63,11 @@ def _without_envelope(record: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def blocks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The message's content as blocks; bare text is a text block."""
-    content = record["message"]["content"]
+    """The message's content as blocks; bare text is a text block. None in records without a message."""
+    content = mapping(record.get("message")).get("content")
     return [
         {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in ([content] if isinstance(content, str) else content)
+        for block in ([content] if isinstance(content, str) else listing(content))
         if isinstance(block, (str, dict))
     ]
 
@@ -77,21 +77,28 @@ def is_synthetic(record: dict[str, Any]) -> bool:
     return bool(record.get("isApiErrorMessage")) or record["message"].get("model") == "<synthetic>"
 
 
-def ends_turn(record: dict[str, Any]) -> bool:
+def ends_turn(record: dict[str, Any], blocks: list[dict[str, Any]]) -> bool:
     """Whether nothing of the message before it can still follow: a person's prompt, or the turn's account."""
     if record["type"] == "system":
         return record.get("subtype") in _TURN_ENDS
-    if record["type"] != "user" or any(block.get("type") == "tool_result" for block in blocks_of(record)):
+    if record["type"] != "user" or has_results(blocks):
         return False
-    body = input_of(record)
+    body = input_of(record, blocks)
     return isinstance(body, ModelInput) and body.channel == "user"
 
 
-def input_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
+def has_results(blocks: list[dict[str, Any]]) -> bool:
+    """Whether the message answers calls of the client's own tools."""
+    return any(block.get("type") == "tool_result" for block in blocks)
+
+
+def input_of(record: dict[str, Any], blocks: list[dict[str, Any]]) -> ModelInput | DebugLog | None:
     """What a ``user`` record says besides tool results; a debug entry where the model did not see it."""
-    parts = [_part(block) for block in blocks_of(record) if block.get("type") != "tool_result"]
+    parts = [_part(block) for block in blocks if block.get("type") != "tool_result"]
+    if not parts:
+        return None
     said = text_of(parts)
-    if not parts or not (said.strip() or any(part.get("type") != "text" for part in parts)):
+    if not (said.strip() or any(part.get("type") != "text" for part in parts)):
         return None
     if record.get("isVisibleInTranscriptOnly") and not record.get("isCompactSummary"):
         return DebugLog(category="transcript", message=said)

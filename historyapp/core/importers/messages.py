@@ -37,6 +37,8 @@ def moment(value: Any, zone: tzinfo | None = None) -> datetime | None:
             return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
+            if time.tzinfo is UTC:
+                return time
             time = time.replace(tzinfo=time.tzinfo or zone)
             return time.astimezone(UTC) if time.tzinfo else None
     except (ValueError, OverflowError, OSError):

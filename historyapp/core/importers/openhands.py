@@ -6,7 +6,6 @@ folder is read with all the others, as one session; the others then say that the
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -181,7 +180,7 @@ def _conversation(
                 yield _append(session, draft, {**place, "index": event.number})
     if isinstance(reader, v1.Conversation):
         for draft in reader.rest():
-            yield replace(_append(session, draft, place), provisional=True)
+            yield _append(session, draft, place)._replace(provisional=True)
     if row and (error := text(row.data.get("error"))):
         yield _append(session, EntryDraft(DebugLog(category="error", message=error)), place)
 

@@ -7,7 +7,6 @@ have no tool calls: the model writes a thought and a command as text, and the ne
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from historyapp.core.entries import (
@@ -79,7 +78,7 @@ def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
         else:
             yield from run.message(record)
     for operation in run.rest():  # a longer history will tell these itself
-        yield replace(operation, provisional=True) if isinstance(operation, Append) else operation
+        yield operation._replace(provisional=True) if isinstance(operation, Append) else operation
 
 
 def _start(document: dict[str, Any], history: list[Any], session: str) -> SessionStart:

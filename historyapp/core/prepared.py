@@ -1,0 +1,32 @@
+"""Entries on their way into the log, with all that can be worked out before a session is locked."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from historyapp.core.entries import EntryDraft, dump_body
+from historyapp.core.text import dump_json
+from historyapp.core.tokens import entry_tokens
+
+
+class Prepared(NamedTuple):
+    """A draft with all that can be worked out before the session is locked."""
+
+    draft: EntryDraft
+    tokens: int
+    body: str
+    """As stored, in JSON."""
+    metadata: str
+    """As stored, in JSON."""
+
+
+def prepare(draft: EntryDraft, tokens: int | None = None, body: Mapping[str, Any] | None = None) -> Prepared:
+    """A draft, ready to be appended.
+
+    Args:
+        tokens: of the draft's body; null to count them here.
+        body: as stored, where that has been worked out already.
+    """
+    if tokens is None:
+        tokens = entry_tokens(draft.body)
+    stored = dump_body(draft.body) if body is None else body
+    return Prepared(draft, tokens, dump_json(stored), dump_json(dict(draft.metadata)))
