@@ -18,6 +18,11 @@ class Prepared(NamedTuple):
     metadata: str
     """As stored, in JSON."""
 
+    @property
+    def size(self) -> int:
+        """Bytes that are stored of it."""
+        return len(self.body) + len(self.metadata)
+
 
 def prepare(draft: EntryDraft, tokens: int | None = None, body: Mapping[str, Any] | None = None) -> Prepared:
     """A draft, ready to be appended.

@@ -1,11 +1,8 @@
-"""How many tokens a text costs. Exact for OpenAI's models (o200k_base, cl100k_base), offline.
-
-A vocabulary comes with the ``toktok-rs`` package and takes some tenths of a second to load, once per process.
-"""
+"""How many tokens a text costs. Exact for OpenAI's models (o200k_base, cl100k_base), offline."""
 
 from collections.abc import Callable
-from functools import cache, partial
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 from historyapp.core.entries import (
     Body,
@@ -19,21 +16,14 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.text import clean, dump_json
+from historyapp.core.vocabularies import EncodingName, tokenizer
 
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text."""
 
-EncodingName = Literal["o200k_base", "cl100k_base"]
 # As tiktoken maps models to encodings; what is not here and looks like OpenAI's uses the newer one.
 _CL100K = ("gpt-3.5", "gpt-35", "gpt-4", "text-embedding-ada", "text-embedding-3")
 _O200K = ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-", "o1", "o3", "o4", "chatgpt-", "codex-")
-
-
-@cache
-def _tokenizer(encoding: EncodingName) -> Any:
-    from toktok import _encoding  # not batch_count, whose pool costs five times as much as counting one text
-
-    return _encoding(encoding)
 
 
 def encoding_for(model: str) -> EncodingName | None:
@@ -52,7 +42,7 @@ def counter_for(model: str) -> TokenCounter:
 
 def count_tokens(text: str, encoding: EncodingName = "o200k_base") -> int:
     """Tokens of a text, exact as long as Unicode knew its characters when the encodings were made."""
-    return int(_tokenizer(encoding).count(clean(text)))
+    return int(tokenizer(encoding).count(clean(text)))
 
 
 def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:

@@ -24,7 +24,9 @@ from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 BATCH = 1000
-"""Operations written in one transaction."""
+"""Operations written in one transaction, at most."""
+BATCH_SIZE = 8 * 1024 * 1024
+"""Bytes from which a transaction is written, however few operations it has."""
 
 
 class OtherBeginning(Exception):
@@ -110,6 +112,7 @@ class SessionWriter:
         self._agreed: _Read | None = None
         """The newest operation as the last import read it, once a later one reads differently."""
         self._waiting: list[_Read] = []
+        self._waiting_size = 0
         self._summaries: list[Summarised] = []
         self._last = _Read(
             RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
@@ -172,7 +175,8 @@ class SessionWriter:
                 return
             self._agreed, self._tail = before, []
         self._waiting.append(read)
-        if len(self._waiting) >= BATCH:
+        self._waiting_size += read.prepared.size if read.prepared else 0
+        if len(self._waiting) >= BATCH or self._waiting_size >= BATCH_SIZE:
             self.flush()
 
     def _is_known(self, read: _Read) -> bool:
@@ -201,7 +205,8 @@ class SessionWriter:
             source.settled_position = shifted(source, self._mark.position)
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
-        self.source, self._waiting, self._agreed = source, [], None
+        self.source, self._agreed = source, None
+        self._waiting, self._waiting_size = [], 0
         self.counts.added += added
 
     def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> int:

@@ -29,7 +29,7 @@ from historyapp.models import ImportSource, Project, Session
 from historyapp.services.audit import record
 from historyapp.services.compression.marks import arm
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
-from historyapp.services.reading import Read, Reader, open_reader
+from historyapp.services.reading import Read, Reader, ReadingProcess, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
 from historyapp.services.sessions import dump_settings
 from historyapp.services.summaries import touch
@@ -82,14 +82,14 @@ def import_file(
     format: str | None = None,
     actor: str = "",
     seen: Callable[[int], None] | None = None,
-    beside: bool = False,
+    beside: ReadingProcess | None = None,
 ) -> FileReport:
     """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
 
     Args:
         format: the name of an importer; null to detect it.
         seen: told after each operation how many bytes of the file have been read, for a progress bar.
-        beside: read it in another process, which is faster for large files; not for use inside a web server.
+        beside: a process to read it in, which is faster for large files; not for use inside a web server.
 
     Returns:
         The report. A file that nothing can be read of has ``error`` set; this does not raise.

@@ -9,11 +9,11 @@ import gc
 import marshal
 import multiprocessing
 import pickle
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -22,13 +22,16 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.prepared import Prepared, prepare
+from historyapp.services.reading_process import read_for
 
 BATCH = 1000
-"""Operations handed over at once."""
+"""Operations handed over at once, at most."""
+BATCH_SIZE = 8 * 1024 * 1024
+"""Bytes from which a batch is handed over, however few operations it has."""
 BUFFER = 256 * 1024
 """Bytes of the file that are read at once."""
-WORTH_A_PROCESS = 4 * 1024 * 1024
-"""Bytes from which a file is read beside: starting the process takes most of a second."""
+WORTH_A_PROCESS = 1024 * 1024
+"""Bytes from which a file is read beside: starting the process takes half a second."""
 
 
 class Read(NamedTuple):
@@ -76,6 +79,7 @@ class ReaderBeside:
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self.position = 0
+        self.ended = False
 
     def __iter__(self) -> Iterator[Read]:
         while True:
@@ -86,31 +90,69 @@ class ReaderBeside:
                     "The process that read the file has ended. Import it again."
                 ) from None
             kind, self.position, content = message
-            if kind == "end":
-                return
+            self.ended = kind in ("end", "error")
             if kind == "error":
                 raise pickle.loads(content)  # noqa: S301 our own process wrote it
+            if self.ended:
+                return
             yield from map(_received, content)
 
 
+class ReadingProcess:
+    """A process that reads files, one after another. It starts with the first, and ends with the ``with``."""
+
+    def __init__(self) -> None:
+        self._process: SpawnProcess | None = None
+        self._pipe: Connection
+
+    def __enter__(self) -> "ReadingProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def start(self) -> None:
+        """Starts the process ahead of its first file; it takes half a second to be ready."""
+        if self._process is not None and self._process.is_alive():
+            return
+        self._stop()
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=read_for, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @contextmanager
+    def read(self, importer: Importer, source: Source) -> Iterator[ReaderBeside]:
+        """A reader of the file. Where it is not read to its end, the process starts anew for the next."""
+        self.start()
+        reader = ReaderBeside(self._pipe)
+        try:
+            self._pipe.send((importer.name, source.folder, source.name))
+            yield reader
+        finally:
+            if not reader.ended:
+                self._stop()
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        self._pipe.close()
+        self._process.terminate()
+        self._process.join()
+        self._process = None
+
+
 @contextmanager
-def open_reader(importer: Importer, source: Source, *, beside: bool = False) -> Iterator[Reader]:
-    """A reader of the file from its start."""
-    if not beside:
+def open_reader(
+    importer: Importer, source: Source, *, beside: ReadingProcess | None = None
+) -> Iterator[Reader]:
+    """A reader of the file from its start, in this process or ``beside``."""
+    if beside is None:
         yield ReaderHere(importer, source)
         return
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    arguments = (theirs, importer.name, source.folder, source.name)
-    process = context.Process(target=_tell, args=arguments, daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        yield ReaderBeside(ours)
-    finally:
-        ours.close()
-        process.terminate()
-        process.join()
+    with beside.read(importer, source) as reader:
+        yield reader
 
 
 def collect_seldom() -> None:
@@ -119,35 +161,51 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 50, 50)
 
 
-def _tell(pipe: Connection, importer: str, folder: str, name: str) -> None:
-    """The other process: reads the file and tells what is in it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
+def tell_files(pipe: Connection) -> None:
+    """The other process: is told one file after another, reads it and tells what is in it."""
     collect_seldom()
     try:
-        with Path(folder, name).open("rb", buffering=BUFFER) as stream:
-            batch: list[Any] = []
-            for operation in IMPORTERS[importer].read(Source(name, stream, folder)):
-                batch.append(_to_send(operation))
-                if len(batch) == BATCH:
-                    pipe.send_bytes(marshal.dumps(("batch", stream.tell(), batch)))
-                    batch = []
-            pipe.send_bytes(marshal.dumps(("batch", stream.tell(), batch)))
-            pipe.send_bytes(marshal.dumps(("end", stream.tell(), None)))
-    except BrokenPipeError:
+        while True:
+            importer, folder, name = pipe.recv()
+            try:
+                _tell(pipe, IMPORTERS[importer], folder, name)
+            except (BrokenPipeError, ConnectionResetError):
+                raise
+            except (UnreadableTranscript, OSError) as error:
+                _send(pipe, "error", 0, pickle.dumps(error))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # nobody wants to know the rest
-    except (UnreadableTranscript, OSError) as error:
-        pipe.send_bytes(marshal.dumps(("error", 0, pickle.dumps(error))))
 
 
-def _to_send(operation: Operation) -> Any:
-    """An operation as plain values: entries are most of them, and pickle is slow with models."""
+def _tell(pipe: Connection, importer: Importer, folder: str, name: str) -> None:
+    with Path(folder, name).open("rb", buffering=BUFFER) as stream:
+        batch, size = list[Any](), 0
+        for operation in importer.read(Source(name, stream, folder)):
+            sent, length = _to_send(operation)
+            batch.append(sent)
+            size += length
+            if len(batch) == BATCH or size >= BATCH_SIZE:
+                _send(pipe, "batch", stream.tell(), batch)
+                batch, size = [], 0
+        _send(pipe, "batch", stream.tell(), batch)
+        _send(pipe, "end", stream.tell())
+
+
+def _send(pipe: Connection, kind: str, position: int, content: Any = None) -> None:
+    pipe.send_bytes(marshal.dumps((kind, position, content)))
+
+
+def _to_send(operation: Operation) -> tuple[Any, int]:
+    """An operation as plain values, since pickle is slow with models, and about how many bytes it has."""
     if not isinstance(operation, Append):
-        return pickle.dumps(operation)
+        pickled = pickle.dumps(operation)
+        return pickled, len(pickled)
     draft = operation.draft
     created_at = draft.created_at.isoformat() if draft.created_at else None
     body, metadata = dump_body(draft.body), dict(draft.metadata)
-    _, *stored = prepare(draft, body=body)
-    return operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, stored
+    _, *stored = prepared = prepare(draft, body=body)
+    sent = operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, stored
+    return sent, prepared.size
 
 
 def _received(sent: Any) -> Read:

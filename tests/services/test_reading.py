@@ -9,48 +9,59 @@ import pytest
 
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.importers.base import Source
-from historyapp.core.tokens import entry_tokens
+from historyapp.core.importers.base import Append, Source
+from historyapp.core.prepared import prepare
 from historyapp.models import Entry, Project
 from historyapp.services.imports import import_file
-from historyapp.services.reading import BATCH, Read, open_reader
+from historyapp.services.reading import BATCH, BATCH_SIZE, Read, ReadingProcess, open_reader
 
 ODD = "\x00 \ud800 日本"
 PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 
-def transcript(folder: Path, entries: int) -> Source:
+@pytest.fixture
+def reading() -> Iterator[ReadingProcess]:
+    with ReadingProcess() as process:
+        yield process
+
+
+def transcript(folder: Path, entries: int, length: int = 0) -> Source:
     path = folder / "run.jsonl"
     header = {"playhead": 1, "kind": "session", "id": "s", "title": "a run"}
     lines = [header, {"session": "s", "kind": "nonsense"}]
     for n in range(1, entries + 1):
-        said = {"session": "s", "position": n, "kind": "model_input", "content": f"{n} {ODD}"}
+        said = {"session": "s", "position": n, "kind": "model_input", "content": f"{n} {ODD}{'x' * length}"}
         lines.append({**said, "created_at": "2026-01-01T00:00:00+00:00", "metadata": {"n": n, "odd": ODD}})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return Source(path.name, path.open("rb"), str(folder))
 
 
 def read(source: Source, *, beside: bool) -> Iterator[Read]:
-    with open_reader(PLAYHEAD, source, beside=beside) as reader:
-        yield from reader
-        assert reader.position == Path(source.folder, source.name).stat().st_size
+    with (
+        ReadingProcess() as process,
+        open_reader(PLAYHEAD, source, beside=process if beside else None) as told,
+    ):
+        yield from told
+        assert told.position == Path(source.folder, source.name).stat().st_size
 
 
 def test_beside_reads_what_here_reads(tmp_path: Path) -> None:
     source = transcript(tmp_path, BATCH * 2 + 7)
     here, beside = list(read(source, beside=False)), list(read(source, beside=True))
     assert [told.operation for told in beside] == [told.operation for told in here]
-    entries = [told for told in beside if told.body is not None]
-    assert len(entries) == BATCH * 2 + 7
-    assert [told.tokens for told in entries] == [entry_tokens(t.operation.draft.body) for t in entries]  # type: ignore[union-attr]
+    appended = [told.operation for told in here if isinstance(told.operation, Append)]
+    assert len(appended) == BATCH * 2 + 7
+    assert [told.prepared for told in beside if told.prepared] == [prepare(told.draft) for told in appended]
 
 
-def test_an_import_beside_stores_what_an_import_here_stores(db: None, tmp_path: Path) -> None:
+def test_an_import_beside_stores_what_an_import_here_stores(
+    db: None, tmp_path: Path, reading: ReadingProcess
+) -> None:
     source = transcript(tmp_path, 30)
     stored = []
-    for beside in (False, True):
-        project = Project.objects.create(name=f"beside: {beside}")
-        report = import_file(project, source, beside=beside)
+    for process in (None, reading):
+        project = Project.objects.create(name=f"beside: {process}")
+        report = import_file(project, source, beside=process)
         assert (report.total("added"), report.damaged_count, report.error) == (30, 1, "")
         entries = Entry.objects.filter(session__project=project).order_by("position")
         stored.append(list(entries.values_list("position", "kind", "body", "metadata", "tokens", "totals")))
@@ -69,15 +80,49 @@ def test_what_is_wrong_with_the_file_is_told_beside_too(tmp_path: Path) -> None:
         list(read(gone, beside=True))
 
 
-def test_the_other_process_ends_when_nobody_reads_on(tmp_path: Path) -> None:
-    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 50), beside=True) as reader:
-        next(iter(reader))
+def test_one_process_reads_file_after_file(tmp_path: Path, reading: ReadingProcess) -> None:
+    for entries in (3, 5):
+        (tmp_path / str(entries)).mkdir()
+        source = transcript(tmp_path / str(entries), entries)
+        with open_reader(PLAYHEAD, source, beside=reading) as told:
+            assert sum(one.prepared is not None for one in told) == entries
+        workers = multiprocessing.active_children()
+        assert len(workers) == 1
+        if entries == 3:
+            first = workers[0].pid
+    assert workers[0].pid == first
+
+
+def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
+    tmp_path: Path, reading: ReadingProcess
+) -> None:
+    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as told:
+        next(iter(told))
+    with open_reader(PLAYHEAD, transcript(tmp_path, 7), beside=reading) as told:
+        assert sum(one.prepared is not None for one in told) == 7
+
+
+def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, reading: ReadingProcess) -> None:
+    source = transcript(tmp_path, 10, length=BATCH_SIZE // 4)
+    with open_reader(PLAYHEAD, source, beside=reading) as told:
+        entries = (one for one in told if one.prepared)
+        next(entries)
+        assert told.position < Path(source.folder, source.name).stat().st_size / 2
+        assert sum(1 for _ in entries) == 9
+
+
+def test_the_other_process_ends_with_whoever_asked(tmp_path: Path) -> None:
+    with (
+        ReadingProcess() as process,
+        open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=process) as told,
+    ):
+        next(iter(told))
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_dies_is_noticed(tmp_path: Path) -> None:
-    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 50), beside=True) as reader:
+def test_a_process_that_dies_is_noticed(tmp_path: Path, reading: ReadingProcess) -> None:
+    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as reader:
         told = iter(reader)
         next(told)
         for process in multiprocessing.active_children():

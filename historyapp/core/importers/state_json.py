@@ -5,7 +5,6 @@ episodes are done; one without a result at the cursor is in flight. Nothing in t
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -104,7 +103,7 @@ class _State:
         for feedback in listing(self._history.get("pending_user_feedback")):
             if text(feedback):
                 # The agent takes it out of the file once it has been told.
-                yield replace(self._append(ModelInput(content=feedback), {}), provisional=True)
+                yield self._append(ModelInput(content=feedback), {})._replace(provisional=True)
 
     def _start(self) -> SessionStart:
         profile = mapping(self._document.get("ai_profile"))

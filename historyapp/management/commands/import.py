@@ -25,7 +25,7 @@ from historyapp.management.import_report import print_file, print_markdown, prin
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
 from historyapp.services.imports import FileReport, import_file, inspect_file
-from historyapp.services.reading import WORTH_A_PROCESS, collect_seldom
+from historyapp.services.reading import WORTH_A_PROCESS, ReadingProcess, collect_seldom
 
 _OPERATIONS_PER_REFRESH = 200
 
@@ -62,10 +62,12 @@ class Command(BaseCommand):
         reports: list[FileReport] = []
         collect_seldom()
         try:
-            with plain_errors(), _bar(console, files) as bar:
+            with plain_errors(), _bar(console, files) as bar, ReadingProcess() as beside:
+                if not dry_run and any(file.size >= WORTH_A_PROCESS for file in files):
+                    beside.start()
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
-                    report = _read(file, options["format"], project, bar)
+                    report = _read(file, options["format"], project, bar, beside)
                     report.name = file.label if markdown else str(file.path)
                     reports.append(report)
                     if not markdown:
@@ -93,7 +95,9 @@ class Command(BaseCommand):
         return files
 
 
-def _read(file: Transcript, format: str | None, project: Project | None, bar: Progress) -> FileReport:
+def _read(
+    file: Transcript, format: str | None, project: Project | None, bar: Progress, beside: ReadingProcess
+) -> FileReport:
     """One file's report; without a project nothing is stored."""
     report = FileReport(file.label, error=file.error)
     if not file.error:
@@ -104,9 +108,13 @@ def _read(file: Transcript, format: str | None, project: Project | None, bar: Pr
                 if project is None:
                     report = inspect_file(source, format=format, seen=follow)
                 else:
-                    beside = file.size >= WORTH_A_PROCESS
                     report = import_file(
-                        project, source, format=format, actor=ACTOR, seen=follow, beside=beside
+                        project,
+                        source,
+                        format=format,
+                        actor=ACTOR,
+                        seen=follow,
+                        beside=beside if file.size >= WORTH_A_PROCESS else None,
                     )
         except OSError as error:
             report.error = error.strerror or str(error)
