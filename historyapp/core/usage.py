@@ -74,7 +74,7 @@ NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
     """The usage in an entry's metadata; zeros where none is reported or it is not understood."""
     usage = metadata.get("usage")
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return NO_USAGE
     sent = _first(usage, "input_tokens", "prompt_tokens")
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
@@ -101,7 +101,7 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
 def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     for name in names:
         value = usage.get(name)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return value
     return NO_DETAILS
 

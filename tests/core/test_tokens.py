@@ -1,13 +1,45 @@
 """Counting tokens."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from historyapp.core.tokens import count_tokens, counter_for, encoding_for
+from historyapp.core.vocabularies import tokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "o200k", "cl100k"),
+    [
+        ("", 0, 0),
+        ("I'll say they've WON'T", 5, 7),
+        ("x = 1234567890 + 3.14159", 13, 13),
+        ("    return path.read_text().splitlines()\n\n\n    # keep\r\n", 13, 13),
+        ("日本語のテキストと漢字", 9, 12),
+        ("naïve café \N{EN DASH} “quoted”…", 8, 9),
+        ("🧠👩\u200d👩\u200d👧 \u200d", 12, 18),
+        ("<|endoftext|>", 7, 7),
+        ("اَلْعَرَبِيَّةُ ١٢٣", 14, 22),
+        (" " * 50 + "x", 2, 2),
+        ('{"path":"/repo/src/module_1.py","line":12}', 15, 14),
+    ],
+)
+def test_tokens_are_counted_as_tiktoken_counts_them(text: str, o200k: int, cl100k: int) -> None:
+    assert (count_tokens(text), count_tokens(text, "cl100k_base")) == (o200k, cl100k)
+
+
+def test_text_that_is_no_unicode_can_be_counted() -> None:
+    assert count_tokens("a\ud800b\x00c") == count_tokens("a\ufffdb\ufffdc") > 0
 
 
 def test_a_long_text_of_rare_characters_can_be_counted() -> None:
-    """The tokenizer refuses more than 200,000 tokens at once; rare characters take several each."""
+    """In one piece: rare characters take several tokens each."""
     assert count_tokens("\U0001d4d0" * 100_000) > 200_000
+
+
+def test_threads_that_count_first_at_once_load_one_vocabulary() -> None:
+    with ThreadPoolExecutor(4) as threads:
+        assert len({id(found) for found in threads.map(tokenizer, ["cl100k_base"] * 4)}) == 1
 
 
 @pytest.mark.parametrize(
