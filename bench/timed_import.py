@@ -1,4 +1,4 @@
-"""Imports one file with the command itself and prints seconds and peak memory in MB."""
+"""Imports one file with the command itself and prints seconds and the peak memory of both processes in MB."""
 
 import os
 import resource
@@ -15,4 +15,7 @@ if __name__ == "__main__":
     begin = time.perf_counter()
     call_command("import", sys.argv[1], verbosity=0)
     seconds = time.perf_counter() - begin
-    print(f"{seconds:.3f} s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    storing, reading = (
+        resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    print(f"{seconds:.3f} s, {storing:.0f} MB, {reading:.0f} MB")

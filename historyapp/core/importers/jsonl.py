@@ -110,19 +110,7 @@ def _drop_rest_of_line(stream: BinaryIO) -> None:
 
 def _too_deep(value: Any, text: str, deepest: int) -> bool:
     # Counting brackets first spares most lines the walk.
-    return _has_more_than(deepest, "{[", text) and depth_exceeds(value, deepest)
-
-
-def _has_more_than(times: int, characters: str, text: str) -> bool:
-    """Whether the characters occur more often. Finding a few takes less than ``str.count`` over the text."""
-    for character in characters:
-        at = text.find(character)
-        while at >= 0:
-            if times == 0:
-                return True
-            times -= 1
-            at = text.find(character, at + 1)
-    return False
+    return text.count("{") + text.count("[") > deepest and depth_exceeds(value, deepest)
 
 
 def _values(text: str, deepest: int) -> Iterator[Any]:
