@@ -33,6 +33,10 @@ _WORDS = {
 }
 
 
+_VALIDATORS = ("function-", "json-or-python[")
+"""How pydantic names the choices of a union that are no models."""
+
+
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors; it names the first 20."""
     shown = [{"loc": _loc(error["loc"]), "message": _message(error)} for error in errors[:MOST_ERRORS]]
@@ -45,7 +49,7 @@ def _loc(loc: Sequence[str | int]) -> list[str | int]:
     """Where, without names that only the code has: of the body, a group of parameters, validators."""
     grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
     seen = (*loc[:1], *loc[2:]) if grouped else loc
-    return [part for part in seen if isinstance(part, int) or not part.startswith("function-")]
+    return [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
 
 
 def _path(loc: Sequence[str | int]) -> str:

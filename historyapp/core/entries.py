@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
@@ -158,7 +157,7 @@ KINDS = (
 )  # fmt: skip
 
 
-NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+_NO_METADATA: Mapping[str, Any] = {}
 
 
 class EntryDraft(NamedTuple):
@@ -167,7 +166,7 @@ class EntryDraft(NamedTuple):
     body: Body
     created_at: datetime | None = None
     """When it happened, with a time zone; null: when it is appended."""
-    metadata: Mapping[str, Any] = NO_METADATA
+    metadata: Mapping[str, Any] = _NO_METADATA
     """Free: source, latency, provider, ``usage``, ``cost`` …"""
 
 

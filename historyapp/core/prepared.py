@@ -1,4 +1,4 @@
-"""Entries on their way into the log, with all that can be worked out before a session is locked."""
+"""Entries made ready to be appended."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -25,7 +25,7 @@ from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
-from historyapp.core.usage import UNUSED, ModelTotals, Usage, cost_of, usage_of
+from historyapp.core.usage import NO_CALLS, ModelTotals, Usage, cost_of, usage_of
 
 MOST_MODELS = 20
 """Models that running totals tell apart; what further ones use is counted under the empty name."""
@@ -87,7 +87,7 @@ class Totals(NamedTuple):
         name = preview(given, 100) if isinstance(given, str) else ""
         if name not in self.models and len(self.models) >= MOST_MODELS:
             name = ""
-        return {**self.models, name: self.models.get(name, UNUSED).plus(usage, cost, metadata)}
+        return {**self.models, name: self.models.get(name, NO_CALLS).plus(usage, cost, metadata)}
 
 
 class Step(NamedTuple):

@@ -65,6 +65,7 @@ def dump_json(value: Any) -> str:
 
     Raises:
         ValueError: for NaN and infinities, which JSON has no word for.
+        RecursionError: for a value that holds itself.
     """
     return "".join(_encode(value, 0))
 

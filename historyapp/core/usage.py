@@ -66,16 +66,16 @@ class ModelTotals(NamedTuple):
         return Usage(self.input, self.output, self.cache_read, self.cache_write, self.reasoning)
 
 
-UNUSED = ModelTotals()
-NO_USAGE = Usage()
-NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
+NO_CALLS = ModelTotals()
+_NO_USAGE = Usage()
+_NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
     """The usage in an entry's metadata; zeros where none is reported or it is not understood."""
     usage = metadata.get("usage")
     if not isinstance(usage, dict):
-        return NO_USAGE
+        return _NO_USAGE
     sent = _first(usage, "input_tokens", "prompt_tokens")
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")
@@ -103,7 +103,7 @@ def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
         value = usage.get(name)
         if isinstance(value, dict):
             return value
-    return NO_DETAILS
+    return _NO_DETAILS
 
 
 def _first(usage: Mapping[str, Any], *names: str) -> int:

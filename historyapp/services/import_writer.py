@@ -84,7 +84,7 @@ class _Read(NamedTuple):
     prepared: Prepared | None = None
     """An entry as it will be stored."""
     counted: bool = True
-    """Whether that has its tokens."""
+    """Whether its tokens have been counted."""
 
     @property
     def provisional(self) -> bool:

@@ -22,7 +22,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.services.reading_process import read_for
+from historyapp.services.reading_process import serve
 
 BATCH = 1000
 """Operations handed over at once, at most."""
@@ -30,8 +30,8 @@ BATCH_SIZE = 8 * 1024 * 1024
 """Bytes from which a batch is handed over, however few operations it has."""
 BUFFER = 256 * 1024
 """Bytes of the file that are read at once."""
-WORTH_A_PROCESS = 1024 * 1024
-"""Bytes from which a file is read beside: starting the process takes half a second."""
+WORTH_A_PROCESS = 16 * 1024 * 1024
+"""Bytes from which a file is read beside: the process takes a while to start and to fill its first batch."""
 
 
 class Read(NamedTuple):
@@ -85,12 +85,10 @@ class ReaderBeside:
         while True:
             try:
                 message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
-            except EOFError:
-                raise UnreadableTranscript(
-                    "The process that read the file has ended. Import it again."
-                ) from None
+            except (EOFError, ConnectionError):
+                raise _died() from None
             kind, self.position, content = message
-            self.ended = kind in ("end", "error")
+            self.ended = kind != "batch"
             if kind == "error":
                 raise pickle.loads(content)  # noqa: S301 our own process wrote it
             if self.ended:
@@ -102,8 +100,7 @@ class ReadingProcess:
     """A process that reads files, one after another. It starts with the first, and ends with the ``with``."""
 
     def __init__(self) -> None:
-        self._process: SpawnProcess | None = None
-        self._pipe: Connection
+        self._running: tuple[SpawnProcess, Connection] | None = None
 
     def __enter__(self) -> "ReadingProcess":
         return self
@@ -111,36 +108,61 @@ class ReadingProcess:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def start(self) -> None:
-        """Starts the process ahead of its first file; it takes half a second to be ready."""
-        if self._process is not None and self._process.is_alive():
-            return
-        self._stop()
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=read_for, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
-
     @contextmanager
     def read(self, importer: Importer, source: Source) -> Iterator[ReaderBeside]:
-        """A reader of the file. Where it is not read to its end, the process starts anew for the next."""
-        self.start()
-        reader = ReaderBeside(self._pipe)
+        """A reader of the file. Where it is not read to its end, the process starts anew for the next.
+
+        Raises:
+            OSError: when no process can be started.
+        """
+        reader = ReaderBeside(self._ask((importer.name, source.folder, source.name)))
         try:
-            self._pipe.send((importer.name, source.folder, source.name))
             yield reader
         finally:
             if not reader.ended:
                 self._stop()
 
+    def _ask(self, file: tuple[str, str, str]) -> Connection:
+        """Tells the process which file to read, through the pipe that its answers will come by."""
+        if self._running:
+            try:
+                self._running[1].send(file)
+                return self._running[1]
+            except ConnectionError:  # it died since the last file
+                self._stop()
+        self._running = _start()
+        try:
+            self._running[1].send(file)
+        except ConnectionError:
+            raise _died() from None
+        return self._running[1]
+
     def _stop(self) -> None:
-        if self._process is None:
+        if self._running is None:
             return
-        self._pipe.close()
-        self._process.terminate()
-        self._process.join()
-        self._process = None
+        process, pipe = self._running
+        self._running = None
+        pipe.close()
+        process.terminate()
+        process.join()
+
+
+def _start() -> tuple[SpawnProcess, Connection]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    try:
+        process.start()
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+    return process, ours
+
+
+def _died() -> UnreadableTranscript:
+    return UnreadableTranscript("The process that read the file has ended. Import it again.")
 
 
 @contextmanager
@@ -161,34 +183,44 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 50, 50)
 
 
-def tell_files(pipe: Connection) -> None:
-    """The other process: is told one file after another, reads it and tells what is in it."""
+def serve_files(pipe: Connection) -> None:
+    """The other process: is told one file after another, reads it and sends what is in it."""
     collect_seldom()
     try:
         while True:
             importer, folder, name = pipe.recv()
-            try:
-                _tell(pipe, IMPORTERS[importer], folder, name)
-            except (BrokenPipeError, ConnectionResetError):
-                raise
-            except (UnreadableTranscript, OSError) as error:
-                _send(pipe, "error", 0, pickle.dumps(error))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+            _serve(pipe, IMPORTERS[importer], folder, name)
+    except (EOFError, ConnectionError):
         return  # nobody wants to know the rest
 
 
-def _tell(pipe: Connection, importer: Importer, folder: str, name: str) -> None:
-    with Path(folder, name).open("rb", buffering=BUFFER) as stream:
-        batch, size = list[Any](), 0
-        for operation in importer.read(Source(name, stream, folder)):
+def _serve(pipe: Connection, importer: Importer, folder: str, name: str) -> None:
+    try:
+        with Path(folder, name).open("rb", buffering=BUFFER) as stream:
+            for batch in _batches(importer.read(Source(name, stream, folder))):
+                _send(pipe, "batch", stream.tell(), batch)
+            _send(pipe, "end", stream.tell())
+    except ConnectionError:
+        raise
+    except (UnreadableTranscript, OSError) as error:
+        _send(pipe, "error", 0, pickle.dumps(error))
+
+
+def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
+    """Operations as they are sent. What comes before an error is not lost."""
+    batch, size = list[Any](), 0
+    try:
+        for operation in operations:
             sent, length = _to_send(operation)
             batch.append(sent)
             size += length
             if len(batch) == BATCH or size >= BATCH_SIZE:
-                _send(pipe, "batch", stream.tell(), batch)
+                yield batch
                 batch, size = [], 0
-        _send(pipe, "batch", stream.tell(), batch)
-        _send(pipe, "end", stream.tell())
+    except (UnreadableTranscript, OSError):
+        yield batch
+        raise
+    yield batch
 
 
 def _send(pipe: Connection, kind: str, position: int, content: Any = None) -> None:
@@ -203,7 +235,8 @@ def _to_send(operation: Operation) -> tuple[Any, int]:
     draft = operation.draft
     created_at = draft.created_at.isoformat() if draft.created_at else None
     body, metadata = dump_body(draft.body), dict(draft.metadata)
-    _, *stored = prepared = prepare(draft, body=body)
+    prepared = prepare(draft, body=body)
+    stored = prepared.tokens, prepared.body, prepared.metadata
     sent = operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, stored
     return sent, prepared.size
 

@@ -7,11 +7,11 @@ from threading import Thread
 from historyapp.core.vocabularies import tokenizer
 
 
-def read_for(pipe: Connection) -> None:
+def serve(pipe: Connection) -> None:
     """Reads the files that are asked for through the pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
     Thread(target=tokenizer, args=("o200k_base",), daemon=True).start()
 
-    from historyapp.services.reading import tell_files
+    from historyapp.services.reading import serve_files
 
-    tell_files(pipe)
+    serve_files(pipe)

@@ -205,7 +205,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
     )
 
 
-_UTC = "+00:00"
+_OFFSET = "+00:00"
 
 
 def _uuid(value: UUID) -> Any:
@@ -227,10 +227,12 @@ def _on_sqlite() -> bool:
 
 
 def _moment(value: datetime) -> Any:
-    return _from_iso(value.isoformat())
+    if _on_sqlite() and value.tzinfo is UTC:
+        return str(value).removesuffix(_OFFSET)  # as Django writes it, which takes it ten times as long
+    return connection.ops.adapt_datetimefield_value(value)
 
 
 def _from_iso(value: str) -> Any:
-    if _on_sqlite() and value.endswith(_UTC):
-        return value.removesuffix(_UTC).replace("T", " ")  # as Django writes it, in a tenth of the time
+    if _on_sqlite() and value.endswith(_OFFSET):
+        return value.removesuffix(_OFFSET).replace("T", " ")
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(value))

@@ -121,6 +121,15 @@ def test_a_wrong_result_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
     assert run.get("/episodes/1")["status"] == "in_flight"
 
 
+def test_a_wrong_thought_is_named_without_names_that_only_the_code_has(run: Agent) -> None:
+    answer = run.post("/actions", {"use_tool": {"name": "ls"}, "thoughts": 5})
+    assert answer.status == 422
+    assert [wrong["loc"] for wrong in answer["errors"]] == [
+        ["body", "thoughts"],
+        ["body", "thoughts", "Thoughts"],
+    ]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

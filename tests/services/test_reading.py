@@ -1,8 +1,10 @@
 """Reading beside gives what reading here gives, errors included, and ends with whoever reads."""
 
+import errno
 import json
 import multiprocessing
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -81,16 +83,59 @@ def test_what_is_wrong_with_the_file_is_told_beside_too(tmp_path: Path) -> None:
 
 
 def test_one_process_reads_file_after_file(tmp_path: Path, reading: ReadingProcess) -> None:
+    workers = set()
     for entries in (3, 5):
-        (tmp_path / str(entries)).mkdir()
-        source = transcript(tmp_path / str(entries), entries)
-        with open_reader(PLAYHEAD, source, beside=reading) as told:
+        with open_reader(PLAYHEAD, transcript(tmp_path, entries), beside=reading) as told:
             assert sum(one.prepared is not None for one in told) == entries
-        workers = multiprocessing.active_children()
-        assert len(workers) == 1
-        if entries == 3:
-            first = workers[0].pid
-    assert workers[0].pid == first
+        workers |= {process.pid for process in multiprocessing.active_children()}
+    assert len(workers) == 1
+
+
+def test_what_is_read_before_a_fault_is_told_beside_too(tmp_path: Path, reading: ReadingProcess) -> None:
+    source = transcript(tmp_path, 150)
+    with Path(source.folder, source.name).open("a") as file:
+        file.write(json.dumps({"playhead": 99, "kind": "session", "id": "s"}) + "\n")
+    told = list[Read]()
+    with (
+        open_reader(PLAYHEAD, source, beside=reading) as reader,
+        pytest.raises(UnreadableTranscript, match="newer version"),
+    ):
+        told.extend(one for one in reader if one.prepared)
+    assert len(told) == 150
+
+
+def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, reading: ReadingProcess) -> None:
+    for _ in range(2):
+        with open_reader(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
+            assert sum(one.prepared is not None for one in told) == 3
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+
+
+def test_a_process_that_dies_before_its_first_answer_is_noticed(
+    tmp_path: Path, reading: ReadingProcess
+) -> None:
+    with open_reader(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
+        for process in multiprocessing.active_children():
+            process.kill()
+        with pytest.raises(UnreadableTranscript, match="has ended"):
+            list(told)
+
+
+def test_a_process_that_cannot_be_started_leaves_nothing_behind(
+    tmp_path: Path, reading: ReadingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: SpawnProcess) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    source = transcript(tmp_path, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(SpawnProcess, "start", fail)
+        with pytest.raises(OSError, match="temporarily"), open_reader(PLAYHEAD, source, beside=reading):
+            pass
+    with open_reader(PLAYHEAD, source, beside=reading) as told:
+        assert sum(one.prepared is not None for one in told) == 3
 
 
 def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(

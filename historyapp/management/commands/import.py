@@ -63,8 +63,6 @@ class Command(BaseCommand):
         collect_seldom()
         try:
             with plain_errors(), _bar(console, files) as bar, ReadingProcess() as beside:
-                if not dry_run and any(file.size >= WORTH_A_PROCESS for file in files):
-                    beside.start()
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
                     report = _read(file, options["format"], project, bar, beside)
