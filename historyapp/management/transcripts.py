@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 SUFFIXES = (".jsonl", ".json", ".traj")
 """What is looked at in a folder. A file that is named is looked at whatever it is called."""
@@ -51,10 +52,14 @@ def _below(folder: Path) -> Iterator[Transcript]:
 
 
 def _look_at(path: Path, base: Path) -> Transcript:
+    label = path.relative_to(base).as_posix()
     try:
-        return Transcript(path, path.relative_to(base).as_posix(), path.stat().st_size)
+        found = path.stat()
     except OSError as error:
         return _unreadable(path, base, error)
+    if not S_ISREG(found.st_mode):
+        return Transcript(path, label, error="it is a pipe or a device, not a file")
+    return Transcript(path, label, found.st_size)
 
 
 def _unreadable(path: Path, base: Path, error: OSError) -> Transcript:

@@ -46,7 +46,7 @@ class Counts:
     unpaired_results: int = 0
     """Results that answer no call of the step they follow."""
     added: int = 0
-    """Entries that this import put into the log."""
+    """Entries that this import put into the log, rewinds included."""
     progress: Progress = field(default_factory=Progress)
 
     def see(self, operation: Operation) -> None:
@@ -156,7 +156,8 @@ class SessionWriter:
         """
         self.counts.close()
         if self._last.number < self._settled:
-            if not self._is_known(self._last):
+            # What is told only because the file ended need not be what the longer file went on with.
+            if not self._is_known(self._mark if self._mark.number else self._last):
                 raise OtherBeginning(self.start.session)
             return
         if self._waiting or self._mark.number > self.source.settled:
@@ -195,10 +196,10 @@ class SessionWriter:
             if _progress(source) != _progress(self.source):
                 raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
             session = lock_session(source.project, source.session_id)
-            status = session.status
+            status, head = session.status, session.head
             if self._agreed is not None:
                 _cut_back(session, source, self._agreed)
-            added = self._carry_out(session, source, prepared)
+            self._carry_out(session, source, prepared)
             stored = [*source.provisional_digests, *(read.chain for read in self._waiting)]
             source.provisional_digests = stored[self._mark.number - source.settled :]
             source.settled, source.settled_digest = self._mark.number, self._mark.chain
@@ -207,11 +208,10 @@ class SessionWriter:
             Session.objects.filter(pk=session.pk).update(status=status)
         self.source, self._agreed = source, None
         self._waiting, self._waiting_size = [], 0
-        self.counts.added += added
+        self.counts.added += session.head - head
 
-    def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> int:
-        """Runs of entries in one append each; returns how many entries were added."""
-        added = 0
+    def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> None:
+        """Runs of entries in one append each."""
         reads = zip(self._waiting, prepared, strict=True)
         for appends, group in groupby(reads, lambda pair: pair[1] is not None):
             run = list(group)
@@ -220,13 +220,11 @@ class SessionWriter:
                 _shift(source, first.position, session.head + 1 - first.position)
                 entries = [entry for _, entry in run if entry]
                 append_locked(session, entries, lenient=True)
-                added += len(entries)
                 continue
             for read, _ in run:
                 if isinstance(read.operation, RewindTo):
                     _shift(source, read.position, session.head + 1 - read.position)
                     _rewind(session, source, read.operation)
-        return added
 
 
 def _progress(source: ImportSource) -> tuple[int, str, list[str]]:

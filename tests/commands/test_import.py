@@ -274,3 +274,11 @@ def test_with_someone_watching_a_bar_shows_the_bytes(
     call_command("import", str(transcript), stdout=terminal)
     assert 950 < transcript.stat().st_size < 1050
     assert "1.0/1.0 kB" in re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
+
+
+def test_a_pipe_among_the_files_does_not_hold_up_the_others(run: Run, transcript: Path) -> None:
+    pipe = transcript.with_name("0.jsonl")
+    os.mkfifo(pipe)
+    out = run("import", transcript.parent).out
+    assert f"{pipe}: not read: it is a pipe or a device, not a file" in out
+    assert "2 files: 1 imported, 1 not read." in out

@@ -86,10 +86,18 @@ def test_a_shorter_copy_of_the_file_adds_nothing(project: Project, script: Scrip
     assert live_texts() == ["a", "b", "c"]
 
 
+def test_a_shorter_copy_that_ends_in_the_middle_of_a_message_adds_nothing(
+    project: Project, script: Script
+) -> None:
+    read(project, script, *texts("a", "b", "c"))
+    assert read(project, script, *texts("a"), *texts("half of b", provisional=True)).total("added") == 0
+    assert live_texts() == ["a", "b", "c"]
+
+
 def test_what_was_only_read_because_the_file_ended_is_read_again(project: Project, script: Script) -> None:
     read(project, script, *texts("a"), *texts("half a sen", provisional=True))
     grown = read(project, script, *texts("a", "half a sentence", "c"))
-    assert grown.total("added") == 2
+    assert grown.total("added") == 3
     assert live_texts() == ["a", "half a sentence", "c"]
     assert Entry.objects.filter(kind="rewind").count() == 1
 
@@ -118,9 +126,8 @@ def test_a_provisional_end_may_be_longer_than_a_batch(
     file = [*texts("a"), *texts("b", "c", "d", "e", "f", provisional=True)]
     read(project, script, *file)
     assert read(project, script, *file).total("added") == 0
-    assert (
-        read(project, script, *texts("a"), *texts("b", "c", "d", "x", provisional=True)).total("added") == 1
-    )
+    differs = read(project, script, *texts("a"), *texts("b", "c", "d", "x", provisional=True))
+    assert differs.total("added") == 2  # a rewind and the last text
     assert live_texts() == ["a", "b", "c", "d", "x"]
     assert read(project, script, *texts("a", "b", "c", "d", "x", "y")).total("added") == 1
     assert live_texts() == ["a", "b", "c", "d", "x", "y"]

@@ -4,6 +4,7 @@ What can be read is given out; what cannot is named by its line, and the reader 
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from json.decoder import JSONDecodeError
 from math import isfinite
@@ -139,7 +140,7 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
 
 def _reason(fault: ValueError, text: str) -> str:
     if not isinstance(fault, JSONDecodeError):
-        return f"not JSON: {fault}"
+        return f"a number of more than {sys.get_int_max_str_digits():,} digits"
     if fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
         return "cut off in the middle"
     return f"not JSON: {fault.msg} at character {fault.pos + 1}"
