@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from historyapp.core.importers import jsonl
 from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.jsonl import MAX_RECORD_DEPTH, Line, arguments_of, parse_json, read_lines
 from historyapp.core.text import depth_exceeds, dump_json
@@ -189,3 +190,41 @@ def test_no_bytes_break_the_reader(raw: bytes) -> None:
         if isinstance(item, Line):
             assert not depth_exceeds(item.record)
             dump_json(item.record)
+
+
+_ODD_NUMBERS = (
+    "1e400", "-1e400", "1e-400", "1.7976931348623159e308", "-0", "-0.0", "1E5", "01", "1.", "NaN", "Infinity",
+    "9007199254740993", "18446744073709551616", "-9223372036854775809", "1" + "0" * 400, "9" * 5000,
+)  # fmt: skip
+_ODD_TEXTS = (
+    '"\\ud800"', '"\\ud83d\\ude00"', '"\\ud83dA"', '"\\u0000"', '"\\/"', '"\\x"', '"\x7f"', '"\x01"', '"é"',
+    "true", "null", "tru", "[1,]",
+)  # fmt: skip
+_SCALARS = st.one_of(
+    st.sampled_from(_ODD_NUMBERS),
+    st.sampled_from(_ODD_TEXTS),
+    st.one_of(st.floats(), st.integers(), st.text()).map(json.dumps),
+)
+_KEYS = st.text(max_size=3).map(json.dumps) | st.sampled_from(['"a"', '"\\ud800"', '"\x02"', "a"])
+
+
+def _as_text(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pairs = st.lists(st.builds("{}: {}".format, _KEYS, values), max_size=3)
+    return st.lists(values, max_size=3).map(",".join).map("[{}]".format) | pairs.map(
+        lambda pair: f"{{{','.join(pair)}}}"
+    )
+
+
+@given(
+    st.recursive(_SCALARS, _as_text, max_leaves=6),
+    st.sampled_from(
+        ["{}", ' {{"a": {}}} ', '{{"a": {}', '\x0b{{"a": {}}}', '{{"a": {}}}{{}}', '\ufeff{{"a": {}}}']
+    ),
+    st.sampled_from([b"", b"\xff", b"\xed\xa0\x80"]),
+)
+def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: bytes) -> None:
+    line = frame.format(text).encode("utf-8", "surrogatepass").replace(b'"a"', b'"a' + junk + b'"')
+    fast = read(line)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsonl, "_whole", lambda *_: None)
+        assert repr(fast) == repr(read(line))
