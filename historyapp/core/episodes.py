@@ -50,10 +50,10 @@ class Progress(NamedTuple):
         id, pending = result.tool_call_id, self.pending
         if not pending:
             return self
-        if id is None or pending.unnamed:
-            pending = NONE_OPEN
-        elif id in pending:
+        if id is not None and id in pending:
             pending = pending.without(id)
+        elif id is None or pending.unnamed:
+            pending = NONE_OPEN
         else:
             return self
         status, statuses = result.status, self.statuses

@@ -56,6 +56,8 @@ class OpenCalls(Collection[str]):
         """What is left when the calls of this id are answered."""
         if id not in self:
             return self
+        if self._times[id] == self._size:
+            return NONE_OPEN
         if len(self._gone) > self._age:
             return OpenCalls(self).without(id)
         left = object.__new__(OpenCalls)

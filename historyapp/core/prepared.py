@@ -1,10 +1,9 @@
 """Entries made ready to be appended."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, dump_body
-from historyapp.core.text import dump_json
+from historyapp.core.text import dump_parsed
 from historyapp.core.tokens import entry_tokens
 
 
@@ -24,14 +23,12 @@ class Prepared(NamedTuple):
         return len(self.body) + len(self.metadata)
 
 
-def prepare(draft: EntryDraft, tokens: int | None = None, body: Mapping[str, Any] | None = None) -> Prepared:
+def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """A draft, ready to be appended.
 
     Args:
         tokens: of the draft's body; null to count them here.
-        body: as stored, where that has been worked out already.
     """
     if tokens is None:
         tokens = entry_tokens(draft.body)
-    stored = dump_body(draft.body) if body is None else body
-    return Prepared(draft, tokens, dump_json(stored), dump_json(dict(draft.metadata)))
+    return Prepared(draft, tokens, dump_parsed(dump_body(draft.body)), dump_parsed(dict(draft.metadata)))

@@ -5,11 +5,13 @@ lone surrogates, so the log's fields use :data:`Text`, which takes every ``str``
 text is JSON with ASCII escapes, which no database objects to; columns that people search use :func:`clean`.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable
-from json import JSONEncoder, encoder
+from json import encoder
 from typing import Annotated, Any
 
+import msgspec
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
@@ -19,8 +21,10 @@ MAX_DEPTH = 200
 # JSONEncoder makes one of these for every value, which costs small values more than encoding them does.
 _Encoder = Callable[[Any, int], Iterable[str]]
 _encode: _Encoder = encoder.c_make_encoder(  # type: ignore[attr-defined]
-    None, JSONEncoder().default, encoder.encode_basestring_ascii, None, ":", ",", False, False, False
+    None, json.JSONEncoder().default, encoder.encode_basestring_ascii, None, ":", ",", False, False, False
 )
+_encode_fast = msgspec.json.Encoder().encode
+_decode_fast = msgspec.json.Decoder().decode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -68,6 +72,31 @@ def dump_json(value: Any) -> str:
         RecursionError: for a value that holds itself.
     """
     return "".join(_encode(value, 0))
+
+
+def dump_parsed(value: Any) -> str:
+    """As :func:`dump_json`, several times as fast, for values as a JSON parser gives them: any other type may
+    come out as something else. Numbers may be written otherwise, as ``1e-7`` for ``1e-07``.
+    """
+    try:
+        dumped = _encode_fast(value)
+    except (ValueError, TypeError, RecursionError):  # lone surrogates, keys that are no text
+        return dump_json(value)
+    if dumped.isascii() and b"null" not in dumped:  # which may stand for NaN
+        return dumped.decode("ascii")
+    return dump_json(value)
+
+
+def load_dumped(dumped: str) -> Any:
+    """What :func:`dump_json` or :func:`dump_parsed` was given, several times as fast as by ``json.loads``.
+
+    Raises:
+        ValueError: when it is not JSON.
+    """
+    try:
+        return _decode_fast(dumped)
+    except ValueError:  # lone surrogates
+        return json.loads(dumped)
 
 
 def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 
-from historyapp.core.text import dump_json, fold
+from historyapp.core.text import dump_json, fold, load_dumped
 
 if TYPE_CHECKING:
     AnyText = models.TextField[Any, Any]
@@ -21,7 +21,7 @@ class JSONText(AnyText):
     _pyi_private_get_type: Any
 
     def from_db_value(self, value: str | None, *_: Any) -> Any:
-        return None if value is None else json.loads(value)
+        return None if value is None else load_dumped(value)
 
     def get_prep_value(self, value: Any) -> str | None:
         return None if value is None else dump_json(value)

@@ -5,7 +5,6 @@ them, it is worked out of the entries. Either way a process keeps what it has re
 never change, so neither does its excerpt; only a step that goes on gets another one.
 """
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
+from historyapp.core.text import load_dumped
 from historyapp.core.tokens import count_tokens
 from historyapp.models.reads import Place
 from historyapp.models.summaries import Summary, own_by_step
@@ -80,7 +80,7 @@ def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
 
 
 def _stored(key: _Key, row: Place) -> Excerpt | None:
-    return _keep(key, Excerpt.load(json.loads(row.excerpt))) if row.excerpt else None
+    return _keep(key, Excerpt.load(load_dumped(row.excerpt))) if row.excerpt else None
 
 
 def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:

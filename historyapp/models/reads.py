@@ -4,7 +4,6 @@ The ORM takes longer to build these queries than databases to run them, and ever
 give the core's values, without model instances. That they give what the ORM gives is held by tests.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from django.db import connection
 
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.lineage import Lineage, Span
+from historyapp.core.text import load_dumped
 from historyapp.models.entries import RARE_KINDS, pages, span_batches, spans_between
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
@@ -83,8 +83,8 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
 
 def _entry(row: tuple[int, str, datetime, str, str, int]) -> Entry:
     position, kind, created_at, body, metadata, tokens = row
-    known = load_body(kind, json.loads(body))
-    return Entry(position, known, _moment(created_at), json.loads(metadata), tokens)
+    known = load_body(kind, load_dumped(body))
+    return Entry(position, known, _moment(created_at), load_dumped(metadata), tokens)
 
 
 def places(sessions: Sequence[UUID], first: int, last: int) -> list[Place]:

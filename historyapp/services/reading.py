@@ -9,7 +9,9 @@ import gc
 import marshal
 import multiprocessing
 import pickle
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -17,17 +19,20 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from historyapp.core.entries import EntryDraft, dump_body, load_body
+from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.text import load_dumped
 from historyapp.services.reading_process import serve
 
-BATCH = 1000
+BATCH = 250
 """Operations handed over at once, at most."""
-BATCH_SIZE = 8 * 1024 * 1024
+BATCH_SIZE = 2 * 1024 * 1024
 """Bytes from which a batch is handed over, however few operations it has."""
+MOST_UNSENT = 8 * 1024 * 1024
+"""Bytes that may wait for the process that stores, which now takes much at once and now nothing."""
 BUFFER = 256 * 1024
 """Bytes of the file that are read at once."""
 WORTH_A_PROCESS = 16 * 1024 * 1024
@@ -186,24 +191,45 @@ def collect_seldom() -> None:
 def serve_files(pipe: Connection) -> None:
     """The other process: is told one file after another, reads it and sends what is in it."""
     collect_seldom()
-    try:
-        while True:
-            importer, folder, name = pipe.recv()
-            _serve(pipe, IMPORTERS[importer], folder, name)
-    except (EOFError, ConnectionError):
-        return  # nobody wants to know the rest
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        try:
+            while True:
+                importer, folder, name = pipe.recv()
+                _serve(_Sender(pipe, thread), IMPORTERS[importer], folder, name)
+        except (EOFError, ConnectionError):
+            return  # nobody wants to know the rest
 
 
-def _serve(pipe: Connection, importer: Importer, folder: str, name: str) -> None:
+class _Sender:
+    """Sends in a thread: a pipe takes a message only while the other side has time to receive it."""
+
+    def __init__(self, pipe: Connection, thread: Executor) -> None:
+        self._pipe, self._thread = pipe, thread
+        self._unsent: deque[tuple[Future[None], int]] = deque()
+
+    def send(self, kind: str, position: int, content: Any = None) -> None:
+        """Waits where too much is unsent, and after the last message until all is sent.
+
+        Raises:
+            ConnectionError: when nobody is there to receive.
+        """
+        message = marshal.dumps((kind, position, content))
+        self._unsent.append((self._thread.submit(self._pipe.send_bytes, message), len(message)))
+        allowed = MOST_UNSENT if kind == "batch" else 0
+        while sum(length for _, length in self._unsent) > allowed:
+            self._unsent.popleft()[0].result()
+
+
+def _serve(sender: _Sender, importer: Importer, folder: str, name: str) -> None:
     try:
         with Path(folder, name).open("rb", buffering=BUFFER) as stream:
             for batch in _batches(importer.read(Source(name, stream, folder))):
-                _send(pipe, "batch", stream.tell(), batch)
-            _send(pipe, "end", stream.tell())
+                sender.send("batch", stream.tell(), batch)
+            sender.send("end", stream.tell())
     except ConnectionError:
         raise
     except (UnreadableTranscript, OSError) as error:
-        _send(pipe, "error", 0, pickle.dumps(error))
+        sender.send("error", 0, pickle.dumps(error))
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
@@ -223,10 +249,6 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
     yield batch
 
 
-def _send(pipe: Connection, kind: str, position: int, content: Any = None) -> None:
-    pipe.send_bytes(marshal.dumps((kind, position, content)))
-
-
 def _to_send(operation: Operation) -> tuple[Any, int]:
     """An operation as plain values, since pickle is slow with models, and about how many bytes it has."""
     if not isinstance(operation, Append):
@@ -234,17 +256,15 @@ def _to_send(operation: Operation) -> tuple[Any, int]:
         return pickled, len(pickled)
     draft = operation.draft
     created_at = draft.created_at.isoformat() if draft.created_at else None
-    body, metadata = dump_body(draft.body), dict(draft.metadata)
-    prepared = prepare(draft, body=body)
-    stored = prepared.tokens, prepared.body, prepared.metadata
-    sent = operation.session, draft.body.kind, body, created_at, metadata, operation.provisional, stored
-    return sent, prepared.size
+    prepared = prepare(draft)
+    entry = draft.body.kind, created_at, prepared.tokens, prepared.body, prepared.metadata
+    return (operation.session, operation.provisional, *entry), prepared.size
 
 
 def _received(sent: Any) -> Read:
     if isinstance(sent, bytes):
         return Read(pickle.loads(sent))  # noqa: S301 our own process wrote it
-    session, kind, body, created_at, metadata, provisional, stored = sent
+    session, provisional, kind, created_at, tokens, body, metadata = sent
     moment = datetime.fromisoformat(created_at) if created_at else None
-    draft = EntryDraft(load_body(kind, body), moment, metadata)
-    return Read(Append(session, draft, provisional), Prepared(draft, *stored))
+    draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
+    return Read(Append(session, draft, provisional), Prepared(draft, tokens, body, metadata))

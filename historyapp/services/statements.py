@@ -4,7 +4,6 @@ The ORM builds the SQL of a query anew each time, which costs an append several 
 The column lists are checked against the models by a test.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -15,7 +14,7 @@ from django.db import connection
 
 from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
-from historyapp.core.text import dump_json
+from historyapp.core.text import dump_json, dump_parsed, load_dumped
 from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt
 
@@ -78,7 +77,7 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     if row is None:
         return None
     _, _, status, revision, head, tail, *compression = row
-    values = (session_id, project_id, status, revision, head, json.loads(tail), *compression)
+    values = (session_id, project_id, status, revision, head, load_dumped(tail), *compression)
     return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
 
 
@@ -90,7 +89,13 @@ def select_key(key_hash: str) -> ApiKey | None:
     if row is None:
         return None
     id, project_id, prefix, scopes, *moments = row
-    values = (_from_uuid(id), _from_uuid(project_id), prefix, json.loads(scopes), *map(_from_moment, moments))
+    values = (
+        _from_uuid(id),
+        _from_uuid(project_id),
+        prefix,
+        load_dumped(scopes),
+        *map(_from_moment, moments),
+    )
     key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
     key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
     return key
@@ -117,7 +122,7 @@ def insert_entries(session_id: UUID, entries: Iterable[Row]) -> None:
             body,
             metadata,
             entry.tokens,
-            dump_json(totals.dump()),
+            dump_parsed(totals.dump()),
         )
         for entry, totals, body, metadata in entries
     ]
@@ -146,7 +151,7 @@ def update_session(session: Session, tail: Tail) -> None:
         session.head,
         _moment(session.last_entry_at),
         session.status,
-        dump_json(tail.dump()),
+        dump_parsed(tail.dump()),
         session.steps,
         session.errors,
         session.tokens,
@@ -189,7 +194,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.first_position,
         step.last_position,
         step.status,
-        dump_json(step.tool_names),
+        dump_parsed(step.tool_names),
         step.input_preview,
         step.thought_preview,
         step.call_preview,

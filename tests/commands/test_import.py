@@ -256,7 +256,7 @@ def test_ctrl_c_ends_the_import_with_one_sentence(
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("historyapp.core.importers.jsonl.json.JSONDecoder.raw_decode", interrupted)
+    monkeypatch.setattr("historyapp.core.importers.jsonl._whole", interrupted)
     assert run("import", transcript).error.startswith("Stopped. What was imported stays")
 
 

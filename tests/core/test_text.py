@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.entries import KINDS, DebugLog, dump_body, load_body
-from historyapp.core.text import MAX_DEPTH, clean, depth_exceeds, dump_json, preview
+from historyapp.core.text import MAX_DEPTH, clean, depth_exceeds, dump_json, dump_parsed, load_dumped, preview
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
+
+
+def nested(levels: int, wrap: Callable[[object], object]) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = wrap(value)
+    return value
 
 
 @given(ANYTHING)
@@ -41,16 +48,34 @@ def test_a_preview_is_one_short_line(text: str, length: int) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
-def test_numbers_that_json_lacks_are_refused(value: object) -> None:
+@pytest.mark.parametrize("dump", [dump_json, dump_parsed])
+def test_numbers_that_json_lacks_are_refused(dump: Callable[[object], str], value: object) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        dump_json(value)
+        dump(value)
 
 
-def nested(levels: int, wrap: Callable[[object], object]) -> object:
-    value: object = 1
-    for _ in range(levels):
-        value = wrap(value)
-    return value
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | ANYTHING,
+        lambda values: st.lists(values, max_size=3) | st.dictionaries(ANYTHING, values, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_what_was_parsed_is_dumped_to_the_same(value: object) -> None:
+    dumped = dump_parsed(value)
+    assert dumped.isascii()
+    assert repr(json.loads(dumped)) == repr(json.loads(dump_json(value)))
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, 2**64, -(2**63) - 1, [[1]] * 100, nested(500, lambda x: [x]), "\x7f", 'a\nb"\\']
+)
+def test_odd_values_are_dumped_to_the_same(value: object) -> None:
+    assert json.loads(dump_parsed(value)) == json.loads(dump_json(value))
 
 
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": x}, lambda x: [[1], {"b": x}]])
@@ -79,3 +104,14 @@ def test_every_kind_can_be_loaded_and_no_other() -> None:
             load_body(kind, {**data, "surprise": 1})
     with pytest.raises(ValueError, match="kind"):
         load_body("message", {})
+
+
+@given(ANYTHING | st.floats(allow_nan=False, allow_infinity=False) | st.integers())
+def test_what_was_dumped_is_had_back(value: object) -> None:
+    for dump in (dump_json, dump_parsed):
+        assert repr(load_dumped(dump({"a": [value]}))) == repr({"a": [value]})
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        load_dumped("{")
