@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.machinery import RESULT, ROOT, THOUGHT, home, report
 
-SMALL, LARGE = 5_000, 40_000
+SMALL, LARGE = 5_000, 100_000
 BATCH = 1_000
 """Lines that the bare import inserts at once, as the product does."""
 

@@ -13,7 +13,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -60,7 +59,7 @@ def torn(entries: list[Entry], chance: random.Random) -> list[Entry]:
     kept = [e for e in entries[start : start + LONGEST] if chance.random() > 0.1]
     kept += chance.sample(kept, len(kept) // 10)
     kept.sort(key=lambda entry: entry.position + chance.uniform(-2, 2))
-    return [replace(entry, position=position) for position, entry in enumerate(kept, start=1)]
+    return [entry._replace(position=position) for position, entry in enumerate(kept, start=1)]
 
 
 def past(entries: list[Entry], chance: random.Random) -> MemoryPast:
@@ -90,7 +89,7 @@ def play(folder: Path, cases: int, seed: int) -> Counter[str]:
     while tally["rendered"] < cases:
         entries = chance.choice(corpus)
         start = chance.randrange(max(1, len(entries) - LONGEST))
-        whole = [replace(e, position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
+        whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
         history = past(torn(entries, chance) if chance.random() < 0.5 else whole, chance)
         ask = Ask(TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else "")
         for policy in POLICIES:

@@ -1,7 +1,6 @@
 """The log's vocabulary: one frozen model per kind of entry, told apart by ``kind`` (DESIGN 3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -170,14 +169,13 @@ class EntryDraft(NamedTuple):
     """Free: source, latency, provider, ``usage``, ``cost`` …"""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One immutable record of the log."""
 
     position: int
     body: Body
     created_at: datetime
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = _NO_METADATA
     tokens: int = 0
 
     @property

@@ -35,7 +35,7 @@ class Progress(NamedTuple):
     @classmethod
     def begin(cls, output: ModelOutput) -> "Progress":
         if output.tool_calls:
-            return cls(OpenCalls(call.id for call in output.tool_calls))
+            return cls(OpenCalls([call.id for call in output.tool_calls]))
         return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
 
     def expects(self, result: ToolResult) -> bool:

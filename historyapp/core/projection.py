@@ -49,9 +49,7 @@ class Totals(NamedTuple):
 
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
-        stored: dict[str, Any] = {
-            name: value for name, value in zip(self._fields, self, strict=True) if value
-        }
+        stored = {name: value for name, value in zip(self._fields, self, strict=True) if value}
         if self.models:
             stored["models"] = {name: list(totals) for name, totals in self.models.items()}
         return stored

@@ -54,16 +54,16 @@ def entry_tokens(body: Body, count: TokenCounter = count_tokens) -> int:
 def entry_text(body: Body) -> str:
     """What a model would read of an entry, in one text, without any provider's framing."""
     match body:
+        case ModelOutput():
+            return _join(body.thoughts_text, body.text, *_calls(body))
+        case ToolResults():
+            return _join(body.overall, *map(_result, body.results))
+        case ModelInput():
+            return text_of(body.content)
         case SystemInstruction():
             return body.text
         case MemoryNotebook():
             return body.content
-        case ModelInput():
-            return text_of(body.content)
-        case ModelOutput():
-            return _join(body.thoughts_text, body.text, *_calls(body))
-        case ToolResults():
-            return _join(body.overall, *(_result(result) for result in body.results))
         case Review():
             return _join(_value(body.analysis), _value(body.supervision))
         case _:
@@ -71,7 +71,7 @@ def entry_text(body: Body) -> str:
 
 
 def _join(*parts: str | None) -> str:
-    return "\n".join(part for part in parts if part)
+    return "\n".join(filter(None, parts))
 
 
 def _calls(output: ModelOutput) -> list[str]:

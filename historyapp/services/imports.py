@@ -199,12 +199,12 @@ class _Job:
 
     def take(self, read: Read) -> None:
         match read.operation:
+            case Append() | RewindTo() | Summarised() as operation:
+                self.writers[operation.session].take(read)
             case Skipped() as skipped:
                 self.report.skip(skipped)
             case SessionStart() as start:
                 self._start(start)
-            case Append() | RewindTo() | Summarised() as operation:
-                self.writers[operation.session].take(read)
 
     def finish(self) -> None:
         for writer in self.writers.values():

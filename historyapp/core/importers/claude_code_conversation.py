@@ -80,8 +80,12 @@ class _Message:
 
 def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
     """Where an entry comes from, for its metadata."""
-    ids = {"uuid": uuid_of(record), "id": mapping(record.get("message")).get("id")}
-    return {"format": FORMAT, "line": line} | {name: id for name, id in ids.items() if id}
+    source: dict[str, Any] = {"format": FORMAT, "line": line}
+    if uuid := uuid_of(record):
+        source["uuid"] = uuid
+    if id := mapping(record.get("message")).get("id"):
+        source["id"] = id
+    return source
 
 
 def uuid_of(record: dict[str, Any]) -> str:
