@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, dump_body
-from historyapp.core.text import dump_parsed
+from historyapp.core.text import dump_json
 from historyapp.core.tokens import entry_tokens
 
 
@@ -31,4 +31,4 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """
     if tokens is None:
         tokens = entry_tokens(draft.body)
-    return Prepared(draft, tokens, dump_parsed(dump_body(draft.body)), dump_parsed(dict(draft.metadata)))
+    return Prepared(draft, tokens, dump_json(dump_body(draft.body)), dump_json(dict(draft.metadata)))

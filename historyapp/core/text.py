@@ -18,13 +18,15 @@ from pydantic_core import core_schema
 MAX_DEPTH = 200
 """Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
 
-# JSONEncoder makes one of these for every value, which costs small values more than encoding them does.
+# Whatever the fast encoder would write otherwise. JSONEncoder makes one of these for every value, which costs
+# small values more than encoding them does.
 _Encoder = Callable[[Any, int], Iterable[str]]
 _encode: _Encoder = encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, json.JSONEncoder().default, encoder.encode_basestring_ascii, None, ":", ",", False, False, False
 )
 _encode_fast = msgspec.json.Encoder().encode
 _decode_fast = msgspec.json.Decoder().decode
+_PLAIN = {str, int, bool, type(None)}
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -68,27 +70,37 @@ def dump_json(value: Any) -> str:
     """Compact JSON in ASCII, so that any text survives any database and any wire.
 
     Raises:
-        ValueError: for NaN and infinities, which JSON has no word for.
+        TypeError: for what JSON has no word for, as bytes and dates.
+        ValueError: for NaN and infinities, for which it has none either.
         RecursionError: for a value that holds itself.
-    """
-    return "".join(_encode(value, 0))
-
-
-def dump_parsed(value: Any) -> str:
-    """As :func:`dump_json`, several times as fast, for values as a JSON parser gives them: any other type may
-    come out as something else. Numbers may be written otherwise, as ``1e-7`` for ``1e-07``.
     """
     try:
         dumped = _encode_fast(value)
     except (ValueError, TypeError, RecursionError):  # lone surrogates, keys that are no text
-        return dump_json(value)
-    if dumped.isascii() and b"null" not in dumped:  # which may stand for NaN
+        return "".join(_encode(value, 0))
+    # msgspec leaves DEL as it is, writes floats in its own way, and dates and bytes without being asked.
+    if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
         return dumped.decode("ascii")
-    return dump_json(value)
+    return "".join(_encode(value, 0))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether there are only texts, whole numbers and truth values in it, and nothing (null)."""
+    items = [value]
+    for item in items:  # which grows meanwhile; that it has been encoded shows that it ends
+        kind = type(item)
+        if kind is dict:
+            items += item
+            items += item.values()
+        elif kind is list or kind is tuple:
+            items += item
+        elif kind not in _PLAIN:
+            return False
+    return True
 
 
 def load_dumped(dumped: str) -> Any:
-    """What :func:`dump_json` or :func:`dump_parsed` was given, several times as fast as by ``json.loads``.
+    """What :func:`dump_json` was given.
 
     Raises:
         ValueError: when it is not JSON.

@@ -15,7 +15,7 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.text import clean, dump_parsed
+from historyapp.core.text import clean, dump_json
 from historyapp.core.vocabularies import EncodingName, tokenizer
 
 TokenCounter = Callable[[str], int]
@@ -88,4 +88,4 @@ def _result(result: ToolResult) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else dump_parsed(value)
+    return value if isinstance(value, str) else dump_json(value)

@@ -1,8 +1,8 @@
 """Reading a transcript: here, or in a process of its own beside the work of storing it.
 
 A large file costs about as much to read, with its tokens counted, as to store, and Python does one thing at
-a time. The other process hands over plain values in batches; a full pipe makes it wait, so neither process
-holds more than a few batches whatever the file's size.
+a time. The other process hands over plain values in batches and waits where too much of them is unsent, so
+that neither holds more than a few batches whatever the file's size.
 """
 
 import gc
@@ -90,7 +90,7 @@ class ReaderBeside:
         while True:
             try:
                 message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
-            except (EOFError, ConnectionError):
+            except (EOFError, OSError):  # between messages, or within one
                 raise _died() from None
             kind, self.position, content = message
             self.ended = kind != "batch"
@@ -191,20 +191,20 @@ def collect_seldom() -> None:
 def serve_files(pipe: Connection) -> None:
     """The other process: is told one file after another, reads it and sends what is in it."""
     collect_seldom()
-    with ThreadPoolExecutor(max_workers=1) as thread:
+    with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             while True:
                 importer, folder, name = pipe.recv()
-                _serve(_Sender(pipe, thread), IMPORTERS[importer], folder, name)
+                _serve(Sender(pipe, executor), IMPORTERS[importer], folder, name)
         except (EOFError, ConnectionError):
             return  # nobody wants to know the rest
 
 
-class _Sender:
+class Sender:
     """Sends in a thread: a pipe takes a message only while the other side has time to receive it."""
 
-    def __init__(self, pipe: Connection, thread: Executor) -> None:
-        self._pipe, self._thread = pipe, thread
+    def __init__(self, pipe: Connection, executor: Executor) -> None:
+        self._pipe, self._executor = pipe, executor
         self._unsent: deque[tuple[Future[None], int]] = deque()
 
     def send(self, kind: str, position: int, content: Any = None) -> None:
@@ -214,13 +214,17 @@ class _Sender:
             ConnectionError: when nobody is there to receive.
         """
         message = marshal.dumps((kind, position, content))
-        self._unsent.append((self._thread.submit(self._pipe.send_bytes, message), len(message)))
+        self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))
         allowed = MOST_UNSENT if kind == "batch" else 0
-        while sum(length for _, length in self._unsent) > allowed:
+        while self._unsent and (self._unsent[0][0].done() or self._size > allowed):
             self._unsent.popleft()[0].result()
 
+    @property
+    def _size(self) -> int:
+        return sum(length for _, length in self._unsent)
 
-def _serve(sender: _Sender, importer: Importer, folder: str, name: str) -> None:
+
+def _serve(sender: Sender, importer: Importer, folder: str, name: str) -> None:
     try:
         with Path(folder, name).open("rb", buffering=BUFFER) as stream:
             for batch in _batches(importer.read(Source(name, stream, folder))):

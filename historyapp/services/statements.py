@@ -14,7 +14,7 @@ from django.db import connection
 
 from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
-from historyapp.core.text import dump_json, dump_parsed, load_dumped
+from historyapp.core.text import dump_json, load_dumped
 from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt
 
@@ -122,7 +122,7 @@ def insert_entries(session_id: UUID, entries: Iterable[Row]) -> None:
             body,
             metadata,
             entry.tokens,
-            dump_parsed(totals.dump()),
+            dump_json(totals.dump()),
         )
         for entry, totals, body, metadata in entries
     ]
@@ -151,7 +151,7 @@ def update_session(session: Session, tail: Tail) -> None:
         session.head,
         _moment(session.last_entry_at),
         session.status,
-        dump_parsed(tail.dump()),
+        dump_json(tail.dump()),
         session.steps,
         session.errors,
         session.tokens,
@@ -194,7 +194,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.first_position,
         step.last_position,
         step.status,
-        dump_parsed(step.tool_names),
+        dump_json(step.tool_names),
         step.input_preview,
         step.thought_preview,
         step.call_preview,

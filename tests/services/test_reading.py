@@ -3,7 +3,10 @@
 import errno
 import json
 import multiprocessing
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
@@ -15,7 +18,15 @@ from historyapp.core.importers.base import Append, Source
 from historyapp.core.prepared import prepare
 from historyapp.models import Entry, Project
 from historyapp.services.imports import import_file
-from historyapp.services.reading import BATCH, BATCH_SIZE, Read, ReadingProcess, open_reader
+from historyapp.services.reading import (
+    BATCH,
+    BATCH_SIZE,
+    MOST_UNSENT,
+    Read,
+    ReadingProcess,
+    Sender,
+    open_reader,
+)
 
 ODD = "\x00 \ud800 日本"
 PLAYHEAD = IMPORTERS["playhead_jsonl"]
@@ -174,3 +185,45 @@ def test_a_process_that_dies_is_noticed(tmp_path: Path, reading: ReadingProcess)
             process.kill()
         with pytest.raises(UnreadableTranscript, match="has ended"):
             list(told)
+
+
+def test_a_process_that_dies_within_a_message_is_noticed(tmp_path: Path, reading: ReadingProcess) -> None:
+    source = transcript(tmp_path, BATCH * 40, length=3000)
+    with open_reader(PLAYHEAD, source, beside=reading) as told:
+        beside = iter(told)
+        next(beside)
+        time.sleep(1)  # the pipe is full by now, of a part of a message
+        for process in multiprocessing.active_children():
+            process.kill()
+            process.join()
+        with pytest.raises(UnreadableTranscript, match="has ended"):
+            list(beside)
+
+
+@pytest.fixture
+def sender() -> Iterator[tuple[Sender, Connection]]:
+    ours, theirs = multiprocessing.Pipe()
+    with ours, theirs, ThreadPoolExecutor(max_workers=1) as executor:
+        yield Sender(theirs, executor), ours
+        ours.close()
+
+
+def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[Sender, Connection]) -> None:
+    def send(messages: int) -> None:
+        for _ in range(messages):
+            sender[0].send("batch", 0, b"x" * (MOST_UNSENT // 4))
+
+    with ThreadPoolExecutor(max_workers=1) as agent:
+        assert agent.submit(send, 3).result(timeout=10) is None
+        more = agent.submit(send, 3)
+        with pytest.raises(TimeoutError):
+            more.result(timeout=0.5)
+        for _ in range(6):
+            assert len(sender[1].recv_bytes()) > MOST_UNSENT // 4
+        more.result(timeout=10)
+
+
+def test_a_sender_notices_that_nobody_receives(sender: tuple[Sender, Connection]) -> None:
+    sender[1].close()
+    with pytest.raises(ConnectionError):
+        sender[0].send("end", 0)

@@ -118,14 +118,13 @@ def _drop_rest_of_line(stream: BinaryIO) -> None:
 
 
 def _whole(raw: bytes, deepest: int) -> dict[str, Any] | None:
-    """The object that a line is, in half the time; None where it is none, or wants a closer look."""
-    brackets = len(raw) - len(raw.translate(None, b"{["))
-    if brackets > deepest:
-        return None
+    """The object that a line is, as fast as can be; None where it is none, or wants a closer look."""
     try:
-        return _FAST.decode(raw)
+        record = _FAST.decode(raw)
     except (ValueError, RecursionError):
         return None
+    brackets = len(raw) - len(raw.translate(None, b"{["))  # counting them first spares most lines the walk
+    return None if brackets > deepest and depth_exceeds(record, deepest) else record
 
 
 def _too_deep(value: Any, text: str, deepest: int) -> bool:
