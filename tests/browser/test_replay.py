@@ -276,8 +276,8 @@ def test_the_past_is_replayed_in_the_past(page: Page, project: Project, session:
 
 
 def test_a_server_that_cannot_be_reached_is_told_and_stops_the_replay(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
     page.route("**/steps/3**", lambda route: route.abort())
+    page.goto(page_of(session))
     page.get_by_role("button", name="×8").click()
     play = page.get_by_role("button", name="Play")
     play.click()
@@ -294,9 +294,9 @@ def test_an_error_of_the_server_is_told_in_its_words(page: Page, session: Sessio
     def refuse(route: Route) -> None:
         route.fulfill(status=404, content_type="text/plain", body="There is no such step.")
 
+    page.route(f"**/steps/{STEPS}**", refuse)  # a page that is open already may get one more request past it
     page.goto(page_of(session))
     page.wait_for_load_state("networkidle")  # the context beside the step has come
-    page.route(f"**/steps/{STEPS}**", refuse)
     page.keyboard.press("G")  # not the next step, which has been fetched ahead
     expect(page.get_by_role("alert")).to_contain_text("There is no such step.")
     expect(page.locator("#step h2").first).to_have_text("Step 1")
