@@ -76,27 +76,25 @@ def dump_json(value: Any) -> str:
     """
     try:
         dumped = _encode_fast(value)
+        # msgspec leaves DEL as it is, writes floats in its own way, and dates and bytes without being asked.
+        if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
+            return dumped.decode("ascii")
     except (ValueError, TypeError, RecursionError):  # lone surrogates, keys that are no text
-        return "".join(_encode(value, 0))
-    # msgspec leaves DEL as it is, writes floats in its own way, and dates and bytes without being asked.
-    if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
-        return dumped.decode("ascii")
+        pass
     return "".join(_encode(value, 0))
 
 
 def _is_plain(value: Any) -> bool:
     """Whether there are only texts, whole numbers and truth values in it, and nothing (null)."""
-    items = [value]
-    for item in items:  # which grows meanwhile; that it has been encoded shows that it ends
-        kind = type(item)
-        if kind is dict:
-            items += item
-            items += item.values()
-        elif kind is list or kind is tuple:
-            items += item
-        elif kind not in _PLAIN:
-            return False
-    return True
+    kind = type(value)
+    if kind is dict:
+        for name, item in value.items():
+            if type(name) is not str or (type(item) not in _PLAIN and not _is_plain(item)):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        return all(type(item) in _PLAIN or _is_plain(item) for item in value)
+    return kind in _PLAIN
 
 
 def load_dumped(dumped: str) -> Any:
