@@ -18,8 +18,8 @@ from pydantic_core import core_schema
 MAX_DEPTH = 200
 """Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
 
-# Whatever the fast encoder would write otherwise. JSONEncoder makes one of these for every value, which costs
-# small values more than encoding them does.
+# Writes what the fast encoder would write otherwise. JSONEncoder makes one of these for every value, which
+# costs small values more than encoding them does.
 _Encoder = Callable[[Any, int], Iterable[str]]
 _encode: _Encoder = encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, json.JSONEncoder().default, encoder.encode_basestring_ascii, None, ":", ",", False, False, False
@@ -76,16 +76,17 @@ def dump_json(value: Any) -> str:
     """
     try:
         dumped = _encode_fast(value)
-        # msgspec leaves DEL as it is, writes floats in its own way, and dates and bytes without being asked.
+        # msgspec leaves DEL as it is, writes the exponents of floats in its own way, and dates and bytes
+        # without being asked.
         if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
             return dumped.decode("ascii")
-    except (ValueError, TypeError, RecursionError):  # lone surrogates, keys that are no text
+    except (ValueError, TypeError, RecursionError):  # lone surrogates, odd keys, deep nesting
         pass
     return "".join(_encode(value, 0))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether there are only texts, whole numbers and truth values in it, and nothing (null)."""
+    """Whether it holds only texts, truth values, nulls, and numbers that are written without an exponent."""
     kind = type(value)
     if kind is dict:
         for name, item in value.items():
@@ -94,11 +95,11 @@ def _is_plain(value: Any) -> bool:
         return True
     if kind is list or kind is tuple:
         return all(type(item) in _PLAIN or _is_plain(item) for item in value)
-    return kind in _PLAIN
+    return kind in _PLAIN or (kind is float and (value == 0 or 1e-4 <= abs(value) < 1e16))
 
 
 def load_dumped(dumped: str) -> Any:
-    """What :func:`dump_json` was given.
+    """What ``json.loads`` reads in it, only faster.
 
     Raises:
         ValueError: when it is not JSON.

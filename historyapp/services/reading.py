@@ -211,7 +211,7 @@ class Sender:
         """Waits where too much is unsent, and after the last message until all is sent.
 
         Raises:
-            ConnectionError: when nobody is there to receive.
+            ConnectionError: when nobody is there to receive; after a batch perhaps only with the next one.
         """
         message = marshal.dumps((kind, position, content))
         self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))

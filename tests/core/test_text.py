@@ -80,7 +80,11 @@ def test_json_is_written_as_python_itself_writes_it(value: object) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [10**400, 2**64, -(2**63) - 1, 1e16, 1.2e-05, nested(500, lambda x: [x]), "\x7f", '\x1f\n"\\/', "é"],
+    [
+        *(10**400, 2**64, -(2**63) - 1),
+        *(0.0, -0.0, 1e16, 9999999999999998.0, -1e16, 1e-4, 9.999999999999999e-05, 1.2e-05, 5e-324),
+        *(nested(500, lambda x: [x]), "\x7f", '\x1f\n"\\/', "é"),
+    ],
 )
 def test_odd_values_are_written_as_python_itself_writes_them(value: object) -> None:
     assert dump_json(value) == json.dumps(value, separators=(",", ":"))
@@ -115,7 +119,7 @@ def test_every_kind_can_be_loaded_and_no_other() -> None:
 
 
 @given(VALUES)
-def test_what_was_dumped_is_had_back(value: object) -> None:
+def test_what_was_dumped_is_read_as_python_itself_reads_it(value: object) -> None:
     dumped = dump_json(value)
     assert repr(load_dumped(dumped)) == repr(json.loads(dumped))
 
