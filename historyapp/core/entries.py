@@ -194,7 +194,7 @@ def load_body(kind: str, data: Mapping[str, Any]) -> Body:
 
 def dump_body(body: Body) -> dict[str, Any]:
     """The body as it is stored: without ``kind`` (its own column) and without fields at their default."""
-    return body.model_dump(exclude={"kind"}, exclude_defaults=True)
+    return body.model_dump(exclude_defaults=True)  # to which ``kind`` belongs in every body
 
 
 def text_of(content: Any) -> str:
