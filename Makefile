@@ -11,6 +11,8 @@ up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 
 setup: .venv/dev.stamp  ## everything that development needs
 
+# Modules are compiled once, not again by each of the many processes, even where the environment forbids it.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/dev.stamp lint  ## everything that CI runs
 	$(VENV)/python -m tests.browser.chromium
 	$(PYTEST)

@@ -1,10 +1,13 @@
 """Fixtures for every test."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from hypothesis import HealthCheck, settings
+
+from historyapp.static import StaticFilesMiddleware
 
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("playhead", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,6 +21,23 @@ def django_db_modify_db_settings(
     """On SQLite a file in WAL mode as in production: Django's default in memory is shared by no threads."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_are_read_once() -> Iterator[None]:
+    """Every test's client loads the middleware anew, which reads and hashes all static files."""
+    found: dict[str, Any] = {}
+    read = StaticFilesMiddleware.add_files_from_finders
+
+    def add_files_from_finders(self: StaticFilesMiddleware) -> None:
+        if not found:
+            read(self)
+            found.update(self.files)
+        self.files = found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StaticFilesMiddleware, "add_files_from_finders", add_files_from_finders)
+        yield
 
 
 @pytest.fixture(autouse=True)

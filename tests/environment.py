@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 _folder: Path | None = None
 
@@ -34,6 +35,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["PLAYHEAD_SYNCHRONOUS"] = "OFF"
     if early_config.known_args_namespace.database == "postgres":
         os.environ["DATABASE_URL"] = start_postgres(_folder / "postgres")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """A password that takes half a second to check protects nobody here."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
