@@ -7,6 +7,7 @@ import pytest
 
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
+from historyapp.services.compression import working
 from historyapp.services.compression.starting import RunWish, start_run
 from historyapp.services.compression.working import work_on
 from historyapp.services.sessions import create_session
@@ -17,6 +18,12 @@ __all__ = ["_server", "loopback"]
 
 Record = Callable[[int], Session]
 Compress = Callable[..., CompressionRun]
+
+
+@pytest.fixture(autouse=True)
+def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker takes its session for a busy one at first, and would rest for a second in every run."""
+    monkeypatch.setattr(working, "BUSY_REST", 0.05)
 
 
 @pytest.fixture
