@@ -109,7 +109,8 @@ def test_every_head_that_ever_was_reads_as_it_stood(db: None, script: list[tuple
             compare(History(session, head), path)
         compare(History(session), expected.paths[expected.head])
     for session in parents_first():
-        assert rebuild(session, check_only=True).differences == []
+        if session.pk in plain:  # those of earlier examples have been compared
+            assert rebuild(session, check_only=True).differences == []
 
 
 def carry_out(project: Project, plain: dict[UUID, Plain], chosen: UUID, move: str, argument: Any) -> None:
