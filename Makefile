@@ -2,7 +2,7 @@
 
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps
-PYTEST := $(VENV)/python -m pytest -q --numprocesses 2
+PYTEST := $(VENV)/python -m pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: up setup test lint bench lock
 

@@ -12,6 +12,8 @@ import pytest
 from django.conf import settings
 
 _folder: Path | None = None
+_DATABASE = {"db", "transactional_db", "live_server"}
+"""Fixtures without which, or the mark ``django_db``, pytest-django keeps a test from the database."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,6 +43,23 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure() -> None:
     """A password that takes half a second to check protects nobody here."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests begin first, so that none is left over for the end.
+
+    On PostgreSQL only those tests run that may reach a database; the others would do the same again.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if config.getoption("database") == "postgres":
+        without = [item for item in items if not _may_reach_the_database(item)]
+        items[:] = [item for item in items if _may_reach_the_database(item)]
+        config.hook.pytest_deselected(items=without)
+
+
+def _may_reach_the_database(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or not _DATABASE.isdisjoint(fixtures)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
