@@ -4,13 +4,14 @@ import gzip
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import DjangoDbBlocker
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
@@ -23,14 +24,34 @@ PAGE, MOVE = 150_000, 30_000
 """Bytes, compressed."""
 
 
-@pytest.fixture
-def short(project: Project) -> Session:
-    return long_session(project, SHORT)
+class Lasting(NamedTuple):
+    project: Project
+    short: Session
+    long: Session
+
+
+@pytest.fixture(scope="module")
+def lasting(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Lasting]:
+    """Made once for all tests, which only look at it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        project = Project.objects.create(name="Alice's project")
+        yield Lasting(project, long_session(project, SHORT), long_session(project, LONG))
+        transaction.set_rollback(True)
 
 
 @pytest.fixture
-def long(project: Project) -> Session:
-    return long_session(project, LONG)
+def project(lasting: Lasting, db: None) -> Project:
+    return lasting.project
+
+
+@pytest.fixture
+def short(lasting: Lasting) -> Session:
+    return lasting.short
+
+
+@pytest.fixture
+def long(lasting: Lasting) -> Session:
+    return lasting.long
 
 
 @contextmanager
