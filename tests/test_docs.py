@@ -3,6 +3,7 @@
 import argparse
 import re
 import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_args
 
@@ -109,7 +110,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
     assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
-    schema = api.get_openapi_schema()
+    schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
     set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, 32 * 2**20}
     assert most(schema) | set_elsewhere == set(figures.values())
