@@ -21,7 +21,7 @@ test: .venv/dev.stamp lint  ## everything that CI runs
 lint: .venv/dev.stamp
 	$(VENV)/ruff check
 	$(VENV)/ruff format --check
-	$(VENV)/mypy
+	$(VENV)/mypy --num-workers 2
 	$(VENV)/lint-imports
 
 bench: .venv/dev.stamp
