@@ -69,8 +69,11 @@ def serve(ip: str, port: int, threads: int, on_ready: Callable[[Callable[[], boo
     )
     herald = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
     server.on_startup(herald.start)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # it is under nohup
-        server.on_startup(lambda: _stop_on_hangup(server))
+    # granian itself would reload when a terminal is closed, also under nohup, which wants that to be ignored.
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    on_hangup = signal.SIG_IGN if ignored else server.signal_handler_interrupt
+    server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
+    server.on_startup(heed_signals)
     connections.close_all()  # the worker is forked: two processes must not share a connection
     server.serve(target_loader=load_application)
     herald.join(timeout=GRACE)
@@ -80,6 +83,8 @@ def load_application(target: str) -> Any:
     """Runs in the worker process: makes sure that it never outlives its parent, then loads Django."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops the worker in good order
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until granian begins to serve and sets its own
+    heed_signals()
 
     from django.urls import get_resolver
 
@@ -99,9 +104,23 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _stop_on_hangup(server: Any) -> None:
-    """A closed terminal stops the server; granian itself would reload and stay."""
-    signal.signal(signal.SIGHUP, server.signal_handler_interrupt)
+def heed_signals() -> None:
+    """Has handlers of signals run at once, in a thread besides. To be called in the main thread.
+
+    The kernel gives a signal to any thread of a process. Python runs its handler in the main thread, as soon
+    as that wakes up; but granian's wait for nothing else than such handlers, and would not.
+    """
+    told, tells = socket.socketpair()
+    tells.setblocking(False)
+    signal.set_wakeup_fd(tells.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_run_handlers, args=(told,), daemon=True).start()
+
+
+def _run_handlers(told: socket.socket) -> None:
+    while number := told.recv(1):
+        handler = signal.getsignal(number[0])
+        if callable(handler):
+            handler(number[0], None)
 
 
 def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:

@@ -115,6 +115,18 @@ def test_it_listens_where_it_is_told_and_stops_cleanly(home: Path, host: str, ho
     assert up.printed.endswith("Ctrl-C stops it.\n")
 
 
+def test_under_nohup_it_outlives_its_terminal(home: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        up = Up(home, "--no-demo")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    up.process.send_signal(signal.SIGHUP)
+    assert up.get("/readyz") == 200
+    assert psutil.Process(up.process.pid).children(recursive=True) == up.family
+    assert up.stop(signal.SIGTERM) == 0
+
+
 def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_stops_cleanly(up: Up) -> None:
     os.killpg(up.process.pid, signal.SIGINT)
     assert up.wait() == 0
