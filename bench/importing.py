@@ -79,7 +79,7 @@ PREPARE = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
 
 
 def write_claude_code(path: Path, steps: int) -> None:
-    """A session of the workload that the peers were measured with: about 3 KB a step."""
+    """A session of the workload that the peers were measured with: about 3.7 KB a step."""
     common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/repo", "version": "2.0.1"}
     with path.open("w") as file:
         for n in range(steps):
