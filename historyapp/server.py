@@ -107,8 +107,8 @@ def _end_with(parent: int) -> None:
 def heed_signals() -> None:
     """Has handlers of signals run at once, in a thread besides. To be called in the main thread.
 
-    The kernel gives a signal to any thread of a process. Python runs its handler in the main thread, as soon
-    as that wakes up; but granian's wait for nothing else than such handlers, and would not.
+    The kernel gives a signal to any thread of a process. Python runs its handler in the main thread once that
+    wakes up; granian's main threads sleep until a handler has run, so that neither would ever happen.
     """
     told, tells = socket.socketpair()
     tells.setblocking(False)
