@@ -83,7 +83,9 @@ def load_application(target: str) -> Any:
     """Runs in the worker process: makes sure that it never outlives its parent, then loads Django."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops the worker in good order
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # until granian begins to serve and sets its own
+    # Until granian begins to serve and sets its own. A SIGTERM in the milliseconds since the fork is taken
+    # for one to the parent: the worker is then killed when its time to stop is over.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     heed_signals()
 
     from django.urls import get_resolver
@@ -107,6 +109,7 @@ def _end_with(parent: int) -> None:
 def heed_signals() -> None:
     """Has handlers of signals run at once, in a thread besides. To be called in the main thread.
 
+    Handlers may run twice, and must not raise.
     The kernel gives a signal to any thread of a process. Python runs its handler in the main thread once that
     wakes up; granian's main threads sleep until a handler has run, so that neither would ever happen.
     """

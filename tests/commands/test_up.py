@@ -122,6 +122,8 @@ def test_under_nohup_it_outlives_its_terminal(home: Path) -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     up.process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        up.process.wait(timeout=1)
     assert up.get("/readyz") == 200
     assert psutil.Process(up.process.pid).children(recursive=True) == up.family
     assert up.stop(signal.SIGTERM) == 0
