@@ -154,8 +154,8 @@ def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Projec
 
 def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
-    questions = asked(page)
     hide(page, hidden=True)
+    questions = asked(page)
     append(project, session.pk, [act("look"), ok()])
     page.wait_for_timeout(4_000)
     assert questions == []
