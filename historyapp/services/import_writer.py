@@ -130,6 +130,8 @@ class SessionWriter:
         operation = told.operation
         if isinstance(operation, Summarised):
             self._summaries.append(operation)  # apart: one may be made later, of what was imported before
+            if len(self._summaries) >= BATCH and self._last.number >= self._settled:
+                self._write_summaries()
             return
         assert isinstance(operation, (Append, RewindTo))
         self.counts.see(operation)
@@ -162,11 +164,7 @@ class SessionWriter:
             return
         if self._waiting or self._mark.number > self.source.settled:
             self.flush()
-        if self._summaries:
-            with writing():
-                session = lock_session(self.source.project, self.source.session_id)
-                for summary in self._summaries:
-                    _summarise(session, self.source, summary)
+        self._write_summaries()
 
     def _add(self, before: _Read, read: _Read) -> None:
         """The last import's provisional operations are there already, until one reads differently now."""
@@ -187,6 +185,18 @@ class SessionWriter:
         position = shifted(self.source, read.position)
         entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
         return entry is not None and entry.core().body == read.operation.draft.body
+
+    def _write_summaries(self) -> None:
+        """Writes the waiting summaries, behind the entries that they stand for."""
+        if not self._summaries:
+            return
+        if self._waiting:
+            self.flush()
+        with writing():
+            session = lock_session(self.source.project, self.source.session_id)
+            for summary in self._summaries:
+                _summarise(session, self.source, summary)
+        self._summaries = []
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""

@@ -227,6 +227,27 @@ def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: S
     assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
 
 
+def test_many_summaries_are_written_as_they_come(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 3)
+    there: list[int] = []
+
+    def told() -> Iterator[Operation]:
+        yield from (SessionStart("s"), Append("s", act()), Append("s", ok()))
+        for number in range(8):
+            yield Summarised("s", 1, 2, f"summary {number}")
+            there.append(Summary.objects.count())
+
+    for expected in ([0, 0, 3, 3, 3, 6, 6, 6], [8] * 8):
+        script.operations = told()
+        there.clear()
+        import_file(project, SOURCE, format="script")
+        assert there == expected
+    assert Summary.objects.count() == 8
+    assert Entry.objects.count() == 2
+
+
 def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     more: list[Operation] = [Append("s", act()), Append("s", ok())]

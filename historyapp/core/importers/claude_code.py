@@ -16,6 +16,7 @@ from historyapp.core.entries import text_of
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.claude_code_conversation import FORMAT, Conversation, uuid_of
+from historyapp.core.importers.claude_code_places import Places
 from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.growing import Recording
@@ -100,7 +101,10 @@ class _File:
         self._title = _title(known_ahead)
         self._main: Conversation | None = None
         self._agents: dict[str, Conversation] = {}
-        self._threads: dict[str, Conversation] = {}
+        self._threads: list[Conversation] = []
+        """Those of sub-agents without an id."""
+        self._newest_thread = 0
+        self._thread_of = Places()
         self._echoes: dict[str, Conversation] = {}
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
@@ -124,6 +128,7 @@ class _File:
         """What is left when the file ends, the main session first."""
         for conversation in filter(None, (self._main, *self._agents.values(), *self._echoes.values())):
             yield from conversation.close()
+        self._thread_of.close()
 
     def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         if not record.get("isSidechain"):
@@ -137,7 +142,7 @@ class _File:
             conversation = yield from self._start_agent(name, record, call=self._task(record))
             self._agents[agent or name] = conversation
         if not agent:
-            self._threads[uuid_of(record)] = conversation
+            self._note_thread(uuid_of(record), conversation)
         yield from conversation.add(line, record)
 
     def _thread(self, record: dict[str, Any]) -> Conversation | None:
@@ -145,8 +150,15 @@ class _File:
         parent = record.get("parentUuid")
         if not isinstance(parent, str) or (self._main and self._main.knows(parent)):
             return None
-        latest = next(reversed(self._threads.values()), None)
-        return self._threads.get(parent, latest)
+        number = self._thread_of.get(parent)
+        return self._threads[self._newest_thread if number is None else number] if self._threads else None
+
+    def _note_thread(self, uuid: str, conversation: Conversation) -> None:
+        if not self._threads or self._threads[self._newest_thread] is not conversation:
+            if conversation not in self._threads:
+                self._threads.append(conversation)
+            self._newest_thread = self._threads.index(conversation)
+        self._thread_of[uuid] = self._newest_thread
 
     def _task(self, record: dict[str, Any]) -> str:
         """The call that started a sub-agent with these words; empty where it is not known."""

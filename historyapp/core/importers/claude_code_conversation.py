@@ -8,6 +8,7 @@ from typing import Any
 from historyapp.core.entries import Body, DebugLog, ModelInput, ToolResults, text_of
 from historyapp.core.importers.base import Operation, Skipped
 from historyapp.core.importers.claude_code_branches import OTHER, OUTPUT, PROMPT, RESULTS, Branches
+from historyapp.core.importers.claude_code_places import NOWHERE, Places
 from historyapp.core.importers.claude_code_records import (
     attachment_of,
     blocks_of,
@@ -32,7 +33,6 @@ _MESSAGES_REMEMBERED = 100
 _MOST_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
-_NOWHERE = -1
 _Blocks = list[dict[str, Any]]
 
 
@@ -106,7 +106,7 @@ class Conversation:
         self.tasks: dict[str, str] = {}
         """Prompts of the latest sub-agents that were started here, and the calls that started them."""
         self._branches = Branches()
-        self._places: dict[str, int] = {}
+        self._places = Places()
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
         self._told: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
@@ -131,14 +131,15 @@ class Conversation:
         else:
             yield from self._complete()
             yield from self._handle(line, record, blocks)
-        if uuid:
-            self._places.setdefault(uuid, _NOWHERE)
+        if uuid and uuid not in self._places:
+            self._places[uuid] = NOWHERE
 
     def close(self) -> Iterator[Operation]:
         """What is left when the file ends."""
         self.recording.provisional = self._message is not None
         yield from self._complete()
         yield from self.recording.announce()
+        self._places.close()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         id = record["message"].get("id")
@@ -252,8 +253,8 @@ class Conversation:
     def _place(self, record: dict[str, Any]) -> int | None:
         """The position behind which the record's parent stands; None when that is not known."""
         parent = record.get("parentUuid")
-        place = self._places.get(parent, _NOWHERE) if isinstance(parent, str) else _NOWHERE
-        return None if place == _NOWHERE else place
+        place = self._places.get(parent) if isinstance(parent, str) else None
+        return None if place == NOWHERE else place
 
     def _branch(self, record: dict[str, Any], by_person: bool, restart: bool = False) -> Iterator[Operation]:
         """Rewinds when the record does not follow what is live.

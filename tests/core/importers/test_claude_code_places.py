@@ -1,0 +1,48 @@
+"""Positions by record id: as a dictionary would hold them, whatever was put away since."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.importers import claude_code_places
+from historyapp.core.importers.claude_code_places import NOWHERE, Places
+
+IDS = st.sampled_from([*"abcdefghij", "", "\ud800", "\0", "é", "x" * 5_000])
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few are held in memory, and many ids share a hash."""
+    monkeypatch.setattr(claude_code_places, "_NEWEST", 3)
+    monkeypatch.setattr(claude_code_places, "_SLOTS", 4)
+
+
+@given(st.lists(st.tuples(IDS, st.integers(NOWHERE, 2**40)), max_size=60))
+def test_it_holds_what_a_dictionary_would(records: list[tuple[str, int]]) -> None:
+    places, plain = Places(), dict[str, int]()
+    for id, place in records:
+        places[id] = plain[id] = place
+        assert places.get(id) == place
+    for id in (*plain, "never seen"):
+        assert places.get(id) == plain.get(id)
+        assert (id in places) == (id in plain)
+    places.close()
+
+
+def test_only_the_newest_are_held_in_memory() -> None:
+    places = Places()
+    for number in range(100):
+        places[str(number)] = number
+    assert len(places._newest) < 6
+    assert [places.get(str(number)) for number in range(100)] == list(range(100))
+
+
+def test_a_temporary_folder_without_room_is_told_as_such() -> None:
+    places = Places()
+    for number in range(10):
+        places[str(number)] = number
+    assert places._older
+    places._older.execute("PRAGMA query_only = ON")
+    places._newest = {str(number): number for number in range(10, 20)}
+    with pytest.raises(OSError, match="the temporary folder cannot be used"):
+        places["20"] = 20
