@@ -6,7 +6,7 @@ transaction together with how far the file has been read: a kill costs at most t
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,12 +15,12 @@ from historyapp.core.episodes import Progress
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.core.tokens import count_tokens, entry_tokens
-from historyapp.models import Entry, ImportSource, Session, Summary
+from historyapp.core.tokens import entry_tokens
+from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session
+from historyapp.services.import_summaries import write_summaries
 from historyapp.services.reading import Read
 from historyapp.services.rewinds import path_to, rewind_locked
-from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 BATCH = 1000
@@ -192,11 +192,16 @@ class SessionWriter:
             return
         if self._waiting:
             self.flush()
-        with writing():
-            session = lock_session(self.source.project, self.source.session_id)
-            for summary in self._summaries:
-                _summarise(session, self.source, summary)
-        self._summaries = []
+        waiting, self._summaries = self._summaries, []
+        for start in range(0, len(waiting), BATCH):
+            with writing():
+                session = lock_session(self.source.project, self.source.session_id)
+                write_summaries(session, [self._placed(told) for told in waiting[start : start + BATCH]])
+
+    def _placed(self, told: Summarised) -> Summarised:
+        """The summary with the session's positions."""
+        first, last = shifted(self.source, told.first_position), shifted(self.source, told.last_position)
+        return replace(told, first_position=first, last_position=last)
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""
@@ -283,38 +288,3 @@ def shifted(source: ImportSource, position: int) -> int:
         if since <= position:
             by = shift
     return position + by
-
-
-def _summarise(session: Session, source: ImportSource, read: Summarised) -> None:
-    """A summary of a range that is not in the session is dropped: it would stand for nothing."""
-    first, last = shifted(source, read.first_position), shifted(source, read.last_position)
-    if not 1 <= first <= last <= session.head:
-        return
-    same = Summary.objects.filter(made_in=session, first_position=first, last_position=last, text=read.text)
-    if same.filter(strategy=read.strategy).exists():
-        return
-    lineage = path_to(session, last)
-    ends = [
-        next(Entry.objects.live(lineage.cut(end), newest_first=True, limit=1), None) for end in (first, last)
-    ]
-    if ends[0] is None or ends[1] is None:
-        return
-    totals = [entry.running_totals for entry in ends if entry]
-    Summary.objects.create(
-        session_id=ends[1].session_id,
-        made_in=session,
-        made_at=session.head,
-        first_position=first,
-        last_position=last,
-        first_step=max(1, totals[0].steps),
-        last_step=max(1, totals[1].steps),
-        level=read.level,
-        text=read.text,
-        key_points=list(read.key_points),
-        strategy=read.strategy,
-        model=read.model,
-        tokens_before=totals[1].tokens - totals[0].tokens + ends[0].tokens,
-        tokens_after=count_tokens(read.text),
-        actor="import",
-    )
-    touch(session.pk, {ends[1].session_id})

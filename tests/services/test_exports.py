@@ -1,6 +1,7 @@
 """What is exported can be imported again, and is the same."""
 
 import io
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,6 +22,10 @@ from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.services.drafts import act, answer, call, draft, failed, ok, said
 
+SUMMARY = (
+    *("first_position", "last_position", "first_step", "last_step", "level"),
+    *("text", "strategy", "tokens_before", "tokens_after"),
+)
 ODD = "\x00 \ud800 日本 🚀"
 
 
@@ -37,6 +42,7 @@ def told(project: Project) -> Session:
     append(project, child.pk, [answer("in the fork")])
     grandchild = fork(project, child.pk)
     append(project, grandchild.pk, [act("more")])
+    summarise(project, grandchild.pk, (1, 2), SummaryText("the fork's own words for what it shares"))
     return Session.objects.get(pk=session.pk)
 
 
@@ -60,9 +66,10 @@ def contents(session: Session) -> dict[str, object]:
         "bodies": [e.body for e in entries if e.kind != "rewind"],
         "live": [e.position for e in History(session).entries()],
         "rows": [(r.number, r.status, r.call_preview) for r in History(session).rows(1, 999)],
-        "summaries": list(
-            Summary.objects.filter(made_in=session).values_list("first_step", "last_step", "text", "level")
-        ),
+        "summaries": [
+            (*(getattr(summary, name) for name in SUMMARY), summary.session_id == session.pk)
+            for summary in Summary.objects.filter(made_in=session).order_by("created_at", "id")
+        ],
     }
 
 
@@ -116,17 +123,22 @@ moves = st.lists(
     st.one_of(
         st.sampled_from([[said("hi")], [act(), ok()], [act(), failed()], [answer()], [call("a", "b")]]),
         st.integers(0, 30),
+        st.tuples(st.integers(1, 4), st.integers(1, 4)),
     ),
     max_size=12,
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves)
 def test_any_history_comes_back_equal(project: Project, script: list[object]) -> None:
+    """Of entries (lists), rewinds (positions) and summaries (steps)."""
     session = create_session(project)
-    for move in script:
-        if isinstance(move, int):
+    for number, move in enumerate(script):
+        if isinstance(move, tuple):
+            with suppress(Invalid):
+                summarise(project, session.pk, move, SummaryText(f"summary {number}"))
+        elif isinstance(move, int):
             head = Session.objects.get(pk=session.pk).head
             rewind(project, session.pk, Target(to_position=min(move, head)))
         else:

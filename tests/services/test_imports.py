@@ -227,6 +227,16 @@ def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: S
     assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
 
 
+def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
+    rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
+    read(
+        project, script, *rewound, Summarised("s", 3, 5, "from the rewind on"), Summarised("s", 6, 9, "later")
+    )
+    summary = Summary.objects.get()
+    tokens = Entry.objects.filter(position__in=(1, 4, 5)).values_list("tokens", flat=True)
+    assert (summary.first_position, summary.last_step, summary.tokens_before) == (3, 1, sum(tokens))
+
+
 def test_many_summaries_are_written_as_they_come(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
