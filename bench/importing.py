@@ -26,7 +26,7 @@ def main() -> None:
             file = folder / "session.jsonl"
             write_claude_code(file, steps)
             bare = _bare(folder / "bare.db", file)
-            seconds, *peaks[steps] = _import(folder, file)
+            seconds, *peaks[steps] = import_measured(folder, file)
             size = file.stat().st_size >> 20
             bound = "5,000" if steps == LARGE else ""
             rows.append((f"{steps:,} steps, {size} MB", f"{steps / seconds:,.0f} steps/s", bound))
@@ -38,7 +38,7 @@ def main() -> None:
     report("Importing Claude Code JSONL into SQLite, the whole command", rows)
 
 
-def _import(folder: Path, file: Path) -> tuple[float, float, float]:
+def import_measured(folder: Path, file: Path) -> tuple[float, float, float]:
     """Seconds that the import took, without starting Python; peak memory of storing and of reading in MB."""
     environment = {**os.environ, "PLAYHEAD_HOME": str(folder / "home")}
     for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", PREPARE]):

@@ -1,0 +1,69 @@
+"""Importing beside a peer in one run: ``python -m bench.peer PYTHON``, a Python that has openai-agents.
+
+The peer is the quickest of those in ``../shared/bench``, a library that puts an agent's items into SQLite.
+On the machine of that table it takes 5,000 steps a second in batches, and an import is held to the same
+number. Where both were measured in the same minutes, their ratio says what no other machine's clock can.
+"""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+
+from bench.importing import import_measured, write_claude_code
+from bench.machinery import home, report
+from tests.shared import SHARED
+
+STEPS = 100_000
+ROUNDS = 3
+_PEERS = SHARED / "bench" / "peers"
+_FLOOR = re.compile(r"sqlite full batch 100 rows/s .* median (\d+)")
+
+
+def main(python: str) -> None:
+    ours, peers, floors = list[float](), list[float](), list[float]()
+    with home() as folder:
+        file = folder / "session.jsonl"
+        write_claude_code(file, STEPS)
+        for number in range(ROUNDS):
+            peers.append(_peer(python))
+            ours.append(STEPS / import_measured(folder / str(number), file)[0])
+            floors.append(_floor(python))
+    ratio = statistics.median(ours) / statistics.median(peers)
+    share = statistics.median(ours) / statistics.median(floors)
+    rows = [
+        (f"importing {STEPS:,} steps", _listed(ours), ""),
+        ("openai-agents' SQLite session, batched (its table: 5,000)", _listed(peers), ""),
+        ("rows of 3 KB, 100 a transaction, synchronous=FULL (its table: 99,000)", _listed(floors), ""),
+        ("import / peer, medians", f"{ratio:.2f}", "1"),
+        ("import / rows, medians", f"{share:.3f}", f"{5_000 / 99_000:.3f}"),
+    ]
+    report(f"Steps a second beside a peer, {ROUNDS} times by turns", rows)
+
+
+def _listed(figures: list[float]) -> str:
+    return ", ".join(f"{figure:,.0f}" for figure in figures)
+
+
+def _peer(python: str) -> float:
+    """Steps a second of 100 sessions of 100 steps."""
+    return float(json.loads(_run(python, "b1_openai_agents.py").splitlines()[-1])["steps_s"])
+
+
+def _floor(python: str) -> float:
+    """Rows a second that SQLite takes of one process that does nothing else."""
+    found = _FLOOR.search(_run(python, "b5_raw_db.py"))
+    if found is None:
+        raise SystemExit("b5_raw_db.py did not print what was expected")
+    return float(found[1])
+
+
+def _run(python: str, script: str) -> str:
+    return subprocess.run([python, script], cwd=_PEERS, capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    main(sys.argv[1])
