@@ -8,12 +8,15 @@ import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.core.wsgi import get_wsgi_application
 from django.test.testcases import QuietWSGIRequestHandler
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, find
+from tests.browser.visits import PATIENCE
 
 # playwright's synchronous API keeps an event loop in this thread, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="package")
@@ -49,7 +52,7 @@ def server(_server: str, transactional_db: None) -> str:
 def page(browser: Browser, server: str) -> Iterator[Page]:
     """A page in a fresh profile. Paths are relative to the server; an error in a script fails the test."""
     with browser.new_context(base_url=server) as context:
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         complaints: list[str] = []
 

@@ -12,9 +12,6 @@ from historyapp.services.sessions import change_session, create_session
 from tests.browser.visits import page_of, record_session, sign_in
 from tests.services.drafts import act, failed, ok, said
 
-PATIENCE = 15_000
-"""Milliseconds: some rounds of asking, on a slow machine."""
-
 
 @pytest.fixture
 def project(page: Page, server: str) -> Project:
@@ -29,14 +26,14 @@ def session(project: Project) -> Session:
 
 
 def expect_step(page: Page, number: int) -> None:
-    expect(page.locator("#step h2").first).to_have_text(f"Step {number:,}", timeout=PATIENCE)
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number:,}")
     expect(page).to_have_url(re.compile(rf"[?&]step={number}\b"))
     expect(page.locator("#rows [aria-current]")).to_have_attribute("data-step", str(number))
 
 
 def expect_steps(page: Page, number: int) -> None:
     """Facts, controls, strip and list agree on how many there are."""
-    expect(page.locator("#facts")).to_contain_text(f"{number} steps", timeout=PATIENCE)
+    expect(page.locator("#facts")).to_contain_text(f"{number} steps")
     expect(page.locator("[data-total]")).to_have_text(str(number))
     expect(page.get_by_label("Position of the playhead")).to_have_attribute("max", str(number))
     expect(page.locator(".strip")).to_have_attribute("data-slots", str(number))
@@ -81,9 +78,9 @@ def test_elsewhere_a_bar_counts_and_leads_to_what_is_new(
 ) -> None:
     page.goto(page_of(session, "?step=2"))
     append(project, session.pk, [act("look"), ok()])
-    expect(page.get_by_text("1 new step.")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("1 new step.")).to_be_visible()
     append(project, session.pk, [act("look"), ok(), act("look"), failed()])
-    expect(page.get_by_text("3 new steps.")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("3 new steps.")).to_be_visible()
     expect_step(page, 2)
     expect_steps(page, 9)
     page.get_by_role("link", name="Show the newest").click()
@@ -98,7 +95,7 @@ def test_a_result_comes_to_the_step_in_view(page: Page, project: Project, sessio
     page.goto(page_of(session, "?step=7"))
     expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
     append(project, session.pk, [ok(outputs="here it is")])
-    expect(page.locator("#step")).to_contain_text("here it is", timeout=PATIENCE)
+    expect(page.locator("#step")).to_contain_text("here it is")
     expect(page.locator("#rows [aria-current] .outcome-success")).to_have_count(1)
 
 
@@ -140,7 +137,7 @@ def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -
     page.goto(page_of(session))
     expect(page.get_by_role("heading", name="No steps yet")).to_be_visible()
     append(project, session.pk, [act("look"), ok()])
-    expect(page.locator("#step h2").first).to_have_text("Step 1", timeout=PATIENCE)
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
     append(project, session.pk, [act("look"), ok()])
     expect_step(page, 2)
 
@@ -148,7 +145,7 @@ def test_the_first_step_appears_on_an_empty_page(page: Page, project: Project) -
 def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     rewind(project, session.pk, Target(to_step=0))
-    expect(page.get_by_role("heading", name="No steps yet")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="No steps yet")).to_be_visible()
     expect(page.locator(".take")).to_contain_text("take: 6 steps")
 
 
@@ -166,7 +163,7 @@ def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Sessi
 def test_a_finished_session_is_asked_no_more(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     change_session(project, session.pk, {"status": "finished"})
-    expect(page.locator("#facts")).to_contain_text("finished", timeout=PATIENCE)
+    expect(page.locator("#facts")).to_contain_text("finished")
     questions = asked(page)
     page.wait_for_timeout(4_000)
     assert questions == []
@@ -179,7 +176,7 @@ def test_a_server_that_was_away_is_asked_again(page: Page, project: Project, ses
         route.abort()
 
     page.route("**/news?*", refuse)
-    expect(page.get_by_text("The server cannot be reached.")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
     page.unroute("**/news?*")
     append(project, session.pk, [act("look"), ok()])
     expect_step(page, 7)

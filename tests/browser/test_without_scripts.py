@@ -11,7 +11,7 @@ from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import PATIENCE, page_of, record_session, sign_in
 from tests.services.drafts import act, ok
 
 
@@ -19,7 +19,7 @@ from tests.services.drafts import act, ok
 def plain(browser: Browser, server: str) -> Iterator[Page]:
     """A page whose scripts do not run."""
     with browser.new_context(base_url=server, java_script_enabled=False) as context:
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         yield context.new_page()
 
 
@@ -117,7 +117,7 @@ def test_compressing_goes_by_forms(plain: Page, session: Session, monkeypatch: p
     plain.get_by_role("button", name="Compress steps 1–7").click()
     expect(plain.get_by_text("looking through the steps…")).to_be_visible()
     carry_out(session.compression_runs.get().pk)
-    expect(plain.locator(".run-state")).to_contain_text("7 of 7", timeout=20_000)  # reloads by itself
+    expect(plain.locator(".run-state")).to_contain_text("7 of 7")  # reloads by itself
     plain.locator("#items").get_by_role("link", name="3", exact=True).click()
     expect(plain.get_by_text("did step 3")).to_be_visible()
     plain.locator(".switch label", has_text="Original").click()

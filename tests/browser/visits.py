@@ -10,6 +10,9 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, failed, ok, said
 
+PATIENCE = 30_000
+"""Milliseconds that what should come is waited for: a machine may be slow, and have other things to do."""
+
 
 def sign_in(context: BrowserContext, address: str) -> Project:
     """Alice's project; the browser carries her cookie from now on."""
