@@ -233,6 +233,7 @@ def session_json(history: History) -> dict[str, Any]:
         "errors": totals.errors,
         "tokens": totals.tokens,
         "cost": totals.cost / 1_000_000,
+        "last_entry_at": iso(history.last_entry_at),
         "settings": load_settings(session.settings).model_dump(),
         "metadata": session.metadata,
         "instruction": history.instruction,

@@ -17,7 +17,7 @@ from historyapp.api.fields import SessionId
 from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
-from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.errors import Conflict, UnreadableTranscript
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
@@ -82,7 +82,9 @@ def post_import(
 ) -> HttpResponseBase:
     """Importing a file again adds nothing, and a grown file adds what is new.
 
-    201 when entries were added, 200 when all was there already, 422 when nothing could be read at all.
+    201 when entries were added, 200 when all was there already, 422 when nothing could be read at all. 409
+    when nothing was added because another import of the session is under way, or it is archived: an answer
+    that tells of this, of all files or of one, is not kept for the Idempotency-Key.
     """
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
@@ -95,8 +97,11 @@ def post_import(
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
     added = any(report.total("added") for report in reports)
+    later = [report for report in reports if report.later]
+    if later and not added:
+        raise Conflict(later[0].error, files=[report.name for report in later])
     answer = reply({"files": [report_json(report) for report in reports]}, 201 if added else 200)
-    return once_per_key(request, lambda: answer)
+    return answer if later else once_per_key(request, lambda: answer)
 
 
 @router.get(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from historyapp.core.entries import ErrorDetails, Record, ToolResult
-from historyapp.core.text import Text, dump_json
+from historyapp.core.text import Text, depth_exceeds, dump_json
 
 
 class ActionSuccess(Record):
@@ -24,13 +24,20 @@ class ActionInterrupted(Record):
     feedback: Text
 
 
+_DEEPEST = 100
+"""Levels of an exception's argument that is kept as it is: well within what the API takes."""
+
 ActionResult = Annotated[ActionSuccess | ActionError | ActionInterrupted, Field(discriminator="status")]
 
 
 def from_exception(exception: BaseException) -> ErrorDetails:
-    """An exception as data. Works for every exception, also one whose ``str`` or ``repr`` fails."""
+    """An exception as data. Works for every exception, also one whose ``str``, ``repr`` or ``args`` fail."""
+    try:
+        arguments = list(exception.args)
+    except Exception:  # noqa: BLE001 a class may have put anything in its place
+        arguments = []
     return ErrorDetails(
-        args=[argument if _is_json(argument) else _safely(repr, argument) for argument in exception.args],
+        args=[argument if _is_json(argument) else _safely(repr, argument) for argument in arguments],
         message=_safely(str, exception),
         exception_type=type(exception).__name__,
         repr=_safely(repr, exception),
@@ -45,6 +52,8 @@ def _safely(show: type[str] | Any, value: object) -> str:
 
 
 def _is_json(value: object) -> bool:
+    if depth_exceeds(value, _DEEPEST):
+        return False
     try:
         dump_json(value)
     except (TypeError, ValueError, RecursionError):

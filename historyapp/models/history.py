@@ -5,7 +5,9 @@ Every read here costs what it returns, not what the session holds.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
+from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
@@ -45,6 +47,18 @@ class History:
         if self.as_of is None or self.as_of == self.session.head:
             return self.session.live_tail
         return tail_of(self.lineage)
+
+    @property
+    def last_entry_at(self) -> datetime:
+        """When the newest entry came, a rewind included; of a session without any, when it was made."""
+        session, head = self.session, self.as_of
+        if head is None or head == session.head:
+            return session.last_entry_at
+        position = head if head > session.fork_position else self.lineage.last
+        owner = str(session.pk) if head > session.fork_position else self.lineage.session_at(position)
+        if owner is None:
+            return session.created_at
+        return Entry.objects.only("created_at").get(session_id=UUID(owner), position=position).created_at
 
     @property
     def steps(self) -> int:

@@ -42,7 +42,8 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
         record(session.project_id, actor, "export", session.pk, {"format": format})
     name = f"{_file_name(session)}{exporter.suffix}"
     if exporter.live_only:
-        live = _described(session, (entry.core() for entry in history.entries()), history.summaries())
+        entries = (entry.core() for entry in history.entries())
+        live = _described(session, entries, history.summaries(), session.head)
         return Export(name, exporter.media_type, exporter.write(live))
     first, *others = _family(session, as_of)
     return Export(name, exporter.media_type, exporter.write(first, others))
@@ -50,15 +51,12 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
 
 def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
     """What it shares of its ancestors, the oldest first; the session; its forks, each after its parent."""
-    ancestors: list[tuple[Session, int]] = []
-    child = session
-    while child.forked_from is not None:
-        shared = min(child.fork_position, ancestors[-1][1] if ancestors else child.fork_position)
-        ancestors.append((child.forked_from, shared))
-        child = child.forked_from
-    for ancestor, shared in reversed(ancestors):
-        yield _own(ancestor, shared)
-    yield _own(session, session.head if as_of is None else as_of)
+    line = [(session, session.head if as_of is None else as_of)]
+    while (parent := line[-1][0].forked_from) is not None:
+        child, head = line[-1]
+        line.append((parent, min(child.fork_position, head)))
+    for ancestor, head in reversed(line):
+        yield _own(ancestor, head)
     generation = [session.pk]
     while as_of is None and generation:
         forks = list(Session.objects.filter(forked_from__in=generation).order_by("created_at", "id"))
@@ -69,7 +67,7 @@ def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
 def _own(session: Session, head: int) -> ExportSession:
     """A session's own entries up to ``head``, rewinds included."""
     summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
-    return _described(session, _own_entries(session, head), summaries.order_by("created_at", "id"))
+    return _described(session, _own_entries(session, head), summaries.order_by("created_at", "id"), head)
 
 
 def _own_entries(session: Session, head: int) -> Iterator[core.Entry]:
@@ -81,9 +79,10 @@ def _own_entries(session: Session, head: int) -> Iterator[core.Entry]:
 
 
 def _described(
-    session: Session, entries: Iterable[core.Entry], summaries: Iterable[Summary]
+    session: Session, entries: Iterable[core.Entry], summaries: Iterable[Summary], head: int
 ) -> ExportSession:
-    parent = (str(session.forked_from_id), session.fork_position) if session.forked_from_id else None
+    shared = min(session.fork_position, head)
+    parent = (str(session.forked_from_id), shared) if session.forked_from_id else None
     return ExportSession(
         id=str(session.pk),
         entries=entries,
@@ -105,6 +104,8 @@ def _described(
                 summary.model,
                 tuple(summary.key_points),
                 summary.level,
+                summary.made_at,
+                summary.created_at,
             )
             for summary in summaries
         ),

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from uuid import UUID
 
+from django.utils import timezone
+
 from historyapp.core.importers.base import Summarised
 from historyapp.core.lineage import Lineage
 from historyapp.core.tokens import count_tokens
@@ -106,7 +108,7 @@ def _summary(session: Session, told: Summarised, first: Entry, last: Entry) -> S
     return Summary(
         session_id=last.session_id,
         made_in=session,
-        made_at=session.head,
+        made_at=session.head if told.made_at is None else min(max(told.made_at, last.position), session.head),
         first_position=told.first_position,
         last_position=told.last_position,
         first_step=max(1, before.steps),
@@ -119,4 +121,5 @@ def _summary(session: Session, told: Summarised, first: Entry, last: Entry) -> S
         tokens_before=after.tokens - before.tokens + first.tokens,
         tokens_after=count_tokens(told.text),
         actor="import",
+        created_at=told.created_at or timezone.now(),
     )

@@ -7,6 +7,7 @@ transaction together with how far the file has been read: a kill costs at most t
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
@@ -114,6 +115,7 @@ class SessionWriter:
         self._waiting: list[_Read] = []
         self._waiting_size = 0
         self._summaries: list[Summarised] = []
+        self._time: datetime | None = None
         self._last = _Read(
             RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
         )
@@ -139,6 +141,8 @@ class SessionWriter:
         prepared = told.prepared
         if prepared is None and isinstance(operation, Append):
             prepared = prepare(operation.draft, tokens=0)  # they are counted once it is known to be new
+        if prepared is not None:
+            prepared = self._timed(prepared)
         chain = digest_of(before.chain, operation, prepared)
         counted = told.prepared is not None
         read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, counted)
@@ -149,6 +153,14 @@ class SessionWriter:
             self._add(before, read)
         elif read.number == self._settled and read.chain != self.source.settled_digest:
             raise OtherBeginning(self.start.session)
+
+    def _timed(self, prepared: Prepared) -> Prepared:
+        """An entry without a time gets that of the one before it."""
+        draft = prepared.draft
+        if draft.created_at is None and self._time is not None:
+            return prepared._replace(draft=draft._replace(created_at=self._time))
+        self._time = draft.created_at
+        return prepared
 
     def finish(self) -> None:
         """Writes what is still waiting.
@@ -201,7 +213,8 @@ class SessionWriter:
     def _placed(self, told: Summarised) -> Summarised:
         """The summary with the session's positions."""
         first, last = shifted(self.source, told.first_position), shifted(self.source, told.last_position)
-        return replace(told, first_position=first, last_position=last)
+        made_at = shifted(self.source, told.made_at) if told.made_at else None
+        return replace(told, first_position=first, last_position=last, made_at=made_at)
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been read, in one transaction."""

@@ -63,6 +63,8 @@ class FileReport:
     damaged_count: int = 0
     error: str = ""
     """Why reading ended before the end, or why nothing could be read at all."""
+    later: bool = False
+    """Whether it ended because of the session's state, so that the same file may be imported later."""
 
     def skip(self, skipped: Skipped) -> None:
         self.skipped_count += 1
@@ -104,7 +106,7 @@ def import_file(
         reader = partial(open_reader, importer, source, beside=beside)
         _read(reader, partial(_Job, project, report), seen)
     except PlayheadError as error:
-        report.error = error.detail
+        report.error, report.later = error.detail, isinstance(error, Conflict)
     except OSError as error:
         report.error = f"The file cannot be read: {error.strerror or error}."
     if report.total("added"):

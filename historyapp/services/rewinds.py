@@ -173,16 +173,18 @@ def resolve(history: History, target: Target) -> int:
     if len(given) > 1:
         raise Invalid(f"Give one of episodes, to_step and to_position, not {' and '.join(given)}.")
     if target.to_position is not None:
-        if not 0 <= target.to_position <= history.session.head:
-            raise Invalid(
-                f"to_position is {target.to_position}, but positions go from 0 to the head, "
-                f"{history.session.head}.",
-                head=history.session.head,
-            )
-        return target.to_position
+        return _existing(history.session, "to_position", target.to_position)
     if target.to_step is not None:
         return _step_end(history, target.to_step)
     return _drop(history, max(0, target.episodes or 0))
+
+
+def _existing(session: Session, name: str, position: int) -> int:
+    if not 0 <= position <= session.head:
+        raise Invalid(
+            f"{name} is {position}, but positions go from 0 to the head, {session.head}.", head=session.head
+        )
+    return position
 
 
 def _step_end(history: History, number: int) -> int:
@@ -237,8 +239,10 @@ def fork(
     with writing():
         parent = lock_session(project, session_id)
         history = History(parent)
-        if at_step is not None or at_position is not None:
-            position = resolve(history, Target(to_step=at_step, to_position=at_position))
+        if at_position is not None:
+            position = _existing(parent, "at_position", at_position)
+        elif at_step is not None:
+            position = _step_end(history, at_step)
         else:
             position = history.lineage.last
         shared = path_to(parent, position)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import F
 
-from historyapp.core.errors import Invalid, NotFound
+from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Project, Session, Summary
 from historyapp.models.history import History
@@ -34,6 +34,7 @@ def summarise(
     Raises:
         NotFound: when the project has no such session.
         Invalid: when the steps are not in the live history.
+        Conflict: when the last step is still in flight: what it says of it would soon be wrong.
     """
     tokens_after = count_tokens(written.text)
     with writing():
@@ -46,6 +47,8 @@ def summarise(
         if first > last:
             raise Invalid(f"from_step is {first}, which comes after to_step, {last}.")
         rows = (history.row(first), history.row(last))
+        if rows[1].status == "in_flight":
+            raise Conflict(f"Step {last} is still in flight. Summarise it once its result is there.")
         owner = history.lineage.session_at(rows[1].last_position)
         summary = Summary.objects.create(
             session_id=UUID(owner),

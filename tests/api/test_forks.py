@@ -85,7 +85,7 @@ def test_a_fork_can_be_named(alice: Agent, three: Agent) -> None:
     ("point", "words"),
     [
         ({"at_step": 4}, "There is no step 4"),
-        ({"at_position": 7}, "the head, 6"),
+        ({"at_position": 7}, "at_position is 7, but positions go from 0 to the head, 6"),
         ({"at_step": 1, "at_position": 1}, "not both"),
         ({"at_step": "1"}, "body.at_step"),
         ({"title": "\x00"}, "body.title"),

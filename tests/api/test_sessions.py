@@ -119,6 +119,19 @@ def test_current_instruction_and_notebook_are_told_as_of_any_position(run: Agent
     assert run.get("?as_of=0")["instruction"] is None
 
 
+def test_the_newest_entry_is_told_as_of_any_position(alice: Agent, run: Agent) -> None:
+    run.append(said("1"), said("2"))
+    run.append(said("3"))
+    run.post("/rewinds", {"to_position": 1})
+    fork = alice.within(f"/sessions/{run.post('/forks', {'at_position': 3})['id']}")
+    fork.append(said("4"))
+    times = {entry["position"]: entry["created_at"] for entry in run.get("/entries?as_of=3")["items"]}
+    assert [run.get(f"?as_of={head}")["last_entry_at"] for head in (1, 2, 3)] == list(times.values())
+    assert run.get("?as_of=4")["last_entry_at"] == run.get()["last_entry_at"] > times[3]
+    assert run.get("?as_of=0")["last_entry_at"] == run.get()["created_at"]
+    assert fork.get("?as_of=2")["last_entry_at"] == times[2]
+
+
 def test_counters_are_told_as_of_any_position(run: Agent) -> None:
     run.step()
     run.act()

@@ -70,6 +70,15 @@ def test_a_wrong_summary_is_refused(three: Agent, body: dict[str, Any], words: s
     assert three.get("/summaries")["items"] == []
 
 
+def test_a_step_in_flight_is_summarised_once_its_result_is_there(three: Agent) -> None:
+    three.act()
+    for steps in ({"from_step": 4, "to_step": 4}, {"from_step": 1, "to_step": -1}):
+        answer = three.post("/summaries", {**steps, "text": "is being looked at"})
+        assert_problem(answer, 409, "Step 4 is still in flight")
+    three.fail()
+    assert three.post("/summaries", {"from_step": 4, "to_step": 4, "text": "failed"}).status == 201
+
+
 def test_a_summary_goes_and_comes_with_its_steps(three: Agent) -> None:
     kept, cut = summarise(three, 1, 1), summarise(three, 2, 3)
     done = three.post("/rewinds", {"to_step": 2})

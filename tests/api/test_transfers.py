@@ -62,6 +62,34 @@ def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent)
     assert report["damaged_count"] == 1
 
 
+def test_what_may_succeed_later_is_not_kept_for_its_key(alice: Agent) -> None:
+    id = imported(alice, file())["files"][0]["sessions"][0]["id"]
+    grown = json.dumps({"messages": [*json.loads(CHAT)["messages"], {"role": "user", "content": "more"}]})
+    key = {"Idempotency-Key": "again"}
+    alice.delete(f"/sessions/{id}")
+    refused = alice.upload("/imports", {"files": [file(grown)]}, headers=key)
+    assert_problem(refused, 409, "archived")
+    alice.patch(f"/sessions/{id}", {"status": "live"})
+    carried_out = alice.upload("/imports", {"files": [file(grown)]}, headers=key)
+    assert (carried_out.status, carried_out["files"][0]["sessions"][0]["added"]) == (201, 1)
+    again = alice.upload("/imports", {"files": [file(grown)]}, headers=key)
+    assert (again.status, again.headers["Idempotency-Replayed"]) == (201, "true")
+
+
+def test_a_file_that_was_imported_is_told_beside_one_that_has_to_wait(alice: Agent) -> None:
+    id = imported(alice, file())["files"][0]["sessions"][0]["id"]
+    alice.delete(f"/sessions/{id}")
+    grown = json.dumps({"messages": [*json.loads(CHAT)["messages"], {"role": "user", "content": "more"}]})
+    other = json.dumps({"messages": [{"role": "user", "content": "something else"}]})
+    fields = {"files": [file(grown), file(other, "other.json")]}
+    answer = alice.upload("/imports", fields, headers={"Idempotency-Key": "both"})
+    assert answer.status == 201
+    assert "archived" in answer["files"][0]["error"]
+    assert answer["files"][1]["error"] == ""
+    fields = {"files": [file(grown), file(other, "other.json")]}
+    assert_problem(alice.upload("/imports", fields, headers={"Idempotency-Key": "both"}), 409, "archived")
+
+
 def test_what_is_no_transcript_is_refused(alice: Agent) -> None:
     refused = imported(alice, file("junk", "notes.txt"))
     assert_problem(refused, 422, "notes.txt is in no format")

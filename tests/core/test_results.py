@@ -57,6 +57,23 @@ class _Broken(Exception):
     __repr__ = __str__
 
 
+class _Without(Exception):
+    args = None  # type: ignore[assignment]
+
+
+class _Failing(Exception):
+    @property
+    def args(self) -> Any:  # type: ignore[override]
+        raise RuntimeError
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 class _Odd:
     def __repr__(self) -> str:
         raise ValueError
@@ -71,6 +88,9 @@ class _Odd:
         _Broken(_Odd()),
         SystemExit(3),
         Exception(b"\xff"),
+        Exception(nested(500)),
+        _Without(),
+        _Failing(),
     ],
 )
 def test_every_exception_becomes_data(exception: BaseException) -> None:

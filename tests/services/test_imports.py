@@ -3,8 +3,10 @@
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
+from django.utils import timezone
 
 from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
@@ -225,6 +227,15 @@ def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: S
     summary = Summary.objects.get()
     assert (summary.first_step, summary.last_step, summary.text) == (1, 1, "looked")
     assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
+
+
+def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project, script: Script) -> None:
+    times = [None, datetime(2026, 1, 2, tzinfo=UTC), None, None, datetime(2026, 1, 3, tzinfo=UTC), None]
+    begin = timezone.now()
+    read(project, script, *(Append("s", said("x")._replace(created_at=time)) for time in times))
+    first, *others = Entry.objects.order_by("position").values_list("created_at", flat=True)
+    assert first >= begin
+    assert [moment.day for moment in others] == [2, 2, 2, 3, 3]
 
 
 def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:

@@ -19,6 +19,9 @@ class ExportSummary:
     model: str = ""
     key_points: tuple[str, ...] = ()
     level: int = 1
+    made_at: int | None = None
+    """The session's newest position when it was made."""
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

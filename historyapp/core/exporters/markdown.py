@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import chain
 
 from historyapp.core.entries import (
     DebugLog,
@@ -40,9 +42,11 @@ class _Markdown:
     live_only = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
-        yield _header(session)
+        entries = iter(session.entries)
+        first = next(entries, None)
+        yield _header(session, first.created_at if first else session.created_at)
         step = logs = 0
-        for entry in session.entries:
+        for entry in chain(filter(None, [first]), entries):
             step += isinstance(entry.body, ModelOutput)
             logs += isinstance(entry.body, DebugLog)
             yield from map(clean, _entry(entry, step))
@@ -55,12 +59,12 @@ class _Markdown:
 MARKDOWN = _Markdown()
 
 
-def _header(session: ExportSession) -> str:
+def _header(session: ExportSession, started: datetime | None) -> str:
     facts = {
         "Agent": session.agent,
         "Model": session.model,
         "Tags": ", ".join(session.tags),
-        "Started": session.created_at.isoformat(" ", "seconds") if session.created_at else "",
+        "Started": started.isoformat(" ", "seconds") if started else "",
         "Session": session.id,
     }
     lines = [f"- {name}: {line}" for name, value in facts.items() if (line := _line(value))]

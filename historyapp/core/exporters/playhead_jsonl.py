@@ -74,4 +74,6 @@ def _entry(session: str, entry: Entry) -> str:
 
 
 def _summary(session: str, summary: ExportSummary) -> str:
-    return dump_json({"session": session, "kind": "summary", **asdict(summary)}) + "\n"
+    created_at = summary.created_at.isoformat() if summary.created_at else None
+    fields = {"session": session, "kind": "summary", **asdict(summary), "created_at": created_at}
+    return dump_json(fields) + "\n"

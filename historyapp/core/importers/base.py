@@ -73,6 +73,9 @@ class Summarised:
     key_points: tuple[str, ...] = ()
     level: int = 1
     """1: one episode, 2: a range, 3: a digest of ranges."""
+    made_at: int | None = None
+    """The newest position when it was made; None where the source does not tell: after all there is."""
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

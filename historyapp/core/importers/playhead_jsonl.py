@@ -154,6 +154,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
 
 def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> Summarised:
     first, last = _number(record, "first_position"), _number(record, "last_position")
+    made_at = _number(record, "made_at") if record.get("made_at") is not None else None
     level = record.get("level", 1)
     return Summarised(
         session,
@@ -164,6 +165,8 @@ def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> 
         model=text(record.get("model")),
         key_points=tuple(point for point in listing(record.get("key_points")) if isinstance(point, str)),
         level=level if level in (1, 2, 3) else 1,
+        made_at=positions[made_at] if made_at else None,
+        created_at=moment(record.get("created_at"), UTC),
     )
 
 

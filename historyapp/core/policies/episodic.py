@@ -45,9 +45,10 @@ class Episodic:
             assembly.add(assembly.piece(episode, told))
         _add_inputs(assembly, past, _start_of(recent, past))
         if settings.max_tokens is not None and assembly.used > settings.max_tokens:
+            newest = "newest step" if len(recent) == 1 else f"newest {len(recent)} steps"
             assembly.notes.append(
-                f"The newest {len(recent)} steps and what every request begins with take {assembly.used} "
-                f"tokens: more than the budget of {settings.max_tokens}."
+                f"The {newest} and what every request begins with take "
+                f"{assembly.used} tokens: more than the budget of {settings.max_tokens}."
             )
         older = _progress(stream, assembly)
         assembly.miss(1, past.steps - len(recent) - older, "older than the first step that did not fit")

@@ -1,3 +1,4 @@
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_the_header_tells_of_the_session() -> None:
     assert headings(text) == ["Fix it"]
     for fact in ("coder", "gpt-4o", "a, b", "2026-", "0b1c"):
         assert fact in text
+
+
+def test_a_session_started_with_its_first_entry() -> None:
+    entries = session(ModelInput(content="hi"))
+    imported = entries[0].created_at + timedelta(days=99)
+    assert f"Started: {entries[0].created_at.isoformat(' ', 'seconds')}" in written(
+        entries, created_at=imported
+    )
 
 
 def test_summaries_follow_and_logs_are_counted() -> None:

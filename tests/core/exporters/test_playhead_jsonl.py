@@ -20,7 +20,10 @@ SUMMARIES = st.builds(
     model=TEXT,
     key_points=st.lists(TEXT, max_size=2).map(tuple),
     level=st.sampled_from([1, 2, 3]),
+    made_at=st.sampled_from([None, 4, 8]),
+    created_at=st.sampled_from([None, START]),
 )
+SUMMARY = ("first_position", "last_position", "text", "key_points", "level", "made_at", "created_at")
 
 
 @st.composite
@@ -78,8 +81,8 @@ def test_what_is_exported_is_imported_as_it_was(family: list[ExportSession]) -> 
         assert start.forked_from == session.forked_from
         assert entries_of(operations, session) == list(session.entries)
         summaries = [op for op in operations if isinstance(op, Summarised) and op.session == session.id]
-        assert [(s.first_position, s.last_position, s.text, s.key_points, s.level) for s in summaries] == [
-            (s.first_position, s.last_position, s.text, s.key_points, s.level) for s in session.summaries
+        assert [[getattr(s, name) for name in SUMMARY] for s in summaries] == [
+            [getattr(s, name) for name in SUMMARY] for s in session.summaries
         ]
         rewinds = [op for op in operations if isinstance(op, RewindTo) and op.session == session.id]
         assert [op.to_position for op in rewinds] == [
