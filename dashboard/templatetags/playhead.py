@@ -71,9 +71,19 @@ def block_url(place: Place, block: Block) -> str:
 
 
 @register.filter
-def arguments(call: str, name: str) -> str:
-    """A call's preview without its name: of a first text only the value, and of a long path its end."""
-    inside = call.removeprefix(f"{name}(").removesuffix(")")
+def arguments(calls: str, names: list[str]) -> str:
+    """A preview of calls without their names: of a first text only the value, and of a long path its end."""
+    name, *others = names
+    if others:
+        call, separator, rest = calls.partition(f"); {others[0]}(")
+        if separator:
+            both = _arguments(call, name), arguments(f"{others[0]}({rest}", others)
+            return " · ".join(filter(None, both))
+    return _arguments(calls.removesuffix(")"), name)
+
+
+def _arguments(call: str, name: str) -> str:
+    inside = call.removeprefix(f"{name}(")
     value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
     return _LONG_PATH.sub("…/", value_first)
 

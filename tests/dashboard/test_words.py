@@ -26,7 +26,20 @@ from historyapp.core.episodes import STATUSES
     ],
 )
 def test_a_calls_preview_begins_with_what_matters(call: str, shown: str) -> None:
-    assert playhead.arguments(call, "bash") == shown
+    assert playhead.arguments(call, ["bash"]) == shown
+
+
+@pytest.mark.parametrize(
+    ("calls", "shown"),
+    [
+        ("a(path='x'); b(path='y', n=1); a()", "x · y n=1"),
+        ("a(); b(path='y'); a(path='z')", "y · z"),
+        ("a(path='x'); b(path='cut off in the mid…", "x · path='cut off in the mid…"),
+        ("a(path='cut off); b in the mid…", "path='cut off); b in the mid…"),
+    ],
+)
+def test_the_previews_of_several_calls_stand_side_by_side(calls: str, shown: str) -> None:
+    assert playhead.arguments(calls, ["a", "b", "a"]) == shown
 
 
 @pytest.mark.parametrize(
