@@ -8,8 +8,9 @@ from playwright.sync_api import Page, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
 from tests.browser.visits import PRESS, page_of, record_session, sign_in
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, call, ok
 
 
 @pytest.fixture
@@ -29,6 +30,16 @@ def test_long_output_loads_when_it_is_opened(page: Page, session: Session) -> No
     fold.click()
     expect(fold).to_have_count(0)
     assert page.locator("#step pre").all_inner_texts()[-1].count("a line") == 361
+
+
+def test_a_tall_step_scrolls_in_its_pane_alone(page: Page, project: Project) -> None:
+    session = create_session(project)
+    ids = [str(number) for number in range(20)]
+    append(project, session.pk, [call(*ids), *(ok(id, "a line\n" * 9) for id in ids)])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(page_of(session))
+    assert page.evaluate("document.getElementById('step').scrollHeight > innerHeight")
+    assert page.evaluate("document.documentElement.scrollHeight") == 900
 
 
 def test_raw_entries_load_when_they_are_opened(page: Page, session: Session) -> None:
