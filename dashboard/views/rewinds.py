@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.place import Place, page_context, place_of, whole_number
+from historyapp.core.errors import Invalid
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.takes import newest_rewind
@@ -44,12 +45,14 @@ class Cut:
 def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The form, with what the chosen step would cut off; POST rewinds."""
     session = find_session(request, session_id)
-    step = whole_number(request.POST or request.GET, "step")
+    step = whole_number(request.POST if request.method == "POST" else request.GET, "step")
     if request.method == "POST":
+        if step is None:
+            raise Invalid("Choose the step to go on after.")
         rewound = rewind_session(
             session.project,
             session.pk,
-            Target(to_step=step or 0),
+            Target(to_step=step),
             reason=request.POST.get("reason", "").strip()[:REASON],
             actor=actor(request),
             expected_position=whole_number(request.POST, "expected_position"),

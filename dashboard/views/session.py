@@ -25,6 +25,8 @@ AROUND = 25
 """Rows before and after the playhead; scrolling loads as many again."""
 RELATIVES = 20
 """Forks and sub-agents that are listed."""
+TITLE = 300
+"""Characters that a title may have, as in the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "rewind": standing_rewind(request, place),
         "compressing": _under_way(place),
         "formats": EXPORTERS.values(),
+        "longest_title": TITLE,
         **form_context(place),
     }
     return render(request, "session_detail.html", context)
@@ -200,7 +203,9 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @require_POST
 def rename(request: PersonRequest, session_id: UUID) -> HttpResponse:
     session = find_session(request, session_id)
-    title = " ".join(clean(request.POST.get("title", "")).split())[:300]
+    title = " ".join(clean(request.POST.get("title", "")).split())
+    if len(title) > TITLE:
+        raise Invalid(f"A title has at most {TITLE} characters; this one has {len(title):,}.")
     change_session(session.project, session.pk, {"title": title}, actor=actor(request))
     return redirect(place_of(request, session_id).here)
 

@@ -1,5 +1,8 @@
 """Signing in, by a link that works once or by a password, and signing out."""
 
+import shlex
+from urllib.parse import urlsplit
+
 from django.contrib.auth import login, logout
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_http_methods, require_POST
 
 from historyapp.core.errors import NotFound
-from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link
+from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link, usual_address
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -28,7 +31,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         login(request, form.get_user())
         return redirect(to)
     status = 422 if form.errors else 200
-    return render(request, "sign_in.html", {"form": form, "next": to}, status=status)
+    context = {"form": form, "next": to, "command": link_command(request)}
+    return render(request, "sign_in.html", context, status=status)
 
 
 @never_cache
@@ -41,8 +45,8 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     try:
         user = use_sign_in_link(token)
     except NotFound as error:
-        context = {"form": AuthenticationForm(request), "next": "/", "problem": error.detail}
-        return render(request, "sign_in.html", context, status=404)
+        context = {"form": AuthenticationForm(request), "next": "/", "command": link_command(request)}
+        return render(request, "sign_in.html", context | {"problem": error.detail}, status=404)
     login(request, user, backend=BACKEND)
     return redirect("sessions")
 
@@ -51,6 +55,13 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     logout(request)
     return redirect("sign-in")
+
+
+def link_command(request: HttpRequest) -> str:
+    """What to type for a link that leads to where this page was reached."""
+    if request.get_host() == urlsplit(usual_address()).netloc:
+        return "playhead sign-in"
+    return f"playhead sign-in --address {shlex.quote(f'{request.scheme}://{request.get_host()}')}"
 
 
 def local_path(request: HttpRequest, path: str | None) -> str:

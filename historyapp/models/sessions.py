@@ -110,7 +110,7 @@ class Session(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.title or str(self.id)
+        return self.title or "Untitled session"
 
     @property
     def tags(self) -> list[str]:

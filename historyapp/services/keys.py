@@ -19,6 +19,7 @@ from historyapp.services.statements import select_key
 from historyapp.services.transactions import writing
 
 SIGN_IN_MINUTES = 15
+LOCAL_ADDRESS = "http://127.0.0.1:8000"
 _PREFIX_LENGTH = 10
 
 
@@ -140,6 +141,11 @@ def create_sign_in_link(user: User) -> str:
     return token
 
 
+def usual_address() -> str:
+    """Where a sign-in link leads when nobody says where the server is reached."""
+    return settings.PLAYHEAD_BASE_URL or LOCAL_ADDRESS
+
+
 def use_sign_in_link(token: str) -> User:
     """The person that a link signs in. It works once.
 
@@ -150,9 +156,7 @@ def use_sign_in_link(token: str) -> User:
     with writing():
         link = SignInLink.objects.select_for_update().filter(token_hash=hash_secret(token)).first()
         if link is None or link.used_at or link.expires_at < now or not link.user.is_active:
-            raise NotFound(
-                "This sign-in link has been used or is too old. Ask for a new one: playhead sign-in"
-            )
+            raise NotFound("This sign-in link has been used or is too old.")
         link.used_at = now
         link.save(update_fields=["used_at"])
         return link.user

@@ -1,4 +1,4 @@
-// On every page: menus that close, errors that are told, and "/" for the search.
+// On every page: menus that close, errors that are told, forms that say what they will do, and "/" for the search.
 
 const notice = document.getElementById("notice");
 
@@ -37,6 +37,15 @@ document.addEventListener("submit", (event) => {
     button.textContent = event.target.dataset.busy;
     button.disabled = true;
   }
+});
+
+// What a form has announced no longer holds once something is typed. Until the server has said what holds now, it
+// cannot be pressed; and an answer that is on its way is about something else.
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("[data-outdates]");
+  if (!form) return;
+  htmx.trigger(form, "htmx:abort");
+  for (const button of document.querySelectorAll(`${form.dataset.outdates} button`)) button.disabled = true;
 });
 
 document.addEventListener("keydown", (event) => {

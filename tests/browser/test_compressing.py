@@ -14,7 +14,7 @@ from historyapp.services.compression.starting import RunWish, start_run
 from historyapp.services.compression.working import work_on
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import PRESS, page_of, record_session, sign_in
 
 EXTRACT = RunWish("simple_extract", 1, 20)
 
@@ -76,6 +76,28 @@ def test_compress_is_pressed_and_the_bar_reaches_its_end(page: Page, session: Se
     page.locator("#items").get_by_role("link", name="3", exact=True).click()
     expect(page.get_by_role("radio", name="Summary")).to_be_checked()
     expect(page.locator("#rows .mark")).to_have_count(12)
+
+
+def test_steps_are_typed_and_compressed_with_one_press(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("link", name="Compress", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Compress")
+    field = dialog.get_by_label("To step")
+    field.press_sequentially("7")
+    dialog.get_by_role("button", name=re.compile("^Compress")).click(delay=PRESS)
+    expect(page).to_have_url(re.compile("/compressions/"))
+    expect(page.locator(".run")).to_contain_text("steps 1–7")
+
+
+def test_nothing_is_compressed_at_a_price_that_is_not_shown(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.get_by_role("link", name="Compress", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Compress")
+    page.route("**/compressions/new?*to_step=7*", lambda route: None)
+    dialog.get_by_label("To step").fill("7")
+    expect(dialog.get_by_role("button", name="Compress steps 1–20")).to_be_disabled()
+    dialog.get_by_label("To step").fill("")
+    expect(dialog.get_by_role("button", name="Compress steps 1–20")).to_be_enabled()
 
 
 def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, worker: Worker) -> None:

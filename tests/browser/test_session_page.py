@@ -8,8 +8,9 @@ from playwright.sync_api import Page, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
-from tests.browser.visits import page_of, record_session, sign_in
-from tests.services.drafts import act, ok
+from historyapp.services.sessions import create_session
+from tests.browser.visits import PRESS, page_of, record_session, sign_in
+from tests.services.drafts import act, call, ok
 
 
 @pytest.fixture
@@ -29,6 +30,16 @@ def test_long_output_loads_when_it_is_opened(page: Page, session: Session) -> No
     fold.click()
     expect(fold).to_have_count(0)
     assert page.locator("#step pre").all_inner_texts()[-1].count("a line") == 361
+
+
+def test_a_tall_step_scrolls_in_its_pane_alone(page: Page, project: Project) -> None:
+    session = create_session(project)
+    ids = [str(number) for number in range(20)]
+    append(project, session.pk, [call(*ids), *(ok(id, "a line\n" * 9) for id in ids)])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(page_of(session))
+    assert page.evaluate("document.getElementById('step').scrollHeight > innerHeight")
+    assert page.evaluate("document.documentElement.scrollHeight") == 900
 
 
 def test_raw_entries_load_when_they_are_opened(page: Page, session: Session) -> None:
@@ -53,6 +64,50 @@ def test_rewinding_shows_first_what_goes_and_can_be_undone(page: Page, session: 
     expect(page.locator("#rows [data-step]")).to_have_count(2)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#rows [data-step]")).to_have_count(6)
+
+
+def test_a_rewind_goes_to_the_step_that_was_typed(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    page.get_by_role("link", name="Rewind…").click()
+    dialog = page.get_by_role("dialog", name="Rewind")
+    field = dialog.get_by_label("Go on after step")
+    expect(field).to_have_value("5")
+    field.select_text()
+    field.press_sequentially("2")
+    dialog.get_by_role("button", name="Rewind to step").click(delay=PRESS)
+    expect(page.get_by_text("Rewound: 4 steps cut off")).to_be_visible()
+    expect(page.locator("#rows [data-step]")).to_have_count(2)
+
+
+def test_what_a_dialog_announced_cannot_be_pressed_once_something_else_is_typed(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=5"))
+    page.get_by_role("link", name="Rewind…").click()
+    dialog = page.get_by_role("dialog", name="Rewind")
+    page.route("**/rewinds?step=1", lambda route: None)
+    dialog.get_by_label("Go on after step").fill("1")
+    expect(dialog.get_by_role("button", name="Rewind to step 5")).to_be_disabled()
+
+
+@pytest.mark.parametrize("typed", ["999", "-1", ""])
+def test_nothing_is_rewound_to_a_step_that_does_not_exist(page: Page, session: Session, typed: str) -> None:
+    page.goto(page_of(session, "?step=5"))
+    page.get_by_role("link", name="Rewind…").click()
+    dialog = page.get_by_role("dialog", name="Rewind")
+    field, button = dialog.get_by_label("Go on after step"), dialog.get_by_role("button")
+    border = field.evaluate("(field) => getComputedStyle(field).borderColor")
+    field.clear()
+    field.press_sequentially(typed)
+    field.press("Enter")
+    expect(button).to_be_disabled()
+    expect(field).not_to_have_css("border-color", border)
+    dialog.get_by_label("Reason").press("Enter")
+    button.dispatch_event("click")
+    field.fill("4")
+    expect(dialog.get_by_role("button", name="Rewind to step 4")).to_be_enabled()
+    expect(field).to_have_css("border-color", border)
+    assert Session.objects.get(pk=session.pk).head == session.head
 
 
 def test_a_dialog_is_left_by_cancel_and_escape(page: Page, session: Session) -> None:

@@ -8,9 +8,20 @@ from django.contrib.auth.models import User
 from playwright.sync_api import FilePayload, Page, expect
 
 from historyapp.models import Membership, Project
+from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
 from historyapp.services.sessions import create_session
 from tests.browser.visits import record_session, sign_in
+from tests.services.drafts import act
+
+BASELINE = """(element) => {
+    const mark = document.createElement("span");
+    mark.style.display = "inline-block";
+    const words = document.createElement("span");
+    element.lastChild.replaceWith(words);
+    words.append(mark, "x");
+    return mark.getBoundingClientRect().bottom;
+}"""
 
 
 @pytest.fixture
@@ -63,6 +74,16 @@ def test_older_sessions_are_added_below(page: Page, project: Project) -> None:
     page.get_by_role("link", name="Older sessions").click()
     expect(page.locator(".sessions .title")).to_have_count(60)
     expect(page.get_by_role("link", name="Older sessions")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_what_became_of_a_session_stands_on_one_line(page: Page, project: Project, width: int) -> None:
+    append(project, create_session(project, names={"title": "at work"}).pk, [act()])
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/")
+    expect(page.locator("td.last")).to_have_text("in flightlive")
+    baselines = [page.locator(f"td.last .{name}").evaluate(BASELINE) for name in ("outcome", "status")]
+    assert baselines[0] == pytest.approx(baselines[1], abs=0.5)
 
 
 def test_a_transcript_is_uploaded_and_opened(page: Page, project: Project) -> None:

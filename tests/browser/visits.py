@@ -12,6 +12,8 @@ from tests.services.drafts import act, failed, ok, said
 
 PATIENCE = 30_000
 """Milliseconds that what should come is waited for: a machine may be slow, and have other things to do."""
+PRESS = 400
+"""Milliseconds that a person holds a mouse button down: what is under it must not be replaced meanwhile."""
 
 
 def sign_in(context: BrowserContext, address: str) -> Project:

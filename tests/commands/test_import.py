@@ -14,9 +14,14 @@ from rich.console import Console
 
 from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
+from historyapp.services.append import append
+from historyapp.services.exports import export_session
 from historyapp.services.import_writer import Counts
 from historyapp.services.imports import FileReport, ImportedSession
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import create_session
 from tests.commands.conftest import Run
+from tests.services.drafts import act, ok
 
 SESSION = "0b7f6a1e-6c1f-4a37-9c52-3a2a5d1f0c11"
 
@@ -167,6 +172,23 @@ def test_a_file_that_breaks_off_is_imported_in_part() -> None:
     out = StringIO()
     print_sums(Console(file=out), [broken, FileReport("b", error="gone")], dry_run=False)
     assert "2 files: 1 imported in part, 1 not read." in out.getvalue()
+
+
+def test_a_fork_is_news_even_without_an_entry_of_its_own(run: Run, tmp_path: Path) -> None:
+    project = Project.objects.create(name="First")
+    session = create_session(project)
+    append(project, session.pk, [act(), ok()])
+    path, to = tmp_path / "export.jsonl", ("--project", Project.objects.create(name="Second").name)
+    path.write_text("".join(export_session(session, "playhead_jsonl").chunks))
+    run("import", path, *to)
+    fork(project, session.pk, at_step=1)
+    path.write_text("".join(export_session(session, "playhead_jsonl").chunks))
+    other = write(tmp_path / "other.jsonl", *RECORDS)
+    out = run("import", path, other, *to).out
+    line = f"{path}: playhead_jsonl, 2 sessions, 0 steps, 0 calls, 0 results, 0 unpaired"
+    assert f"{line}; 0 entries added\n" in out
+    assert "2 files: 2 imported." in out
+    assert f"{line}; nothing new\n" in run("import", path, *to).out
 
 
 def test_when_nothing_can_be_read_the_command_fails(run: Run, tmp_path: Path) -> None:

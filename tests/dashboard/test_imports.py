@@ -8,6 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.models import Project, Session
+from historyapp.services.exports import export_session
+from historyapp.services.rewinds import fork
 from tests.dashboard.pages import html, text
 
 MESSAGES = [
@@ -44,6 +46,21 @@ def test_importing_again_adds_nothing(alice: Client, project: Project) -> None:
     upload(alice, chat())
     assert "nothing new" in upload(alice, chat())
     assert Session.objects.count() == 1
+
+
+def test_a_fork_is_new_even_without_an_entry_of_its_own(alice: Client, session: Session) -> None:
+    fork(session.project, session.pk, at_step=2)
+    export = "".join(export_session(session, "playhead_jsonl").chunks).encode()
+    assert "nothing new" not in upload(alice, ("export.jsonl", export))
+    assert upload(alice, ("export.jsonl", export)).count("nothing new") == 2
+
+
+def test_a_file_without_a_session_says_so(alice: Client) -> None:
+    snapshot = json.dumps({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}).encode()
+    page = upload(alice, ("snapshots.jsonl", snapshot))
+    assert "claude_code, no session in it" in page
+    assert "1 record left out" in page
+    assert "no session in it" not in upload(alice, chat(), ("poem.json", b"roses are red"))
 
 
 def test_each_file_is_reported_for_itself(alice: Client) -> None:

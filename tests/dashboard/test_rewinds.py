@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -53,6 +54,14 @@ def test_after_the_newest_step_only_what_was_said_goes(
 def test_a_step_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:
     assert alice.get(form(session, "?step=6")).status_code == 422
     assert alice.post(form(session), {"step": "6"}).status_code == 422
+    assert steps(session) == 5
+
+
+@pytest.mark.parametrize("fields", [{}, {"step": ""}, {"step": " ", "reason": "all of it"}])
+def test_without_a_step_nothing_is_rewound(alice: Client, session: Session, fields: dict[str, str]) -> None:
+    response = alice.post(form(session, "?step=2"), fields)
+    assert response.status_code == 422
+    assert "Choose the step to go on after." in text(response)
     assert steps(session) == 5
 
 

@@ -175,6 +175,16 @@ def test_renaming_keeps_the_place(alice: Client, session: Session) -> None:
     assert session.title == "New\x01 title"
 
 
+def test_a_title_that_is_too_long_is_refused_not_cut(alice: Client, session: Session) -> None:
+    assert re.search(r'<input name="title" [^>]*maxlength="300"', html(alice.get(page_of(session))))
+    response = alice.post(reverse("rename", args=[session.pk]), {"title": "x" * 301})
+    assert response.status_code == 422
+    assert "A title has at most 300 characters; this one has 301." in text(response)
+    session.refresh_from_db()
+    assert session.title == "Repair the totals"
+    assert alice.post(reverse("rename", args=[session.pk]), {"title": f" {'x' * 300} "}).status_code == 302
+
+
 def test_an_archived_session_offers_no_rewind(alice: Client, project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
     alice.post(reverse("change-status", args=[session.pk]), {"status": "archived"})

@@ -129,6 +129,19 @@ def test_forks_and_subagents_name_their_parent(alice: Client, project: Project, 
     assert 'aria-label="Sub-agent of"' in page
 
 
+def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, project: Project) -> None:
+    parent, helper = make(project, ""), make(project, "helper")
+    child = fork(project, parent.pk, at_step=1, title="another way")
+    Session.objects.filter(pk=helper.pk).update(spawned_by=parent)
+    assert text(alice.get("/")).count("Untitled session") == 3
+    told = {"session": (parent, child, helper), "rewind": (parent,), "compress": (parent,)}
+    for page, sessions in told.items():
+        for session in sessions:
+            shown = text(alice.get(reverse(page, args=[session.pk])))
+            assert "Untitled session" in shown
+            assert str(parent.pk) not in shown
+
+
 def test_a_row_shows_what_the_session_amounts_to(alice: Client, session: Session) -> None:
     page = text(alice.get("/"))
     assert "Repair the totals demo gpt-5 5 1" in page

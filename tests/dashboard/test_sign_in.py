@@ -1,8 +1,12 @@
 """Signing in by a link that works once, by a password, and signing out."""
 
+from html import unescape
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
@@ -45,6 +49,33 @@ def test_a_token_that_never_existed_is_told_apart_by_nothing(client: Client, db:
 def test_the_page_tells_how_to_get_a_link(client: Client, db: None) -> None:
     page = text(client.get("/sign-in"))
     assert "playhead sign-in" in page
+
+
+@pytest.mark.parametrize(
+    ("base", "host", "command"),
+    [
+        ("", "127.0.0.1:8000", "playhead sign-in"),
+        ("", "127.0.0.1:9000", "playhead sign-in --address http://127.0.0.1:9000"),
+        ("", "[::1]:8000", "playhead sign-in --address 'http://[::1]:8000'"),
+        ("https://play.example.org", "play.example.org", "playhead sign-in"),
+        ("https://play.example.org", "localhost:80", "playhead sign-in --address http://localhost:80"),
+    ],
+)
+def test_the_link_it_tells_of_leads_back_to_where_it_was_reached(
+    client: Client, db: None, settings: Settings, base: str, host: str, command: str
+) -> None:
+    settings.PLAYHEAD_BASE_URL = base
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "play.example.org"]
+    for page in (client.get("/sign-in", headers={"host": host}), _used_up(client, host)):
+        assert f'<pre class="command">{command}</pre>' in unescape(html(page))
+
+
+def _used_up(client: Client, host: str) -> Any:
+    return client.post("/sign-in/nonsense", headers={"host": host})
+
+
+def test_it_tells_what_to_type_where_the_program_is_not_on_the_path(client: Client) -> None:
+    assert "the program is .venv/bin/playhead" in text(client.get("/sign-in"))
 
 
 def test_a_password_signs_in_and_leads_back(client: Client, alice_user: User) -> None:

@@ -3,15 +3,12 @@
 import argparse
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from historyapp.management.command_line import add_common_arguments, plain_errors
 from historyapp.services.bootstrap import bootstrap
-from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link
-
-LOCAL_ADDRESS = "http://127.0.0.1:8000"
+from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link, usual_address
 
 
 class Command(BaseCommand):
@@ -24,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--address",
             metavar="URL",
-            default=settings.PLAYHEAD_BASE_URL or LOCAL_ADDRESS,
+            default=usual_address(),
             help="where the server is reached (default: %(default)s)",
         )
 
