@@ -31,8 +31,9 @@ MEANINGS: dict[type[PlayheadError], str] = {
     problems.MethodNotAllowed: "The header `Allow` lists the methods that are possible at this address.",
     errors.Conflict: (
         "The request does not fit the session as it stands: `expected_position` is not its head, an "
-        "action is in flight already or none is, the id is taken, the session is archived, or a compression "
-        "has ended. Reading the session again and trying anew may help."
+        "action is in flight already or none is, the last step to summarise is still in flight, the id is "
+        "taken, the session is archived, another import of it is under way, or a compression has ended. "
+        "Reading the session again and trying anew may help."
     ),
     problems.LengthRequired: "The body came in chunks. Send it in one piece with a `Content-Length`.",
     problems.TooLarge: "The body is larger than `PLAYHEAD_MAX_BODY`.",

@@ -82,7 +82,7 @@ def post_import(
 ) -> HttpResponseBase:
     """Importing a file again adds nothing, and a grown file adds what is new.
 
-    201 when entries were added, 200 when all was there already, 422 when nothing could be read at all. 409
+    201 when anything was added, 200 when all was there already, 422 when nothing could be read at all. 409
     when nothing was added because another import of the session is under way, or it is archived: an answer
     that tells of this, of all files or of one, is not kept for the Idempotency-Key.
     """
@@ -93,14 +93,14 @@ def post_import(
         return answered
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     reports = [_import(request, file, format) for file in files]
+    later = [report for report in reports if report.later]
+    is_news = any(report.is_news for report in reports)
+    if later and not is_news:
+        raise Conflict(later[0].error, files=[report.name for report in later])
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
-    added = any(report.total("added") for report in reports)
-    later = [report for report in reports if report.later]
-    if later and not added:
-        raise Conflict(later[0].error, files=[report.name for report in later])
-    answer = reply({"files": [report_json(report) for report in reports]}, 201 if added else 200)
+    answer = reply({"files": [report_json(report) for report in reports]}, 201 if is_news else 200)
     return answer if later else once_per_key(request, lambda: answer)
 
 

@@ -7,6 +7,9 @@ from pydantic import Field
 from historyapp.core.entries import ErrorDetails, Record, ToolResult
 from historyapp.core.text import Text, depth_exceeds, dump_json
 
+_DEEPEST = 100
+"""Levels of an exception's argument that is kept as it is: well within what the API takes."""
+
 
 class ActionSuccess(Record):
     status: Literal["success"] = "success"
@@ -23,9 +26,6 @@ class ActionInterrupted(Record):
     status: Literal["interrupted_by_human"] = "interrupted_by_human"
     feedback: Text
 
-
-_DEEPEST = 100
-"""Levels of an exception's argument that is kept as it is: well within what the API takes."""
 
 ActionResult = Annotated[ActionSuccess | ActionError | ActionInterrupted, Field(discriminator="status")]
 

@@ -52,7 +52,7 @@ def _read(report: FileReport, dry_run: bool) -> str:
     line = f"{report.format}, {', '.join(parts)}"
     if not dry_run:
         added = report.total("added")
-        line += f"; {plural(added, 'entry')} added" if _is_news(report) else "; nothing new"
+        line += f"; {plural(added, 'entry')} added" if report.is_news else "; nothing new"
     return f"{line}; stopped: {printable(report.error)}" if report.error else line
 
 
@@ -96,12 +96,7 @@ def _outcome(report: FileReport, dry_run: bool) -> str:
         return "read"
     if report.error:
         return "imported in part"
-    return "imported" if _is_news(report) else "with nothing new"
-
-
-def _is_news(report: FileReport) -> bool:
-    """Whether anything came of it: a fork is new even while it has no entry of its own."""
-    return any(session.new or session.counts.added for session in report.sessions)
+    return "imported" if report.is_news else "with nothing new"
 
 
 def _is_unread(report: FileReport) -> bool:

@@ -94,7 +94,7 @@ def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:
 def _ranges_by_end(summaries: Iterable[Summary]) -> dict[int, Summary]:
     """For the last step of each range its newest summary, the highest and widest first."""
     ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
-    ranges.sort(key=lambda s: (s.level, -s.first_step, s.created_at, s.id))
+    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))
     return {summary.last_step: summary for summary in ranges}
 
 

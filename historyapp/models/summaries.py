@@ -157,4 +157,4 @@ def own_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
     A range's summary is no step's own, and whether a slice of the history holds it must not matter.
     """
     own = (summary for summary in summaries if summary.first_step == summary.last_step)
-    return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.created_at, s.id))}
+    return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.id))}

@@ -43,7 +43,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
     name = f"{_file_name(session)}{exporter.suffix}"
     if exporter.live_only:
         entries = (entry.core() for entry in history.entries())
-        live = _described(session, entries, history.summaries(), session.head)
+        live = _described(session, entries, history.summaries(), session.head if as_of is None else as_of)
         return Export(name, exporter.media_type, exporter.write(live))
     first, *others = _family(session, as_of)
     return Export(name, exporter.media_type, exporter.write(first, others))

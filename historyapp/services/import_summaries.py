@@ -3,12 +3,14 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.utils import timezone
 
 from historyapp.core.importers.base import Summarised
 from historyapp.core.lineage import Lineage
+from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Entry, Session, Summary
 from historyapp.services.summaries import touch
@@ -26,14 +28,7 @@ def write_summaries(session: Session, summaries: Sequence[Summarised]) -> None:
     Args:
         summaries: their positions are those of the session.
     """
-    paths = _Paths(session)
-    placed: list[tuple[Summarised, _End, _End]] = []
-    for summary in summaries:
-        if 1 <= summary.first_position <= summary.last_position <= session.head:
-            path = paths.to(summary.last_position)
-            first, last = (_newest(path, end) for end in (summary.first_position, summary.last_position))
-            if first and last:
-                placed.append((summary, first, last))
+    placed = _placed(session, [_fitting(summary) for summary in summaries])
     entries = _entries({end for _, *ends in placed for end in ends})
     known = _known(session, [(summary, last) for summary, _, last in placed])
     new: list[Summary] = []
@@ -46,22 +41,39 @@ def write_summaries(session: Session, summaries: Sequence[Summarised]) -> None:
         touch(session.pk, {summary.session_id for summary in new})
 
 
+def _fitting(told: Summarised) -> Summarised:
+    """Names as the database takes them."""
+    return replace(told, strategy=clean(told.strategy)[:50] or "manual", model=clean(told.model)[:200])
+
+
+def _placed(session: Session, summaries: Sequence[Summarised]) -> list[tuple[Summarised, _End, _End]]:
+    """The summaries whose ranges the session has, in their order, each with its first and last entry."""
+    paths, placed = _Paths(session), dict[int, tuple[Summarised, _End, _End]]()
+    for number, summary in sorted(enumerate(summaries), key=lambda pair: pair[1].last_position):
+        if 1 <= summary.first_position <= summary.last_position <= session.head:
+            path = paths.to(summary.last_position)
+            first, last = (_newest(path, end) for end in (summary.first_position, summary.last_position))
+            if first and last:
+                placed[number] = summary, first, last
+    return [placed[number] for number in sorted(placed)]
+
+
 class _Paths:
-    """The lineages that end at positions of a session. Between two rewinds they are one that grows."""
+    """The lineages that end at positions of a session, the newest kept: between two rewinds it only grows."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         rewinds = session.rewinds().order_by("position")
         self._rewinds = list(rewinds.values_list("position", flat=True))
-        self._until: dict[int, Lineage] = {}
+        self._until, self._path = 0, Lineage()
 
     def to(self, position: int) -> Lineage:
         """What was live when the next rewind came after ``position``, or is now; without it, up to there."""
         place = bisect_right(self._rewinds, position)
         until = self._rewinds[place] - 1 if place < len(self._rewinds) else self._session.head
-        if until not in self._until:
-            self._until[until] = self._session.lineage(until)
-        return self._until[until]
+        if until != self._until:
+            self._until, self._path = until, self._session.lineage(until)
+        return self._path
 
 
 def _newest(path: Lineage, position: int) -> _End | None:

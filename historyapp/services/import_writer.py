@@ -115,7 +115,9 @@ class SessionWriter:
         self._waiting: list[_Read] = []
         self._waiting_size = 0
         self._summaries: list[Summarised] = []
-        self._time: datetime | None = None
+        self._time = start.created_at
+        self._head_before = source.session.head if source.settled else 0
+        """What came before this import stays as it was: nothing is said to have been made earlier."""
         self._last = _Read(
             RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
         )
@@ -137,12 +139,13 @@ class SessionWriter:
             return
         assert isinstance(operation, (Append, RewindTo))
         self.counts.see(operation)
+        operation = self._timed(operation)
         before = self._last
         prepared = told.prepared
         if prepared is None and isinstance(operation, Append):
             prepared = prepare(operation.draft, tokens=0)  # they are counted once it is known to be new
-        if prepared is not None:
-            prepared = self._timed(prepared)
+        if prepared is not None and isinstance(operation, Append):
+            prepared = prepared._replace(draft=operation.draft)
         chain = digest_of(before.chain, operation, prepared)
         counted = told.prepared is not None
         read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, counted)
@@ -154,13 +157,14 @@ class SessionWriter:
         elif read.number == self._settled and read.chain != self.source.settled_digest:
             raise OtherBeginning(self.start.session)
 
-    def _timed(self, prepared: Prepared) -> Prepared:
-        """An entry without a time gets that of the one before it."""
-        draft = prepared.draft
-        if draft.created_at is None and self._time is not None:
-            return prepared._replace(draft=draft._replace(created_at=self._time))
-        self._time = draft.created_at
-        return prepared
+    def _timed(self, operation: Append | RewindTo) -> Append | RewindTo:
+        """The operation, without a time of its own that of the one before it."""
+        draft = operation.draft
+        if draft is not None and draft.created_at is not None:
+            self._time = draft.created_at
+        elif self._time is not None:
+            return _at(self._time, operation)
+        return operation
 
     def finish(self) -> None:
         """Writes what is still waiting.
@@ -213,7 +217,7 @@ class SessionWriter:
     def _placed(self, told: Summarised) -> Summarised:
         """The summary with the session's positions."""
         first, last = shifted(self.source, told.first_position), shifted(self.source, told.last_position)
-        made_at = shifted(self.source, told.made_at) if told.made_at else None
+        made_at = None if told.made_at is None else max(shifted(self.source, told.made_at), self._head_before)
         return replace(told, first_position=first, last_position=last, made_at=made_at)
 
     def flush(self) -> None:
@@ -268,6 +272,13 @@ def _cut_back(session: Session, source: ImportSource, agreed: _Read) -> None:
     reason = "the end of the file reads differently now"
     draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
     rewind_locked(session, path_to(session, to_position), draft, "import")
+
+
+def _at(moment: datetime, operation: Append | RewindTo) -> Append | RewindTo:
+    if isinstance(operation, Append):
+        return operation._replace(draft=operation.draft._replace(created_at=moment))
+    draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
+    return replace(operation, draft=draft._replace(created_at=moment))
 
 
 def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:

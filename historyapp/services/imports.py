@@ -31,7 +31,7 @@ from historyapp.services.compression.marks import arm
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
 from historyapp.services.reading import Read, Reader, ReadingProcess, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
-from historyapp.services.sessions import dump_settings
+from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
@@ -48,6 +48,11 @@ class ImportedSession:
     title: str
     new: bool
     counts: Counts
+
+    @property
+    def is_news(self) -> bool:
+        """Whether this import made it or added to it. A fork is new even without an entry of its own."""
+        return self.new or self.counts.added > 0
 
 
 @dataclass(slots=True)
@@ -71,6 +76,11 @@ class FileReport:
         self.damaged_count += skipped.damaged
         if len(self.skipped) < MOST_SKIPPED:
             self.skipped.append(skipped)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether anything came of the file."""
+        return any(session.is_news for session in self.sessions)
 
     def total(self, name: str) -> int:
         """The sum of one of :class:`Counts`' figures over the file's sessions."""
@@ -109,7 +119,7 @@ def import_file(
         report.error, report.later = error.detail, isinstance(error, Conflict)
     except OSError as error:
         report.error = f"The file cannot be read: {error.strerror or error}."
-    if report.total("added"):
+    if report.is_news:
         detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
         with writing():
             record(project.pk, actor, "import", report.sessions[0].id, detail)
@@ -209,8 +219,10 @@ class _Job:
                 self._start(start)
 
     def finish(self) -> None:
-        for writer in self.writers.values():
+        for source_id, writer in self.writers.items():
             writer.finish()
+            if source_id in self.new and writer.start.status == Session.Status.ARCHIVED:
+                change_session(self.project, writer.source.session_id, {"status": Session.Status.ARCHIVED})
 
     def sessions(self) -> list[ImportedSession]:
         return [
@@ -269,14 +281,14 @@ class _Job:
         return source
 
     def _new_session(self, start: SessionStart) -> Session:
-        known = start.status in Session.Status.values
+        open_as = {Session.Status.LIVE, Session.Status.FINISHED}  # an archived one takes no entries
         session = Session(
             id=_free_id(start.session),
             project=self.project,
             title=clean(start.title)[:300],
             agent=clean(start.agent)[:200],
             model=clean(start.model)[:200],
-            status=start.status if known else Session.Status.FINISHED,
+            status=start.status if start.status in open_as else Session.Status.FINISHED,
             settings=self._settings(start),
             metadata=dict(start.metadata),
         )

@@ -249,7 +249,7 @@ def fork(
         child = Session(
             id=fork_id or uuid7(),
             project=project,
-            title=title or f"{parent.title or 'Session'} (fork)"[:300],
+            title=title or f"{parent} (fork)"[:300],
             agent=parent.agent,
             model=parent.model,
             tags_text=parent.tags_text,

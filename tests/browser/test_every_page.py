@@ -145,9 +145,10 @@ def _note_request(faults: Faults, server: str, request: Request) -> None:
 
 
 def _note_console(faults: Faults, message: ConsoleMessage) -> None:
-    leads_nowhere = message.location["url"].endswith(NOWHERE)
+    complaint = f"{message.location['url']}: {message.text}"
+    leads_nowhere = message.location["url"].endswith(NOWHERE) and "404" in message.text
     if message.type in ("error", "warning") and not leads_nowhere:
-        faults["nothing is complained of"].add(message.text)
+        faults["nothing is complained of"].add(complaint)
 
 
 def _look_at_widths(page: Page, faults: Faults) -> None:

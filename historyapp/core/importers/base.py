@@ -74,7 +74,7 @@ class Summarised:
     level: int = 1
     """1: one episode, 2: a range, 3: a digest of ranges."""
     made_at: int | None = None
-    """The newest position when it was made; None where the source does not tell: after all there is."""
+    """The newest position when it was made; None where the source does not tell: it is made now."""
     created_at: datetime | None = None
 
 

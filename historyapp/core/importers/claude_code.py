@@ -65,9 +65,12 @@ def _operations(source: Source) -> Iterator[Operation]:
     else:
         file = _File(source, _edges(source.stream))
         lines = read_lines(source.stream)
-    for line in lines:
-        yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.record)
-    yield from file.close()
+    try:
+        for line in lines:
+            yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.record)
+        yield from file.close()
+    finally:
+        file.release()
 
 
 def _loglines(source: Source) -> Iterator[Line | Skipped]:
@@ -101,8 +104,9 @@ class _File:
         self._title = _title(known_ahead)
         self._main: Conversation | None = None
         self._agents: dict[str, Conversation] = {}
-        self._threads: list[Conversation] = []
-        """Those of sub-agents without an id."""
+        self._threads: dict[Conversation, int] = {}
+        """Those of sub-agents without an id, and their numbers."""
+        self._numbered: list[Conversation] = []
         self._newest_thread = 0
         self._thread_of = Places()
         self._echoes: dict[str, Conversation] = {}
@@ -126,9 +130,17 @@ class _File:
 
     def close(self) -> Iterator[Operation]:
         """What is left when the file ends, the main session first."""
-        for conversation in filter(None, (self._main, *self._agents.values(), *self._echoes.values())):
+        for conversation in self._conversations():
             yield from conversation.close()
+
+    def release(self) -> None:
+        """Removes what lies on the disk."""
         self._thread_of.close()
+        for conversation in self._conversations():
+            conversation.places.close()
+
+    def _conversations(self) -> Iterator[Conversation]:
+        return filter(None, (self._main, *self._agents.values(), *self._echoes.values()))
 
     def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         if not record.get("isSidechain"):
@@ -151,14 +163,13 @@ class _File:
         if not isinstance(parent, str) or (self._main and self._main.knows(parent)):
             return None
         number = self._thread_of.get(parent)
-        return self._threads[self._newest_thread if number is None else number] if self._threads else None
+        return self._numbered[self._newest_thread if number is None else number] if self._numbered else None
 
     def _note_thread(self, uuid: str, conversation: Conversation) -> None:
-        if not self._threads or self._threads[self._newest_thread] is not conversation:
-            if conversation not in self._threads:
-                self._threads.append(conversation)
-            self._newest_thread = self._threads.index(conversation)
-        self._thread_of[uuid] = self._newest_thread
+        number = self._threads.setdefault(conversation, len(self._threads))
+        if number == len(self._numbered):
+            self._numbered.append(conversation)
+        self._newest_thread = self._thread_of[uuid] = number
 
     def _task(self, record: dict[str, Any]) -> str:
         """The call that started a sub-agent with these words; empty where it is not known."""

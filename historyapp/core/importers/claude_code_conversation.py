@@ -106,7 +106,7 @@ class Conversation:
         self.tasks: dict[str, str] = {}
         """Prompts of the latest sub-agents that were started here, and the calls that started them."""
         self._branches = Branches()
-        self._places = Places()
+        self.places = Places()
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
         self._told: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
@@ -115,12 +115,12 @@ class Conversation:
 
     def knows(self, uuid: str) -> bool:
         """Whether a record with this id belongs to the conversation."""
-        return uuid in self._places
+        return uuid in self.places
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         """What one more record amounts to."""
         uuid = uuid_of(record)
-        if len(uuid) == _UUID_LENGTH and uuid in self._places:
+        if len(uuid) == _UUID_LENGTH and uuid in self.places:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
             return
         blocks = blocks_of(record)
@@ -131,15 +131,14 @@ class Conversation:
         else:
             yield from self._complete()
             yield from self._handle(line, record, blocks)
-        if uuid and uuid not in self._places:
-            self._places[uuid] = NOWHERE
+        if uuid and uuid not in self.places:
+            self.places[uuid] = NOWHERE
 
     def close(self) -> Iterator[Operation]:
         """What is left when the file ends."""
         self.recording.provisional = self._message is not None
         yield from self._complete()
         yield from self.recording.announce()
-        self._places.close()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         id = record["message"].get("id")
@@ -183,7 +182,7 @@ class Conversation:
             metadata = {"source": metadata["source"]}
             yield from self._append(ToolResults(results=results), message.first, metadata, RESULTS)
         for uuid in message.uuids:
-            self._places[uuid] = self.recording.position
+            self.places[uuid] = self.recording.position
 
     def _handle(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         before = self.recording.position
@@ -248,12 +247,12 @@ class Conversation:
 
     def _place_at(self, record: dict[str, Any], position: int) -> None:
         if uuid := uuid_of(record):
-            self._places[uuid] = position
+            self.places[uuid] = position
 
     def _place(self, record: dict[str, Any]) -> int | None:
         """The position behind which the record's parent stands; None when that is not known."""
         parent = record.get("parentUuid")
-        place = self._places.get(parent) if isinstance(parent, str) else None
+        place = self.places.get(parent) if isinstance(parent, str) else None
         return None if place == NOWHERE else place
 
     def _branch(self, record: dict[str, Any], by_person: bool, restart: bool = False) -> Iterator[Operation]:

@@ -133,7 +133,9 @@ class _State:
             yield Skipped(record.number, "a result that is not a JSON object")
         summary = record.data.get("summary")
         if isinstance(summary, str):
-            yield Summarised(self._session, first, self._position, summary, strategy="episode_summary")
+            yield Summarised(
+                self._session, first, self._position, summary, "episode_summary", made_at=self._position
+            )
 
     def _output(self, action: dict[str, Any]) -> ModelOutput:
         raw = mapping(action.get("raw_message"))
