@@ -10,6 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 from bench.importing import import_measured, write_claude_code
 from bench.machinery import home, report
@@ -60,10 +61,13 @@ def _floor(python: str) -> float:
 
 
 def _run(python: str, script: str) -> str:
-    return subprocess.run([python, script], cwd=_PEERS, capture_output=True, text=True, check=True).stdout
+    """What a script of the peers prints; its complaints are shown."""
+    return subprocess.run([python, script], cwd=_PEERS, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    main(sys.argv[1])
+    if not _PEERS.is_dir():
+        raise SystemExit(f"The peers' scripts are not there: {_PEERS}")
+    main(str(Path(sys.argv[1]).absolute()))

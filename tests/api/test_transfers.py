@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import IntegrityError
 from django.test import override_settings
 
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.models import AuditRecord
+from historyapp.services import imports
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
 
@@ -60,6 +62,25 @@ def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent)
     assert report["format"] == "playhead_jsonl"
     assert [(skipped["line"], skipped["damaged"]) for skipped in report["skipped"]] == [(3, True)]
     assert report["damaged_count"] == 1
+
+
+def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    def collide(job: object, start: object) -> None:
+        raise IntegrityError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(imports._Job, "_source", collide)
+        assert_problem(imported(alice, file()), 409, "Another import of")
+    assert imported(alice, file()).status == 201
+
+
+def test_a_fork_without_entries_of_its_own_is_news(alice: Agent, run: Agent, charlie: Agent) -> None:
+    run.append(said("1"))
+    alone = run.get("/export").body
+    assert imported(charlie, file(alone, "run.jsonl")).status == 201
+    run.post("/forks")
+    assert imported(charlie, file(run.get("/export").body, "run.jsonl")).status == 201
+    assert imported(charlie, file(run.get("/export").body, "run.jsonl")).status == 200
 
 
 def test_what_may_succeed_later_is_not_kept_for_its_key(alice: Agent) -> None:

@@ -18,7 +18,7 @@ from historyapp.services.exports import export_session
 from historyapp.services.imports import import_file
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
-from historyapp.services.sessions import create_session
+from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.services.drafts import act, answer, call, draft, failed, ok, said
 
@@ -109,6 +109,14 @@ def test_a_fork_is_exported_as_it_stood_before_it_was_one(told: Session, as_of: 
         entry.body for entry in History(fork, as_of).entries() if entry.kind != "rewind"
     ]
     assert copy.head == as_of
+
+
+def test_an_archived_session_comes_back_archived(told: Session) -> None:
+    change_session(told.project, told.pk, {"status": "archived"})
+    told.refresh_from_db()
+    copy = imported(Project.objects.create(name="Bob's"), exported(told))[0]
+    assert copy.status == "archived"
+    assert contents(copy) == contents(told)
 
 
 def test_importing_an_export_twice_adds_nothing(told: Session) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.errors import Invalid, UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
@@ -23,8 +24,10 @@ from historyapp.core.importers.base import (
 from historyapp.models import AuditRecord, Entry, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services import import_writer
+from historyapp.services.append import append
 from historyapp.services.imports import FileReport, import_file
 from historyapp.services.projections import parents_first, rebuild
+from historyapp.services.summaries import SummaryText, summarise
 from tests.services.drafts import act, answer, call, ok, said
 
 SOURCE = Source("run.jsonl", io.BytesIO())
@@ -238,6 +241,14 @@ def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project
     assert [moment.day for moment in others] == [2, 2, 2, 3, 3]
 
 
+def test_a_rewind_without_a_time_gets_that_of_the_entry_before_it(project: Project, script: Script) -> None:
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    said_then = Append("s", said("x")._replace(created_at=moment))
+    read(project, script, said_then, said_then, RewindTo("s", 1, "went back", actor="user"))
+    rewind = Entry.objects.get(kind="rewind")
+    assert (rewind.created_at, rewind.body["reason"], rewind.body["actor"]) == (moment, "went back", "user")
+
+
 def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
     rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
     read(
@@ -246,6 +257,59 @@ def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Scr
     summary = Summary.objects.get()
     tokens = Entry.objects.filter(position__in=(1, 4, 5)).values_list("tokens", flat=True)
     assert (summary.first_position, summary.last_step, summary.tokens_before) == (3, 1, sum(tokens))
+
+
+def test_a_summary_is_as_old_as_the_file_says(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 2)
+    file: list[Operation] = []
+    for at in (2, 4, 6):
+        file += [Append("s", act()), Append("s", ok())]
+        file.append(Summarised("s", at - 1, at, f"by {at}", made_at=at))
+    read(project, script, *file, Append("s", answer()))
+    assert list(Summary.objects.order_by("id").values_list("made_at", flat=True)) == [2, 4, 6]
+
+
+def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps, *steps)
+    session = Session.objects.get()
+    append(project, session.pk, [said("meanwhile")])
+    read(project, script, *steps, *steps, Summarised("s", 1, 2, "long ago", made_at=2))
+    assert Summary.objects.get().made_at == 5
+    assert History(session, 4).summaries() == []
+
+
+def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps)
+    session = Session.objects.get()
+    summarise(project, session.pk, (1, 1), SummaryText("by hand"))
+    old = Summarised("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    read(project, script, *steps, old)
+    newest = next(Summary.objects.newest_first(History(session).lineage, 99))
+    assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
+
+
+def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    odd = Summarised("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
+    for _ in range(2):
+        assert read(project, script, *steps, odd).error == ""
+    summary = Summary.objects.get()
+    assert (len(summary.strategy), len(summary.model)) == (50, 200)
+
+
+def test_summaries_cost_the_same_few_queries_however_many_they_are(
+    project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    steps = [Append("s", act()), Append("s", ok())]
+    summaries = [Summarised("s", 1, 2, f"summary {number}") for number in range(60)]
+    read(project, script, *steps)
+    with django_assert_max_num_queries(25):
+        read(project, script, *steps, *summaries)
+    assert Summary.objects.count() == 60
 
 
 def test_many_summaries_are_written_as_they_come(
