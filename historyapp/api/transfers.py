@@ -82,9 +82,9 @@ def post_import(
 ) -> HttpResponseBase:
     """Importing a file again adds nothing, and a grown file adds what is new.
 
-    201 when anything was added, 200 when all was there already, 422 when nothing could be read at all. 409
-    when nothing was added because another import of the session is under way, or it is archived: an answer
-    that tells of this, of all files or of one, is not kept for the Idempotency-Key.
+    201 when entries or sessions were added, 200 when all was there already, 422 when nothing could be read at
+    all. 409 when nothing was added because another import of the session is under way, or it is archived: an
+    answer that tells of this, of all files or of one, is not kept for the Idempotency-Key.
     """
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:

@@ -67,7 +67,7 @@ def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
 def _own(session: Session, head: int) -> ExportSession:
     """A session's own entries up to ``head``, rewinds included."""
     summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
-    return _described(session, _own_entries(session, head), summaries.order_by("created_at", "id"), head)
+    return _described(session, _own_entries(session, head), summaries.order_by("id"), head)
 
 
 def _own_entries(session: Session, head: int) -> Iterator[core.Entry]:

@@ -221,8 +221,10 @@ class _Job:
     def finish(self) -> None:
         for source_id, writer in self.writers.items():
             writer.finish()
-            if source_id in self.new and writer.start.status == Session.Status.ARCHIVED:
-                change_session(self.project, writer.source.session_id, {"status": Session.Status.ARCHIVED})
+            is_news = source_id in self.new or writer.counts.added
+            if is_news and writer.start.status == Session.Status.ARCHIVED:
+                archived = {"status": Session.Status.ARCHIVED}
+                change_session(self.project, writer.source.session_id, archived, actor="import")
 
     def sessions(self) -> list[ImportedSession]:
         return [

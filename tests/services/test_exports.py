@@ -111,6 +111,14 @@ def test_a_fork_is_exported_as_it_stood_before_it_was_one(told: Session, as_of: 
     assert copy.head == as_of
 
 
+def test_the_summary_that_won_wins_in_the_copy_too(told: Session) -> None:
+    summarise(told.project, told.pk, (1, 1), SummaryText("written first"))
+    last = summarise(told.project, told.pk, (1, 1), SummaryText("written last"))
+    Summary.objects.filter(pk=last.pk).update(created_at=told.created_at)
+    copy = imported(Project.objects.create(name="Bob's"), exported(told))[0]
+    assert [History(s).episodes(1, 1)[0].summary for s in (told, copy)] == ["written last"] * 2
+
+
 def test_an_archived_session_comes_back_archived(told: Session) -> None:
     change_session(told.project, told.pk, {"status": "archived"})
     told.refresh_from_db()

@@ -241,6 +241,19 @@ def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project
     assert [moment.day for moment in others] == [2, 2, 2, 3, 3]
 
 
+def test_an_archived_session_is_archived_also_when_its_import_was_broken_off(
+    project: Project, script: Script
+) -> None:
+    archived = SessionStart("s", status="archived")
+    for count in (2, 4):
+        script.operations = [archived, *texts("a", "b", "c", "d")[:count]]
+        import_file(project, SOURCE, format="script")
+        if count == 2:
+            Session.objects.update(status="finished")  # as if it had been killed
+    assert Session.objects.get().status == "archived"
+    assert live_texts() == ["a", "b", "c", "d"]
+
+
 def test_a_rewind_without_a_time_gets_that_of_the_entry_before_it(project: Project, script: Script) -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     said_then = Append("s", said("x")._replace(created_at=moment))
