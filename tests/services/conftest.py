@@ -2,8 +2,10 @@
 
 import pytest
 
+from historyapp.core.importers import IMPORTERS
 from historyapp.models import Project, Session
 from historyapp.services.sessions import create_session
+from tests.services.scripts import Script
 
 
 @pytest.fixture
@@ -14,3 +16,10 @@ def project(db: None) -> Project:
 @pytest.fixture
 def session(project: Project) -> Session:
     return create_session(project, names={"title": "a run"})
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    script = Script([])
+    monkeypatch.setitem(IMPORTERS, "script", script)
+    return script

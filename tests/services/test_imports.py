@@ -1,74 +1,26 @@
 """Importing again adds nothing, a grown file adds what is new, and nothing that was read is lost."""
 
-import io
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
-from historyapp.core.errors import Invalid, UnreadableTranscript
-from historyapp.core.importers import IMPORTERS
+from historyapp.core.errors import Invalid
 from historyapp.core.importers.base import (
     Append,
-    Head,
     Operation,
     RewindTo,
     SessionStart,
     Skipped,
-    Source,
-    Summarised,
 )
-from historyapp.models import AuditRecord, Entry, Project, Session, Summary
+from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.models.history import History
 from historyapp.services import import_writer
-from historyapp.services.append import append
-from historyapp.services.imports import FileReport, import_file
+from historyapp.services.imports import import_file
 from historyapp.services.projections import parents_first, rebuild
-from historyapp.services.summaries import SummaryText, summarise
 from tests.services.drafts import act, answer, call, ok, said
-
-SOURCE = Source("run.jsonl", io.BytesIO())
-
-
-@dataclass
-class Script:
-    """An importer that reads the operations it is given, whatever the file says."""
-
-    operations: Iterable[Operation]
-    breaks_off: bool = False
-    name = "script"
-    title = "Script"
-
-    def recognises(self, head: Head) -> bool:
-        return True
-
-    def read(self, source: Source) -> Iterator[Operation]:
-        yield from self.operations
-        if self.breaks_off:
-            raise UnreadableTranscript("the rest is noise")
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    script = Script([])
-    monkeypatch.setitem(IMPORTERS, "script", script)
-    return script
-
-
-def texts(*words: str, session: str = "s", provisional: bool = False) -> list[Operation]:
-    return [Append(session, said(word), provisional) for word in words]
-
-
-def read(project: Project, script: Script, *operations: Operation) -> FileReport:
-    script.operations = [SessionStart("s", title="a run"), *operations]
-    return import_file(project, SOURCE, format="script")
-
-
-def live_texts() -> list[str]:
-    return [entry.body["content"] for entry in History(Session.objects.get()).entries()]
+from tests.services.scripts import SOURCE, Script, live_texts, read, texts
 
 
 def test_importing_twice_adds_nothing(project: Project, script: Script) -> None:
@@ -222,16 +174,6 @@ def test_a_fork_in_the_file_may_end_before_the_file_does(project: Project, scrip
     assert [entry.body["content"] for entry in entries] == ["a", "b", "whole"]
 
 
-def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
-    steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
-    file: list[Operation] = [*steps, Summarised("s", 1, 2, "looked")]
-    read(project, script, *file)
-    read(project, script, *file)
-    summary = Summary.objects.get()
-    assert (summary.first_step, summary.last_step, summary.text) == (1, 1, "looked")
-    assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
-
-
 def test_an_entry_without_a_time_gets_that_of_the_one_before_it(project: Project, script: Script) -> None:
     times = [None, datetime(2026, 1, 2, tzinfo=UTC), None, None, datetime(2026, 1, 3, tzinfo=UTC), None]
     begin = timezone.now()
@@ -260,101 +202,6 @@ def test_a_rewind_without_a_time_gets_that_of_the_entry_before_it(project: Proje
     read(project, script, said_then, said_then, RewindTo("s", 1, "went back", actor="user"))
     rewind = Entry.objects.get(kind="rewind")
     assert (rewind.created_at, rewind.body["reason"], rewind.body["actor"]) == (moment, "went back", "user")
-
-
-def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
-    rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
-    read(
-        project, script, *rewound, Summarised("s", 3, 5, "from the rewind on"), Summarised("s", 6, 9, "later")
-    )
-    summary = Summary.objects.get()
-    tokens = Entry.objects.filter(position__in=(1, 4, 5)).values_list("tokens", flat=True)
-    assert (summary.first_position, summary.last_step, summary.tokens_before) == (3, 1, sum(tokens))
-
-
-def test_a_summary_is_as_old_as_the_file_says(
-    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 2)
-    file: list[Operation] = []
-    for at in (2, 4, 6):
-        file += [Append("s", act()), Append("s", ok())]
-        file.append(Summarised("s", at - 1, at, f"by {at}", made_at=at))
-    read(project, script, *file, Append("s", answer()))
-    assert list(Summary.objects.order_by("id").values_list("made_at", flat=True)) == [2, 4, 6]
-
-
-def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Project, script: Script) -> None:
-    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
-    read(project, script, *steps, *steps)
-    session = Session.objects.get()
-    append(project, session.pk, [said("meanwhile")])
-    read(project, script, *steps, *steps, Summarised("s", 1, 2, "long ago", made_at=2))
-    assert Summary.objects.get().made_at == 5
-    assert History(session, 4).summaries() == []
-
-
-def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Script) -> None:
-    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
-    read(project, script, *steps)
-    session = Session.objects.get()
-    summarise(project, session.pk, (1, 1), SummaryText("by hand"))
-    old = Summarised("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
-    read(project, script, *steps, old)
-    newest = next(Summary.objects.newest_first(History(session).lineage, 99))
-    assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
-
-
-def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project, script: Script) -> None:
-    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
-    odd = Summarised("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
-    for _ in range(2):
-        assert read(project, script, *steps, odd).error == ""
-    summary = Summary.objects.get()
-    assert (len(summary.strategy), len(summary.model)) == (50, 200)
-
-
-def test_summaries_cost_the_same_few_queries_however_many_they_are(
-    project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    steps = [Append("s", act()), Append("s", ok())]
-    summaries = [Summarised("s", 1, 2, f"summary {number}") for number in range(60)]
-    read(project, script, *steps)
-    with django_assert_max_num_queries(25):
-        read(project, script, *steps, *summaries)
-    assert Summary.objects.count() == 60
-
-
-def test_many_summaries_are_written_as_they_come(
-    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
-    there: list[int] = []
-
-    def told() -> Iterator[Operation]:
-        yield from (SessionStart("s"), Append("s", act()), Append("s", ok()))
-        for number in range(8):
-            yield Summarised("s", 1, 2, f"summary {number}")
-            there.append(Summary.objects.count())
-
-    for expected in ([0, 0, 3, 3, 3, 6, 6, 6], [8] * 8):
-        script.operations = told()
-        there.clear()
-        import_file(project, SOURCE, format="script")
-        assert there == expected
-    assert Summary.objects.count() == 8
-    assert Entry.objects.count() == 2
-
-
-def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
-    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
-    more: list[Operation] = [Append("s", act()), Append("s", ok())]
-    read(project, script, *steps, *more, Summarised("s", 3, 4, "second"))
-    before = Session.objects.get().revision
-    read(project, script, *steps, Summarised("s", 1, 2, "first"), *more, Summarised("s", 3, 4, "second"))
-    assert Session.objects.get().revision > before
-    assert sorted(Summary.objects.values_list("text", flat=True)) == ["first", "second"]
-    assert Session.objects.count() == 1
 
 
 def test_what_is_readable_before_the_noise_is_kept(project: Project, script: Script) -> None:

@@ -1,0 +1,128 @@
+"""Summaries of a transcript: which steps they stand for, how old they are, and what many of them cost."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from historyapp.core.importers.base import (
+    Append,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Summarised,
+)
+from historyapp.models import Entry, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.services import import_writer
+from historyapp.services.append import append
+from historyapp.services.imports import import_file
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.drafts import act, answer, ok, said
+from tests.services.scripts import SOURCE, Script, read, texts
+
+
+def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
+    steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
+    file: list[Operation] = [*steps, Summarised("s", 1, 2, "looked")]
+    read(project, script, *file)
+    read(project, script, *file)
+    summary = Summary.objects.get()
+    assert (summary.first_step, summary.last_step, summary.text) == (1, 1, "looked")
+    assert History(Session.objects.get()).episodes(1, 2)[0].summary == "looked"
+
+
+def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
+    rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
+    read(
+        project, script, *rewound, Summarised("s", 3, 5, "from the rewind on"), Summarised("s", 6, 9, "later")
+    )
+    summary = Summary.objects.get()
+    tokens = Entry.objects.filter(position__in=(1, 4, 5)).values_list("tokens", flat=True)
+    assert (summary.first_position, summary.last_step, summary.tokens_before) == (3, 1, sum(tokens))
+
+
+def test_a_summary_is_as_old_as_the_file_says(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 2)
+    file: list[Operation] = []
+    for at in (2, 4, 6):
+        file += [Append("s", act()), Append("s", ok())]
+        file.append(Summarised("s", at - 1, at, f"by {at}", made_at=at))
+    read(project, script, *file, Append("s", answer()))
+    assert list(Summary.objects.order_by("id").values_list("made_at", flat=True)) == [2, 4, 6]
+
+
+def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps, *steps)
+    session = Session.objects.get()
+    append(project, session.pk, [said("meanwhile")])
+    read(project, script, *steps, *steps, Summarised("s", 1, 2, "long ago", made_at=2))
+    assert Summary.objects.get().made_at == 5
+    assert History(session, 4).summaries() == []
+
+
+def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps)
+    session = Session.objects.get()
+    summarise(project, session.pk, (1, 1), SummaryText("by hand"))
+    old = Summarised("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    read(project, script, *steps, old)
+    newest = next(Summary.objects.newest_first(History(session).lineage, 99))
+    assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
+
+
+def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    odd = Summarised("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
+    for _ in range(2):
+        assert read(project, script, *steps, odd).error == ""
+    summary = Summary.objects.get()
+    assert (len(summary.strategy), len(summary.model)) == (50, 200)
+
+
+def test_summaries_cost_the_same_few_queries_however_many_they_are(
+    project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    steps = [Append("s", act()), Append("s", ok())]
+    summaries = [Summarised("s", 1, 2, f"summary {number}") for number in range(60)]
+    read(project, script, *steps)
+    with django_assert_max_num_queries(25):
+        read(project, script, *steps, *summaries)
+    assert Summary.objects.count() == 60
+
+
+def test_many_summaries_are_written_as_they_come(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 3)
+    there: list[int] = []
+
+    def told() -> Iterator[Operation]:
+        yield from (SessionStart("s"), Append("s", act()), Append("s", ok()))
+        for number in range(8):
+            yield Summarised("s", 1, 2, f"summary {number}")
+            there.append(Summary.objects.count())
+
+    for expected in ([0, 0, 3, 3, 3, 6, 6, 6], [8] * 8):
+        script.operations = told()
+        there.clear()
+        import_file(project, SOURCE, format="script")
+        assert there == expected
+    assert Summary.objects.count() == 8
+    assert Entry.objects.count() == 2
+
+
+def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
+    steps: list[Operation] = [Append("s", act()), Append("s", ok())]
+    more: list[Operation] = [Append("s", act()), Append("s", ok())]
+    read(project, script, *steps, *more, Summarised("s", 3, 4, "second"))
+    before = Session.objects.get().revision
+    read(project, script, *steps, Summarised("s", 1, 2, "first"), *more, Summarised("s", 3, 4, "second"))
+    assert Session.objects.get().revision > before
+    assert sorted(Summary.objects.values_list("text", flat=True)) == ["first", "second"]
+    assert Session.objects.count() == 1
