@@ -106,7 +106,7 @@ def case(history: MemoryPast, policy: str, format: str, budget: int | None, ask:
     except Invalid as refusal:
         return ["refused" if refusal.fields["smallest"] > (budget or 0) else "WRONG REFUSALS"]
     found = ["rendered", f"{policy}, {format}"]
-    request = FORMATS[format].render(context, model="m", tools=ask.tools)
+    request = FORMATS[format].request(context, ask.tools)
     try:
         validate(format, request)
     except Refused as refused:

@@ -50,7 +50,12 @@ GROUPS = (
                 kind="choice",
                 choices=tuple((name, name) for name in POLICIES),
             ),
-            Setting("max_tokens", "Budget", "Of a context. 0 means zero.", "tokens"),
+            Setting(
+                "max_tokens",
+                "Budget",
+                "Of a context. 0 means zero. Empty: what the session's model takes.",
+                "tokens",
+            ),
             Setting(
                 "full_message_count",
                 "Newest steps in full",
@@ -158,8 +163,9 @@ def faults_of(values: Mapping[str, Any]) -> dict[str, str]:
         SessionSettings.model_validate(dict(values))
     except ValidationError as error:
         faults = {str(fault["loc"][0]): _sentence(str(fault["loc"][0])) for fault in error.errors()}
-    if values.get("compression_strategy", next(iter(STRATEGIES))) not in STRATEGIES:
-        faults["compression_strategy"] = _sentence("compression_strategy")
+    for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES)):
+        if name in values and values[name] not in known:
+            faults[name] = _sentence(name)
     return faults
 
 

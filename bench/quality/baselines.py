@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bench.quality.corpus import Recorded
-from bench.quality.costs import cost_of, tokens_of
+from bench.quality.costs import cost_of, messages_of, tokens_of
 from bench.quality.measure import Serve
-from historyapp.core.entries import Entry, ToolResult
+from historyapp.core.context import Item
+from historyapp.core.conversation import Aside, asides_of
 from historyapp.core.episodes import Episode
-from historyapp.core.manifest import Message
-from historyapp.core.policies.units import Unit, input_message, messages_of, position_of
+from historyapp.core.policies.clipping import without_reasoning
+from historyapp.core.policies.units import Unit, position_of
 from historyapp.core.rendering import progress_line
+from historyapp.core.results import as_text
 
 MASK_BEYOND = 10
 FULL_STEPS = 4
@@ -19,12 +21,12 @@ PROGRESS = "## Progress on your Task so far\n"
 _SEPARATOR = 2  # tokens at most
 
 
-def newest(recorded: Recorded, step: int, budget: int) -> list[Message]:
+def newest(recorded: Recorded, step: int, budget: int) -> list[Item]:
     """The newest steps and inputs that fit, whole."""
     return _fill(_units(recorded, step), budget)[0]
 
 
-def newest_clipped(recorded: Recorded, step: int, budget: int) -> list[Message]:
+def newest_clipped(recorded: Recorded, step: int, budget: int) -> list[Item]:
     """The same, and of the first one that does not fit the beginning."""
     kept, missed = _fill(_units(recorded, step), budget)
     if missed is None:
@@ -32,12 +34,12 @@ def newest_clipped(recorded: Recorded, step: int, budget: int) -> list[Message]:
     return [*_clipped(_said(missed), budget - _cost(kept)), *kept]
 
 
-def masked(recorded: Recorded, step: int, budget: int) -> list[Message]:
+def masked(recorded: Recorded, step: int, budget: int) -> list[Item]:
     """Results of all but the newest ten steps replaced by a placeholder; the oldest dropped until it fits."""
     return _fill((_mask(unit, step) for unit in _units(recorded, step)), budget)[0]
 
 
-def episodic(recorded: Recorded, step: int, budget: int) -> list[Message]:
+def episodic(recorded: Recorded, step: int, budget: int) -> list[Item]:
     """As the product's policy of that name, with fewer than four steps in full where four are too many."""
     episodes = recorded.episodes[: step - 1]
     for full in range(min(FULL_STEPS, len(episodes)), -1, -1):
@@ -49,7 +51,7 @@ def episodic(recorded: Recorded, step: int, budget: int) -> list[Message]:
             break
     else:
         return []
-    left = budget - _cost(messages) - cost_of(Message(role="user", content=PROGRESS))
+    left = budget - _cost(messages) - cost_of({"role": "user", "content": PROGRESS})
     lines: list[str] = []
     for episode in reversed(episodes[: len(episodes) - full]):
         line = progress_line(episode)
@@ -57,7 +59,7 @@ def episodic(recorded: Recorded, step: int, budget: int) -> list[Message]:
         if left < 0:
             break
         lines.insert(0, line)
-    return [Message(role="user", content=PROGRESS + "\n\n".join(lines)), *messages] if lines else messages
+    return [{"role": "user", "content": PROGRESS + "\n\n".join(lines)}, *messages] if lines else messages
 
 
 BASELINES: dict[str, Serve] = {
@@ -72,21 +74,21 @@ def _units(recorded: Recorded, step: int) -> Iterator[Unit]:
     """Steps before ``step`` and the inputs between them, newest first."""
     before = recorded.episodes[step - 1].first_position
     units: list[Unit] = [*recorded.episodes[: step - 1]]
-    units += [entry for entry in recorded.inputs if entry.position < before]
+    units += [aside for entry in recorded.inputs if entry.position < before for aside in asides_of(entry)]
     yield from sorted(units, key=position_of, reverse=True)
 
 
 def _is_input_after(unit: Unit, position: int) -> bool:
-    return isinstance(unit, Entry) and unit.position > position
+    return isinstance(unit, Aside) and unit.position > position
 
 
-def _said(unit: Unit) -> list[Message]:
-    if isinstance(unit, Entry):
-        return [input_message(unit)]
-    return [message.model_copy(update={"reasoning": []}) for message in messages_of(unit)]
+def _said(unit: Unit) -> list[Item]:
+    if isinstance(unit, Aside):
+        return messages_of(unit)
+    return messages_of(without_reasoning(unit))
 
 
-def _cost(messages: list[Message]) -> int:
+def _cost(messages: list[Item]) -> int:
     return sum(map(cost_of, messages))
 
 
@@ -94,18 +96,13 @@ def _mask(unit: Unit, step: int) -> Unit:
     if not isinstance(unit, Episode) or unit.number >= step - MASK_BEYOND:
         return unit
     text = MASK.format(unit.number)
-    return replace(unit, results=tuple(_masked_result(result, text) for result in unit.results))
+    masked = [answered._replace(result=as_text(answered.result, text)) for answered in unit.received]
+    return replace(unit, received=tuple(masked))
 
 
-def _masked_result(result: ToolResult, text: str) -> ToolResult:
-    return ToolResult(
-        tool_call_id=result.tool_call_id, tool_name=result.tool_name, status="success", outputs=text
-    )
-
-
-def _fill(stream: Iterator[Unit], budget: int) -> tuple[list[Message], Unit | None]:
+def _fill(stream: Iterator[Unit], budget: int) -> tuple[list[Item], Unit | None]:
     """What fits, oldest first, and the first unit that did not."""
-    kept: list[list[Message]] = []
+    kept: list[list[Item]] = []
     missed = None
     for unit in stream:
         messages = _said(unit)
@@ -117,17 +114,17 @@ def _fill(stream: Iterator[Unit], budget: int) -> tuple[list[Message], Unit | No
     return [message for group in reversed(kept) for message in group], missed
 
 
-def _clipped(messages: list[Message], budget: int) -> list[Message]:
+def _clipped(messages: list[Item], budget: int) -> list[Item]:
     """The messages with the ends of their longest texts cut off until they fit; none where they cannot."""
     for _ in range(12):
         over = _cost(messages) - budget
         if over <= 0:
             return messages
-        longest = max(range(len(messages)), key=lambda i: len(str(messages[i].content)))
-        text = messages[longest].content
+        longest = max(range(len(messages)), key=lambda i: len(str(messages[i]["content"])))
+        text = messages[longest]["content"]
         if not isinstance(text, str) or not text:
             return []
         clipped = text[: max(0, len(text) - max(8, over * 3))]
         messages = [*messages]
-        messages[longest] = messages[longest].model_copy(update={"content": clipped})
+        messages[longest] = {**messages[longest], "content": clipped}
     return []

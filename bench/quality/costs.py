@@ -1,11 +1,15 @@
 """What messages cost, as the product counts them; remembered, because contexts share most of theirs."""
 
+import json
 from functools import lru_cache
 
 from bench.quality.corpus import Recorded
 from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Item
+from historyapp.core.conversation import Said
 from historyapp.core.entries import MemoryNotebook, SystemInstruction
-from historyapp.core.manifest import Message
+from historyapp.core.formats.openai_chat import OPENAI_CHAT
+from historyapp.core.identifiers import texts_in
 from historyapp.core.text import dump_json
 from historyapp.core.tokens import count_tokens
 
@@ -14,15 +18,27 @@ METER = RequestMeter(format="openai_chat", count=tokens_of)
 _costs: dict[str, int] = {}
 
 
-def text_of_message(message: Message) -> str:
-    content = message.content if isinstance(message.content, str) else dump_json(message.content)
-    return content + (dump_json(message.tool_calls) if message.tool_calls else "")
+def messages_of(said: Said) -> list[Item]:
+    """A turn or an aside as the messages of one provider, which all policies share here."""
+    return OPENAI_CHAT.write(said).items
 
 
-def cost_of(message: Message) -> int:
-    key = f"{message.role} {text_of_message(message)}"
+def text_of_message(message: Item) -> str:
+    content = message["content"]
+    text = content if isinstance(content, str) else dump_json(content)
+    return text + dump_json(message["tool_calls"]) if "tool_calls" in message else text
+
+
+def readable(message: Item) -> str:
+    """A message as a model reads it: its text, and its arguments with their line breaks."""
+    arguments = [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+    return "\n".join((*texts_in(message["content"]), *texts_in(arguments)))
+
+
+def cost_of(message: Item) -> int:
+    key = f"{message['role']} {text_of_message(message)}"
     if key not in _costs:
-        _costs[key] = METER.message(message)
+        _costs[key] = METER.items([message])
     return _costs[key]
 
 

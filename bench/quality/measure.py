@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from bench.quality.corpus import Recorded
-from bench.quality.costs import cost_of, fixed_cost, text_of_message, tokens_of
+from bench.quality.costs import cost_of, fixed_cost, readable, text_of_message, tokens_of
 from bench.quality.prices import paid
 from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences
-from historyapp.core.identifiers import texts_in
-from historyapp.core.manifest import Message
+from historyapp.core.context import Item
 
-Serve = Callable[[Recorded, int, int], list[Message]]
+Serve = Callable[[Recorded, int, int], list[Item]]
 """A policy: a session, the number of the step that comes next, the budget in tokens."""
 _SPOTS = 200  # places of a name in one context that are looked at
 
@@ -51,7 +50,7 @@ def play(recorded: Recorded, serve: Serve, budget: int, wanted: dict[int, list[T
     """One session, from its seventh step on. Instructions are paid for, and are not part of the budget."""
     tally = Tally()
     fixed = fixed_cost(recorded)
-    previous: list[Message] = []
+    previous: list[Item] = []
     for step in range(FIRST_STEP, len(recorded.episodes) + 1):
         messages = serve(recorded, step, budget)
         sizes = list(map(cost_of, messages))
@@ -68,8 +67,8 @@ def play(recorded: Recorded, serve: Serve, budget: int, wanted: dict[int, list[T
     return tally
 
 
-def _look(tally: Tally, targets: list[Target], messages: list[Message]) -> None:
-    text = "\n".join(map(_readable, messages)) if targets else ""
+def _look(tally: Tally, targets: list[Target], messages: list[Item]) -> None:
+    text = "\n".join(map(readable, messages)) if targets else ""
     for target in targets:
         spots = occurrences(target.name, text)[:_SPOTS]
         tally.wanted += 1
@@ -77,19 +76,14 @@ def _look(tally: Tally, targets: list[Target], messages: list[Message]) -> None:
         tally.grounded += bool(spots) and is_grounded(target, text, spots)
 
 
-def _readable(message: Message) -> str:
-    """A message as a model reads it: its text, and its arguments with their line breaks."""
-    return "\n".join((*texts_in(message.content), *texts_in(message.tool_calls)))
-
-
-def _shared(before: list[Message], now: list[Message], sizes: list[int]) -> int:
+def _shared(before: list[Item], now: list[Item], sizes: list[int]) -> int:
     """Tokens with which both contexts begin; of the first message that differs, those of its beginning."""
     shared = 0
     for old, new, size in zip(before, now, sizes, strict=False):
         if old == new:
             shared += size
             continue
-        if old.role == new.role:
+        if old["role"] == new["role"]:
             text, other = text_of_message(new), text_of_message(old)
             pairs = enumerate(zip(text, other, strict=False))
             same = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from bench.quality.corpus import Recorded
 from bench.quality.costs import METER, tokens_of
-from historyapp.core.entries import Entry, ToolResults
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, asides_of
+from historyapp.core.entries import ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import excerpt_of
-from historyapp.core.manifest import Context, Message
 from historyapp.core.policies.base import StandIn
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.outline import Outlined
@@ -39,14 +40,18 @@ class Replayed:
         return self._recorded.episodes[steps[0].number - 1 : steps[-1].number]
 
     @property
-    def first_input(self) -> Entry | None:
-        return next((entry for entry in self._recorded.inputs if entry.position < self._end), None)
+    def first_input(self) -> Aside | None:
+        inputs = self._recorded.inputs
+        return next(asides_of(inputs[0])) if inputs and inputs[0].position < self._end else None
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
         return reversed(self._recorded.episodes[first - 1 : self.steps if last is None else last])
 
-    def inputs_newest_first(self) -> Iterator[Entry]:
-        return (entry for entry in reversed(self._recorded.inputs) if entry.position < self._end)
+    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+        end = self._end if before is None else min(before, self._end)
+        for entry in reversed(self._recorded.inputs):
+            if entry.position < end:
+                yield from asides_of(entry)
 
     def summaries_newest_first(self, before: int) -> Iterator[StandIn]:
         return iter(())
@@ -70,9 +75,8 @@ def budgeted_context(recorded: Recorded, step: int, budget: int) -> Context:
     return BUDGETED.choose(past, SessionSettings(max_tokens=budget), METER)
 
 
-def budgeted(recorded: Recorded, step: int, budget: int) -> list[Message]:
-    messages = budgeted_context(recorded, step, budget).messages
-    return [message.model_copy(update={"segment": None}) for message in messages]
+def budgeted(recorded: Recorded, step: int, budget: int) -> list[Item]:
+    return [item for part in budgeted_context(recorded, step, budget).parts for item in part.items]
 
 
 _pasts: dict[int, tuple[Recorded, Replayed]] = {}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from bench.quality.corpus import Recorded
 from historyapp.core.entries import ModelOutput, text_of
-from historyapp.core.formats.turns import returned
 from historyapp.core.identifiers import identifiers, texts_in
+from historyapp.core.results import returned
 
 FIRST_STEP = 7
 WINDOW = 200

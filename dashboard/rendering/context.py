@@ -68,7 +68,7 @@ class Composition:
 
     @property
     def over(self) -> int:
-        """Tokens beyond the budget, which only the policy ``episodic`` goes to."""
+        """Tokens beyond the budget, in snapshots of earlier versions."""
         return max(0, self.tokens - self.budget)
 
 

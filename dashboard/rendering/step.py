@@ -7,6 +7,7 @@ from typing import Any
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.values import Field, argument_fields, content_text, output_blocks, pretty_json
 from historyapp.core import entries as core
+from historyapp.core.conversation import NO_RESULT
 from historyapp.core.episodes import group_episodes
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Entry, Episode, Summary
@@ -44,6 +45,8 @@ class ResultView:
     status: str
     blocks: list[Block]
     tool_name: str = ""
+    call: str = ""
+    """The id of the call that the result names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,10 @@ class StepView:
     calls: list[CallView]
     first_call: int
     all_calls: int
-    whole_results: list[ResultView]
-    """Results that answer all calls together."""
+    overall: list[Block]
+    """Remarks on the results as a whole."""
+    late_results: list[ResultView]
+    """Results that answer none of the step's calls."""
     reviews: list[tuple[core.Review, list[Field]]]
     summaries: list[SummaryView]
     model: str
@@ -158,19 +163,20 @@ def _view(
     inputs = [_input(folder, entry) for entry in said[0]]
     thought = folder.block("thought", episode.thoughts) if episode.thoughts else None
     text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
-    answers, whole = _paired(calls, episode.results)
+    answered = {n: result for n, result in enumerate(episode.turn.results) if result.reason != NO_RESULT}
     return StepView(
         row=row,
         inputs=inputs,
         thought=thought,
         text=text if not calls or output.text != episode.thoughts else None,
         calls=[
-            _call(folder, index, calls[index], answers.get(index))
+            _call(folder, index, calls[index], answered.get(index))
             for index in range(first_call, min(len(calls), first_call + CALLS))
         ],
         first_call=first_call,
         all_calls=len(calls),
-        whole_results=[_result(folder, f"whole-{n}", result) for n, result in enumerate(whole[:CALLS])],
+        overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
+        late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(episode.late[:CALLS])],
         reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
         summaries=_summaries(folder, covering),
         inputs_after=[_input(folder, entry) for entry in said[1]],
@@ -208,22 +214,6 @@ def _input(folder: Folder, entry: Entry) -> InputView:
     return InputView(label, folder.block(f"input-{entry.position}", text), entry)
 
 
-def _paired(
-    calls: list[core.ToolCall | core.UseTool], results: tuple[core.ToolResult, ...]
-) -> tuple[dict[int, core.ToolResult], list[core.ToolResult]]:
-    """The result of each call by the call's index, and those that answer all calls together."""
-    indexes = {call.id: index for index, call in enumerate(calls) if isinstance(call, core.ToolCall)}
-    answers: dict[int, core.ToolResult] = {}
-    whole: list[core.ToolResult] = []
-    for result in results:
-        index = 0 if len(calls) == 1 else indexes.get(result.tool_call_id or "")
-        if index is None or index in answers:
-            whole.append(result)
-        else:
-            answers[index] = result
-    return answers, whole
-
-
 def _call(
     folder: Folder, index: int, call: core.ToolCall | core.UseTool, result: core.ToolResult | None
 ) -> CallView:
@@ -233,12 +223,12 @@ def _call(
 
 
 def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
-    said = result.feedback if result.status == "interrupted_by_human" else result.reason
-    blocks = [folder.block(f"{key}-reason", said)] if said else []
+    said = {"reason": result.reason, "feedback": result.feedback}
+    blocks = [folder.block(f"{key}-{name}", text) for name, text in said.items() if text]
     blocks += output_blocks(folder, key, result.outputs)
-    if result.error and result.error.repr != said:
+    if result.error and result.error.repr != result.reason:
         blocks.append(folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type))
-    return ResultView(result.status, blocks, result.tool_name or "")
+    return ResultView(result.status, blocks, result.tool_name or "", result.tool_call_id or "")
 
 
 def _review(folder: Folder, number: int, review: core.Review) -> tuple[core.Review, list[Field]]:

@@ -42,9 +42,15 @@ class Look:
     view: str
 
     @property
+    def default_budget(self) -> int | None:
+        """The budget of the session's settings, in tokens; None: no limit."""
+        session = self.place.session
+        return load_settings(session.settings).budget(self.model or session.model)
+
+    @property
     def budget(self) -> int:
         """The budget in tokens."""
-        own = load_settings(self.place.session.settings).max_tokens
+        own = self.default_budget
         return min(UNLIMITED if own is None else own, MOST) if self.max_tokens is None else self.max_tokens
 
     @property

@@ -28,10 +28,10 @@ from historyapp.api.context_schemas import (
 from historyapp.api.fields import QueryPosition, QueryStep, SessionId
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
-from historyapp.core.budget import RequestMeter
 from historyapp.core.errors import Invalid
-from historyapp.core.manifest import Manifest, Message, Role
-from historyapp.core.policies.episodic import EPISODIC, compile_progress
+from historyapp.core.manifest import Manifest
+from historyapp.core.messages import Message, Role, episodic_messages
+from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.sliding_history import sliding_history
@@ -46,6 +46,8 @@ router = Router(tags=["contexts"])
 
 MOST_STEPS = 10_000
 """In one text: it is made in memory."""
+INHERITED_BUDGET = 1024
+"""Tokens of `/messages` and compiled progress where nobody chose a budget."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
 _MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
 
@@ -134,10 +136,10 @@ def read_messages(
 
 def _messages(history: History, max_tokens: int | None) -> dict[str, Any]:
     settings = _settings(history.session, max_tokens)
-    context = EPISODIC.choose(history, settings, RequestMeter())
+    made = episodic_messages(history, settings, count_tokens)
     return {
-        "messages": [message_json(message) for message in context.messages],
-        "manifest": context.manifest.model_dump(),
+        "messages": [message_json(message) for message in made.messages],
+        "manifest": made.manifest.model_dump(),
     }
 
 
@@ -189,7 +191,10 @@ def _recorded(served: Served, counted: int | None) -> HttpResponse:
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
+    """The settings with a budget of inherited texts: as asked for, else as set, else 1,024 tokens."""
     settings = load_settings(session.settings)
+    if max_tokens is None and settings.max_tokens == "window":
+        max_tokens = INHERITED_BUDGET
     return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})
 
 

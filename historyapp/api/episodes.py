@@ -16,6 +16,7 @@ from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
 from historyapp.core import episodes as core
+from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts, ToolCall, ToolResult
 from historyapp.core.rendering import long_form
 from historyapp.models import Episode, Session
@@ -28,7 +29,7 @@ _LIST = "episodes"
 
 class EpisodeFacts(BaseModel):
     number: int
-    status: core.Status
+    status: Status
     first_position: int
     last_position: int
     tokens: int

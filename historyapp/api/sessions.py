@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
@@ -28,6 +28,7 @@ from historyapp.api.fields import (
 from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
+from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.models import Session
 from historyapp.models.history import History
@@ -51,6 +52,13 @@ class SettingsIn(SessionSettings):
         if not isinstance(values, dict):
             return values
         return {name: integral(value) for name, value in values.items()}
+
+    @field_validator("policy")
+    @classmethod
+    def _is_registered(cls, policy: str) -> str:
+        if policy not in POLICIES:
+            raise ValueError(f"There is no such policy. Use one of {', '.join(POLICIES)}.")
+        return policy
 
 
 class SessionIn(RequestBody):

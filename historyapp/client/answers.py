@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from historyapp.core.conversation import call_text
 from historyapp.core.entries import Body, load_body
-from historyapp.core.rendering import call_text
 from historyapp.core.text import Text
 
 Item = TypeVar("Item")

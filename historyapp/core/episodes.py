@@ -1,72 +1,27 @@
 """Episodes: one proposed action (or final answer) and what came back. People see them as "step N"."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from historyapp.core.entries import (
-    Entry,
-    ModelOutput,
-    Review,
-    ToolCall,
-    ToolResult,
-    ToolResults,
-    UseTool,
+from historyapp.core.conversation import (
+    Answered,
+    Progress,
+    Said,
+    Status,
+    Turn,
+    asides_of,
+    late_results,
+    outcome_of,
+    turn_of,
 )
-from historyapp.core.open_calls import NONE_OPEN, OpenCalls
+from historyapp.core.entries import Entry, ModelOutput, Review, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.results import result_text
 
-Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
 STATUSES: tuple[Status, ...] = (
     "in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned",
 )  # fmt: skip
-
-
-class Progress(NamedTuple):
-    """How far the calls of one output have been answered. It takes results in any order and number."""
-
-    pending: OpenCalls = NONE_OPEN
-    """Ids of the calls without a result; one empty id stands for an action without provider calls."""
-    statuses: tuple[str, ...] = ()
-    """Result statuses so far, each once."""
-    status: Status = "in_flight"
-
-    @classmethod
-    def begin(cls, output: ModelOutput) -> "Progress":
-        if output.tool_calls:
-            return cls(OpenCalls([call.id for call in output.tool_calls]))
-        return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
-
-    def expects(self, result: ToolResult) -> bool:
-        """Whether this result answers something that is still open."""
-        return self.take(result) is not self
-
-    def take(self, result: ToolResult) -> "Progress":
-        """With one more result; itself where that answers nothing that is open.
-
-        A result without ``tool_call_id`` answers the whole action.
-        """
-        id, pending = result.tool_call_id, self.pending
-        if not pending:
-            return self
-        if id is not None and id in pending:
-            pending = pending.without(id)
-        elif id is None or pending.unnamed:
-            pending = NONE_OPEN
-        else:
-            return self
-        status, statuses = result.status, self.statuses
-        if status not in statuses:
-            statuses = (*statuses, status)
-        return Progress(pending, statuses, "in_flight" if pending else _outcome(statuses))
-
-
-def _outcome(statuses: Collection[str]) -> Status:
-    """The worst of several results: a person's interruption, then an error, then success."""
-    if "interrupted_by_human" in statuses:
-        return "interrupted_by_human"
-    return "error" if "error" in statuses else "success"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +34,10 @@ class Episode:
     last_position: int
     started_at: datetime
     finished_at: datetime | None = None
-    results: tuple[ToolResult, ...] = ()
-    strays: tuple[ToolResult, ...] = ()
-    """Results recorded during the step that answer none of its open calls: they came late, or twice."""
+    received: tuple[Answered, ...] = ()
+    """Every result recorded during the step, in order, with the calls that it answers."""
+    overall: tuple[str, ...] = ()
+    """Remarks on results as a whole."""
     reviews: tuple[Review, ...] = ()
     progress: Progress = field(default_factory=Progress)
     summary: str | None = None
@@ -100,16 +56,29 @@ class Episode:
         return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
 
     @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results that answer a call."""
+        return tuple([answered.result for answered in self.received if answered.calls])
+
+    @property
+    def strays(self) -> tuple[ToolResult, ...]:
+        """Results that answer none of the step's open calls: they came late, or twice."""
+        return tuple([answered.result for answered in self.received if not answered.calls])
+
+    @property
     def late(self) -> tuple[ToolResult, ...]:
-        """The strays that say something which no result before them says."""
-        said = [*self.results, *self.strays]
-        start = len(self.results)
-        return tuple(stray for n, stray in enumerate(self.strays, start) if stray not in said[:n])
+        """The strays, without exact repetitions."""
+        return tuple(late_results(self.received))
 
     @property
     def result(self) -> ToolResult | None:
         """What came back, as one result; None until something has."""
-        return combine(self.results)
+        return combine(self.output, self.received)
+
+    @property
+    def turn(self) -> Turn:
+        """The step as a model reads it."""
+        return turn_of(self.first_position, self.output, self.received, self.overall)
 
 
 def begin_episode(number: int, entry: Entry) -> Episode:
@@ -140,20 +109,14 @@ def continue_episode(episode: Episode, entry: Entry) -> Episode:
 
 
 def _with_results(episode: Episode, entry: Entry, body: ToolResults) -> Episode:
-    if not body.results:
-        return episode
-    progress, taken, strays = episode.progress, list[ToolResult](), list[ToolResult]()
-    for result in body.results:
-        after = progress.take(result)
-        (strays if after is progress else taken).append(result)
-        progress = after
-    episode = replace(episode, strays=(*episode.strays, *strays), last_position=entry.position)
-    if not taken:
-        return episode
+    progress, answered = episode.progress.take(body.results)
+    done = progress is not episode.progress and not progress.pending
     return replace(
         episode,
-        results=(*episode.results, *taken),
-        finished_at=None if progress.pending else entry.created_at,
+        received=(*episode.received, *answered),
+        overall=(*episode.overall, body.overall) if body.overall else episode.overall,
+        last_position=entry.position,
+        finished_at=entry.created_at if done else episode.finished_at,
         progress=progress,
     )
 
@@ -181,18 +144,39 @@ def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[
         yield current
 
 
-def combine(results: tuple[ToolResult, ...]) -> ToolResult | None:
-    """Several results as one: the worst status, every text under its tool's name."""
-    if len(results) <= 1:
-        return results[0] if results else None
-    texts = "\n".join(f"{r.tool_name or r.tool_call_id}: {result_text(r)}" for r in results)
-    match _outcome({result.status for result in results}):
+def conversation(entries: Iterable[Entry]) -> Iterator[Said]:
+    """Live entries, oldest first, as a model reads them. What was said during a step stands after it."""
+    current: Episode | None = None
+    asides: list[Said] = []
+    for entry in entries:
+        if isinstance(entry.body, ModelOutput):
+            yield from [*([current.turn] if current else []), *asides]
+            current, asides = begin_episode(0, entry), []
+        elif current:
+            current = continue_episode(current, entry)
+        asides += asides_of(entry, in_step=current is not None)
+    yield from [*([current.turn] if current else []), *asides]
+
+
+def combine(output: ModelOutput, received: Sequence[Answered]) -> ToolResult | None:
+    """The results that answer calls as one: the worst status, and every text under its call."""
+    answers = [answered for answered in received if answered.calls]
+    if len(answers) <= 1:
+        return answers[0].result if answers else None
+    texts = "\n".join(f"{_label(output, answered)}: {result_text(answered.result)}" for answered in answers)
+    match outcome_of(answered.result.status for answered in answers):
         case "error":
             return ToolResult(status="error", reason=texts)
         case "interrupted_by_human":
             return ToolResult(status="interrupted_by_human", feedback=texts)
         case _:
             return ToolResult(status="success", outputs=texts)
+
+
+def _label(output: ModelOutput, answered: Answered) -> str:
+    """The call that a result answers, with its number: parallel calls often have one name."""
+    number = next(n for n, call in enumerate(output.tool_calls, 1) if call.id == answered.calls[0])
+    return f"{output.tool_calls[number - 1].name} ({number} of {len(output.tool_calls)})"
 
 
 def action_of(episode: Episode) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from historyapp.core.entries import ModelOutput, ToolResult
 from historyapp.core.episodes import Episode
-from historyapp.core.formats.turns import returned
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.results import returned
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens
 
@@ -91,10 +91,16 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
 
 
 def continue_excerpt(
-    excerpt: Excerpt, results: Iterable[ToolResult], tokens: int, count: TokenCounter = count_tokens
+    excerpt: Excerpt,
+    results: Iterable[ToolResult],
+    tokens: int,
+    count: TokenCounter = count_tokens,
+    *,
+    overall: str | None = None,
 ) -> Excerpt:
     """With results of ``tokens``, recorded together. Lines of earlier ones stay while they tell more."""
-    found = telling_pieces("\n".join(map(returned, results)))
+    texts = [*map(returned, results), *([overall] if overall else [])]
+    found = telling_pieces("\n".join(texts))
     known = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if known:
         found = sorted(filter(None, (_without(piece, known) for piece in found)))

@@ -33,6 +33,11 @@ def image_size(data: str) -> Size:
     return size if size and size.width and size.height else UNKNOWN
 
 
+def data_size(source: str) -> Size:
+    """The size of an image given as base64 or as a data URL; ``UNKNOWN`` for one that lies elsewhere."""
+    return image_size(source.partition(";base64,")[2] if source.startswith("data:") else source)
+
+
 def _png(raw: bytes) -> Size:
     return Size(*struct.unpack(">II", raw[16:24]))
 

@@ -52,8 +52,12 @@ class Prices:
 
     def of(self, model: str) -> Price | None:
         """The price of a model, with or without its provider before it; None when it is not known."""
-        name = re.split(r"[:/]", model.lower())[-1]
-        return self._models.get(name) or self._models.get(_RELEASE.sub("", name))
+        return self._models.get(bare_name(model)) or self._models.get(_RELEASE.sub("", bare_name(model)))
+
+
+def bare_name(model: str) -> str:
+    """A model's name in small letters, without a provider before it."""
+    return re.split(r"[:/]", model.lower())[-1]
 
 
 @cache

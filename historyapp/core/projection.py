@@ -9,20 +9,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from historyapp.core.conversation import Progress, Status, calls_text
 from historyapp.core.entries import (
     Body,
     Entry,
     ModelInput,
     ModelOutput,
     Review,
-    ToolResult,
     ToolResults,
     text_of,
 )
-from historyapp.core.episodes import Progress, Status
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
-from historyapp.core.rendering import calls_text
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, ModelTotals, Usage, cost_of, usage_of
@@ -46,6 +44,8 @@ class Totals(NamedTuple):
     """Reported by the source, in millionths of a US dollar."""
     models: Mapping[str, ModelTotals] = _NO_MODELS
     """What each model used, by the name that the calls' metadata give; empty where they give none."""
+    orphans: int = 0
+    """Entries of results recorded before the first step; only transcripts have them."""
 
     def dump(self) -> dict[str, Any]:
         """As stored: zeros are left out."""
@@ -66,10 +66,10 @@ class Totals(NamedTuple):
         steps = self.steps + isinstance(entry.body, ModelOutput)
         tokens = self.tokens + entry.tokens
         usage, cost = usage_of(entry.metadata), cost_of(entry.metadata)
+        orphans = self.orphans + (not steps and isinstance(entry.body, ToolResults))
         if not (usage.input or usage.output or cost):
-            return Totals(
-                steps, self.errors, tokens, self.input_tokens, self.output_tokens, self.cost, self.models
-            )
+            known = (self.input_tokens, self.output_tokens, self.cost, self.models)
+            return Totals(steps, self.errors, tokens, *known, orphans)
         return Totals(
             steps,
             self.errors,
@@ -78,6 +78,7 @@ class Totals(NamedTuple):
             self.output_tokens + usage.output,
             self.cost + cost,
             self._with_call(usage, cost, entry.metadata),
+            orphans,
         )
 
     def _with_call(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> Mapping[str, ModelTotals]:
@@ -207,7 +208,7 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
     body: Body = entry.body
     changes: dict[str, Any] = {"last_position": entry.position}
     if isinstance(body, ToolResults):
-        changes |= _answer(step, body.results, entry)
+        changes |= _answer(step, body, entry)
     if changes.get("status") == "error" and step.status != "error":
         totals = totals._replace(errors=totals.errors + 1)
     changed = step._replace(
@@ -219,21 +220,18 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
     return Advance(Tail(totals, changed, tail.input_preview), (changed,))
 
 
-def _answer(step: Step, results: tuple[ToolResult, ...], entry: Entry) -> dict[str, Any]:
+def _answer(step: Step, body: ToolResults, entry: Entry) -> dict[str, Any]:
     """What results change of a step's row."""
-    before = progress = step.progress
+    before = step.progress
+    progress, answered = before.take(body.results)
     shown, unpaired = step.result_preview, step.unpaired
-    for result in results:
-        after = progress.take(result)
-        if after is progress:
-            unpaired += 1
-            continue
-        progress = after
-        if not shown or result.status != "success":
+    for result, calls in answered:
+        unpaired += not calls
+        if calls and (not shown or result.status != "success"):
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
     changes: dict[str, Any] = {"unpaired": unpaired}
     if step.excerpt and step.pending:
-        changes["excerpt"] = continue_excerpt(step.excerpt, results, entry.tokens)
+        changes["excerpt"] = continue_excerpt(step.excerpt, body.results, entry.tokens, overall=body.overall)
     if progress is before:
         return changes
     changes["pending"], changes["statuses"], changes["status"] = progress

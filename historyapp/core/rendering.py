@@ -1,29 +1,16 @@
 """Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from historyapp.core.entries import ModelOutput, ToolResult
+from historyapp.core.conversation import calls_text
+from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode
-from historyapp.core.results import result_text
+from historyapp.core.results import further_parts, result_text, returned
 
 JUDGED_STEP = "execute_step"
 """The action of a step that was recorded whole, with its analysis and its supervision."""
-
-
-def call_text(name: str, arguments: Any) -> str:
-    """``name(k=repr(v), …)``; arguments that are not an object stand as one ``repr``."""
-    if not isinstance(arguments, dict):
-        return f"{name}({arguments!r})"
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
-
-
-def calls_text(output: ModelOutput) -> str:
-    """A step's action; several provider calls are joined by semicolons. Empty for a final answer."""
-    if output.use_tool:
-        return call_text(output.use_tool.name, output.use_tool.arguments)
-    return "; ".join(call_text(call.name, call.arguments) for call in output.tool_calls)
 
 
 def long_form(episode: Episode) -> str:
@@ -36,8 +23,18 @@ def long_form(episode: Episode) -> str:
         text += f"- **Answer:** {_block(episode.output.text)}"
     elif episode.result:
         text += _result_lines(episode.result)
-    late = "".join(f"- **Late result:** {_block(result_text(result))}\n" for result in episode.late)
-    return f"{text.rstrip()}\n{late}" if late else text
+    more = "".join(f"- **{label}:** {_block(said)}\n" for label, said in _further_lines(episode))
+    return f"{text.rstrip()}\n{more}" if more else text
+
+
+def _further_lines(episode: Episode) -> Iterator[tuple[str, str]]:
+    """What the earlier histories had no place for: further parts of results, remarks, late results."""
+    for result in episode.results:
+        if result.error and result.status == "error" and len(episode.results) > 1:
+            yield "Error", result.error.repr
+        yield from further_parts(result)
+    yield from (("Overall", text) for text in episode.overall)
+    yield from (("Late result", returned(result)) for result in episode.late)
 
 
 def _result_lines(result: ToolResult) -> str:
@@ -47,7 +44,8 @@ def _result_lines(result: ToolResult) -> str:
         case "interrupted_by_human":
             return f"- **Feedback:** {result.feedback or ''}\n"
         case _:
-            error = f"- **Error:** {result.error.repr}\n" if result.error else ""
+            details = result.error if result.status == "error" else None
+            error = f"- **Error:** {details.repr}\n" if details else ""
             return f"- **Reason:** {result.reason or ''}\n{error}"
 
 

@@ -1,9 +1,11 @@
 """What can be set per session, with the defaults that users of the earlier systems know (DESIGN 4)."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from historyapp.core.windows import window_of
 
 
 class SessionSettings(BaseModel):
@@ -11,8 +13,8 @@ class SessionSettings(BaseModel):
 
     llm_name: str = "gpt-5-mini"
     """The model that summarises."""
-    max_tokens: int | None = Field(default=1024, ge=0)
-    """Budget of a context in tokens. Null: no limit; 0 means zero."""
+    max_tokens: Annotated[int, Field(ge=0)] | Literal["window"] | None = "window"
+    """Budget of a context in tokens. ``window``: what the model takes. Null: no limit; 0 means zero."""
     spacy_language_model: str = "en_core_web_sm"
     full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
     """How many of the newest steps the ``episodic`` policy gives in full; 0 or less: none."""
@@ -26,7 +28,12 @@ class SessionSettings(BaseModel):
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""
     compress_automatically: bool = True
-    policy: Literal["episodic", "sliding_window", "live", "masked", "budgeted"] = "episodic"
+    policy: str = "budgeted"
+    """One of the registry in ``core/policies``; services check it."""
+
+    def budget(self, model: str = "") -> int | None:
+        """Tokens of a context for a model; null: no limit."""
+        return window_of(model) if self.max_tokens == "window" else self.max_tokens
 
     @property
     def detailed_steps(self) -> int:

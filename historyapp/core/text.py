@@ -124,3 +124,10 @@ def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
         if not level:
             return False
     return True
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A Markdown code block that nothing in the text can end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from heapq import merge
+from operator import attrgetter
 from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
+from historyapp.core.conversation import Aside, asides_of
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.outline import Outlined
@@ -202,13 +205,25 @@ class History:
         return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
 
     @property
-    def first_input(self) -> core.Entry | None:
-        """The oldest live ``model_input`` entry; None without any."""
-        return oldest(self.lineage, "model_input")
+    def first_input(self) -> Aside | None:
+        """The oldest live input; None without any."""
+        entry = oldest(self.lineage, "model_input")
+        return next(asides_of(entry)) if entry else None
 
-    def inputs_newest_first(self) -> Iterator[core.Entry]:
-        """Live ``model_input`` entries, the newest first, read as they are consumed."""
-        return newest_first(self.lineage, "model_input")
+    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+        """Live inputs before a position, and results recorded before the first step, the newest first.
+
+        They are read as they are consumed.
+        """
+        lineage = self.lineage if before is None else self.lineage.cut(before - 1)
+        found = newest_first(lineage, "model_input")
+        if self.tail.totals.orphans:
+            for row in self.rows(1, 1):
+                lineage = lineage.cut(min(lineage.last, row.first_position - 1))
+            orphans = newest_first(lineage, "tool_results")
+            found = merge(found, orphans, key=attrgetter("position"), reverse=True)
+        for entry in found:
+            yield from asides_of(entry, in_step=False)
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from historyapp.core import entries as core
+from historyapp.core.conversation import Progress
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.prepared import Prepared, prepare
@@ -170,16 +171,22 @@ def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
     progress = tail.step.progress if tail.step else None
     if progress is None or not progress.pending:
         raise Conflict(NO_ACTION_IN_FLIGHT)
-    for result in body.results:
-        if not progress.expects(result):
-            open_calls = list(progress.pending)
-            raise Invalid(
-                f"entries[{number}] has a result for the call {result.tool_call_id!r}, which is not open "
-                f"or has been answered. Open calls: {', '.join(map(repr, open_calls)) or 'none'}.",
-                tool_call_id=result.tool_call_id,
-                open_calls=open_calls,
-            )
-        progress = progress.take(result)
+    _, answered = progress.take(body.results)
+    stray = next((result for result, calls in answered if not calls), None)
+    if stray is not None:
+        open_calls = [id for id in progress.pending if id]
+        raise Invalid(
+            f"entries[{number}] has a result for the call {stray.tool_call_id!r}, which is not open "
+            f"or has been answered. {_open(progress, open_calls)}",
+            tool_call_id=stray.tool_call_id,
+            open_calls=open_calls,
+        )
+
+
+def _open(progress: Progress, ids: list[str]) -> str:
+    if progress.pending.unnamed:
+        return "The open action has no call id. Leave tool_call_id out."
+    return f"Open calls: {', '.join(map(repr, ids))}."
 
 
 def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:

@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from historyapp.core.budget import RequestMeter, meter_for
+from historyapp.core.context import Context
+from historyapp.core.conversation import Aside
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import format_named, render_bytes
-from historyapp.core.manifest import Context, Manifest, Segment
+from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import policy_named
 from historyapp.core.policies.base import Ask
 from historyapp.core.policies.outline import OutlinedPast
@@ -84,7 +86,7 @@ def terms_of(session: Session, wish: Wish, correction: TokenCorrection | None = 
         policy=policy_named(wish.policy or settings.policy).name,
         format=format,
         model=model,
-        max_tokens=settings.max_tokens if wish.max_tokens == "session" else wish.max_tokens,
+        max_tokens=settings.budget(model) if wish.max_tokens == "session" else wish.max_tokens,
         settings=settings,
         factor=meter.factor,
         tools=wish.tools,
@@ -114,11 +116,11 @@ def build(past: OutlinedPast, terms: Terms, live_screen: str = "") -> Built:
     """
     context = _chosen(past, terms)
     format = format_named(terms.format)
-    bare = format.render(context, model=terms.model, tools=terms.tools)
+    bare = format.request(context, terms.tools)
     request = bare
     if live_screen.strip():
         context = _with_screen(context, terms, live_screen)
-        request = format.render(context, model=terms.model, tools=terms.tools)
+        request = format.request(context, terms.tools)
     return Built(terms, context.manifest, request, terms.meter.total(request), digest(bare))
 
 
@@ -160,11 +162,13 @@ def _chosen(past: OutlinedPast, terms: Terms) -> Context:
 
 
 def _with_screen(context: Context, terms: Terms, live_screen: str) -> Context:
-    screen = Segment(source="live_screen", tokens=terms.screen_tokens)
-    overhead = terms.meter.added(context.messages, live_screen)
-    told = [segment for segment in context.manifest.segments if segment.source != "overhead"]
-    segments = [*told, screen, *([Segment(source="overhead", tokens=overhead)] if overhead else [])]
+    screen = terms.meter.write(Aside(0, live_screen, "live_screen"))
+    context = replace(context, live_screen=screen)
+    *told, last = context.manifest.segments
+    segments = [*told, *([] if last.source == "overhead" else [last])]
+    segments.append(Segment(source="live_screen", tokens=terms.screen_tokens))
+    if overhead := terms.meter.added(context):
+        segments.append(Segment(source="overhead", tokens=overhead))
     tokens = sum(segment.tokens for segment in segments)
     changed = {"segments": segments, "tokens": tokens, "max_tokens": terms.max_tokens}
-    manifest = context.manifest.model_copy(update=changed)
-    return context.model_copy(update={"live_screen": live_screen, "manifest": manifest})
+    return replace(context, manifest=context.manifest.model_copy(update=changed))

@@ -11,8 +11,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from historyapp.core.conversation import Progress
 from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
-from historyapp.core.episodes import Progress
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
 from historyapp.core.prepared import Prepared, prepare
@@ -64,10 +64,8 @@ class Counts:
             self.calls += len(body.tool_calls) or bool(body.use_tool)
         elif isinstance(body, ToolResults):
             self.results += len(body.results)
-            for result in body.results:
-                after = self.progress.take(result)
-                self.unpaired_results += after is self.progress
-                self.progress = after
+            self.progress, answered = self.progress.take(body.results)
+            self.unpaired_results += sum(not calls for _, calls in answered)
 
     def close(self) -> None:
         """Whatever is still open stays open."""

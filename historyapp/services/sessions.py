@@ -8,6 +8,7 @@ from django.db import IntegrityError
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict
+from historyapp.core.policies import policy_named
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
@@ -35,10 +36,10 @@ def create_session(
 
     Raises:
         Conflict: when the given id is taken.
-        Invalid: for settings that name a strategy which there is not.
+        Invalid: for settings that name a policy or a strategy that does not exist.
     """
     if settings is not None:
-        strategy_named(settings.compression_strategy)
+        check_names(settings.model_dump())
     session = Session(
         id=id or uuid7(),
         project=project,
@@ -82,12 +83,11 @@ def change_session(
 
     Raises:
         NotFound: when the project has no such session.
-        Invalid: for settings that name a strategy which there is not.
+        Invalid: for settings that name a policy or a strategy that does not exist.
     """
     with writing():
         session = lock_session(project, session_id)
-        if (strategy := changes.get("settings", {}).get("compression_strategy")) is not None:
-            strategy_named(strategy)
+        check_names(changes.get("settings", {}))
         if changes.get("status", session.status) != session.status:
             record(project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status})
         for name, value in changes.items():
@@ -98,6 +98,18 @@ def change_session(
         session.revision += 1
         session.save()
         return session
+
+
+def check_names(settings: Mapping[str, Any]) -> None:
+    """Refuses settings that name a policy or a strategy that does not exist.
+
+    Raises:
+        Invalid: naming those that do.
+    """
+    if "policy" in settings:
+        policy_named(settings["policy"])
+    if "compression_strategy" in settings:
+        strategy_named(settings["compression_strategy"])
 
 
 def dump_settings(settings: SessionSettings | None) -> dict[str, Any]:

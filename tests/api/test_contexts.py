@@ -100,7 +100,8 @@ def test_messages_keep_to_a_budget_and_name_what_is_left_out(three: Agent) -> No
     context = three.get("/messages?max_tokens=120")
     assert context["manifest"]["max_tokens"] == 120
     assert context["manifest"]["tokens"] <= 120
-    assert [out["last_step"] for out in context["manifest"]["left_out"]] == [2]
+    left = context["manifest"]["left_out"]
+    assert [out["last_step"] for out in left if out["last_step"]] == [2]
 
 
 def test_messages_are_as_of_a_position(three: Agent) -> None:

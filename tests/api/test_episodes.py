@@ -108,7 +108,7 @@ def test_a_single_step_has_its_bodies(run: Agent) -> None:
     step: dict[str, Any] = run.get("/episodes/1").body
     assert step["action"] == {"name": "read", "arguments": {"path": "a"}}
     assert [call["id"] for call in step["tool_calls"]] == ["a", "b"]
-    assert step["result"]["outputs"] == "b: 2\na: [1]"
+    assert step["result"]["outputs"] == "read (2 of 2): 2\nread (1 of 2): [1]"
     assert step["formatted"].startswith("Executed `read(path='a'); read(path='b')`")
     assert (step["status"], step["first_position"], step["last_position"]) == ("success", 1, 3)
     assert step["started_at"] <= step["finished_at"]

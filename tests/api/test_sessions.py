@@ -19,7 +19,7 @@ def test_a_session_needs_nothing(alice: Agent) -> None:
     assert made.status == 201
     assert UUID(made["id"]).version == 7
     assert (made["title"], made["status"], made["tags"], made["head"]) == ("", "live", [], 0)
-    assert made["settings"]["max_tokens"] == 1024
+    assert made["settings"]["max_tokens"] == "window"
 
 
 def test_a_session_is_read_as_it_was_made(alice: Agent) -> None:

@@ -5,75 +5,67 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.budget import (
-    FACTORS,
-    OVERHEAD,
-    PER_PAGE,
-    PRIMING,
-    TOOL_PROMPT,
-    RequestMeter,
-    meter_for,
-)
+from historyapp.core.budget import FACTORS, RequestMeter, meter_for
+from historyapp.core.conversation import NO_RESULT, Aside, Turn
+from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS
-from historyapp.core.formats.turns import NO_RESULT
-from historyapp.core.manifest import Message
+from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES
+from historyapp.core.formats.base import OVERHEAD, PER_PAGE, PRIMING
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import TEXT
-from tests.core.formats.contexts import TINY_PNG
+from tests.core.formats.contexts import TINY_PNG, of
 
 words: Callable[[str], int] = lambda text: len(text.split())  # noqa: E731 a counter that can be checked by hand
 EVERY = pytest.mark.parametrize("format", FORMATS)
-SAID = Message(role="user", content="one two three")
-CALL = Message(
-    role="assistant", content="I look", tool_calls=[{"id": "a", "name": "ls", "arguments": {"at": "x y"}}]
-)
-RESULT = Message(role="tool", content="here and there", tool_call_id="a")
+SAID = Aside(1, "one two three")
+OUTPUT = ModelOutput(text="I look", tool_calls=(ToolCall(id="a", name="ls", arguments={"at": "x y"}),))
+RESULT = ToolResult(tool_call_id="a", status="success", outputs="here and there")
 
 
 def test_a_message_costs_its_text_and_overhead() -> None:
-    assert RequestMeter(count=words).message(SAID) == 3 + OVERHEAD
-    assert RequestMeter(count=words, factor=1.5).message(SAID) == 11  # 10.5, rounded up
+    assert RequestMeter(count=words).write(SAID).tokens == 3 + OVERHEAD
+    assert RequestMeter(count=words, factor=1.5).write(SAID).tokens == 11  # 10.5, rounded up
 
 
 def test_a_blank_message_costs_nothing() -> None:
     assert RequestMeter().said(" \n") == 0
 
 
-def test_a_call_costs_its_name_and_arguments_apart_from_its_text_and_its_result() -> None:
-    meter = RequestMeter(count=words)
-    assert meter.message(CALL) == (2 + OVERHEAD) + (3 + OVERHEAD)  # ls {"at":"x y"}
-    assert meter.message(RESULT) == 3 + OVERHEAD
-    assert meter.messages([CALL, RESULT]) == meter.message(CALL) + meter.message(RESULT)
+def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
+    said, called, returned = 2 + OVERHEAD, 3 + OVERHEAD, 3 + OVERHEAD  # ls {"at":"x y"}
+    assert RequestMeter(count=words).write(Turn(2, OUTPUT, (RESULT,))).tokens == said + called + returned
 
 
 @EVERY
-def test_a_turn_costs_as_much_as_its_messages(format: str) -> None:
+def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
+    found = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
     meter = RequestMeter(format, factor=1.25)
-    turn = [SAID, CALL, RESULT]
-    assert meter.messages(turn) == sum(map(meter.message, turn))
+    parts = sum(meter.write(each).tokens for each in (Aside(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
+    assert meter.total(FORMATS[format].request(found)) == parts + meter.added(found)
 
 
 @EVERY
 def test_a_call_without_a_result_costs_the_one_that_it_gets(format: str) -> None:
-    meter = RequestMeter(format)
-    answer = Message(role="tool", content=NO_RESULT, tool_call_id="a", is_error=True)
-    assert meter.messages([CALL]) == meter.messages([CALL, answer])
+    given = ToolResult(tool_call_id="a", status="error", reason=NO_RESULT)
+    [unanswered] = of(format, OUTPUT).parts
+    assert unanswered.tokens > 0
+    assert RequestMeter(format).write(Turn(1, OUTPUT, (given,))).tokens == unanswered.tokens
 
 
 @EVERY
 def test_what_a_format_may_add_is_the_most_that_it_adds(format: str) -> None:
     meter = RequestMeter(format)
-    said = Message(role="assistant", content="done")
-    for messages in ([], [SAID], [said], [said, SAID], [SAID, said]):
-        assert 0 <= meter.added(messages) <= meter.reserve
-    assert meter.added([SAID]) == (0 if format == "plain" else PRIMING)
+    asks, says = ModelInput(content="hi"), ModelOutput(text="done")
+    for bodies in ([], [asks], [says], [says, asks], [asks, says]):
+        assert 0 <= meter.added(of(format, *bodies)) <= meter.reserve
+    assert meter.added(of(format, asks)) == (0 if format == "plain" else PRIMING)
 
 
 def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
     tools = [{"name": "ls", "description": "Lists a folder."}]
     assert RequestMeter().fixed("", "", tools).tools > count_tokens("Lists a folder.") + OVERHEAD
-    assert RequestMeter("anthropic_messages").fixed("", "", tools).tools > TOOL_PROMPT
+    assert RequestMeter("anthropic_messages").fixed("", "", tools).tools > ANTHROPIC_MESSAGES.tool_prompt
     assert RequestMeter().fixed("Be brief.", "", []).total == count_tokens("Be brief.") + OVERHEAD
 
 
@@ -95,7 +87,7 @@ def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
     ],
 )
 def test_what_is_no_text_costs_what_its_provider_says(format: str, part: Any, tokens: int) -> None:
-    assert RequestMeter(format).message(Message(role="user", content=[part])) == tokens + OVERHEAD
+    assert RequestMeter(format).write(Aside(0, [part])).tokens == tokens + OVERHEAD
 
 
 @given(st.lists(TEXT, max_size=5))
@@ -107,12 +99,10 @@ def test_plain_text_costs_no_more_than_is_counted(texts: list[str]) -> None:
 
 def test_reasoning_costs_only_where_it_is_sent() -> None:
     thinking = {"type": "thinking", "thinking": "long and hard " * 20, "signature": "S"}
-    said = Message(role="assistant", content="so", reasoning=[thinking])
-    bare = Message(role="assistant", content="so")
-    assert RequestMeter("openai_chat").message(said) == RequestMeter("openai_chat").message(bare)
-    assert RequestMeter("anthropic_messages").message(said) > 40 + RequestMeter("anthropic_messages").message(
-        bare
-    )
+    said, bare = (Turn(1, ModelOutput(text="so", reasoning=given)) for given in ([thinking], []))
+    chat, messages = RequestMeter("openai_chat"), RequestMeter("anthropic_messages")
+    assert chat.write(said).tokens == chat.write(bare).tokens
+    assert messages.write(said).tokens > 40 + messages.write(bare).tokens
 
 
 @pytest.mark.parametrize(

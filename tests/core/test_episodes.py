@@ -4,15 +4,17 @@ from itertools import permutations
 
 import pytest
 
-from historyapp.core.entries import ToolResult
+from historyapp.core.conversation import Answered
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
 from historyapp.core.episodes import combine, group_episodes
 from historyapp.core.rendering import long_form
 from tests.core.entries import calls, result, session
 
-SUCCESS = ToolResult(tool_name="read", status="success", outputs="text")
-SKIPPED = ToolResult(tool_name="skip", status="skipped", reason="not needed")
-ERROR = ToolResult(tool_name="test", status="error", reason="red")
-STOPPED = ToolResult(tool_name="edit", status="interrupted_by_human", feedback="no")
+OUTPUT = ModelOutput(tool_calls=tuple(ToolCall(id=id, name="read", arguments={"at": id}) for id in "abc"))
+SUCCESS = Answered(ToolResult(tool_name="read", status="success", outputs="text"), ("a",))
+SKIPPED = Answered(ToolResult(tool_name="read", status="skipped", reason="not needed"), ("b",))
+ERROR = Answered(ToolResult(tool_name="read", status="error", reason="red"), ("b",))
+STOPPED = Answered(ToolResult(tool_name="read", status="interrupted_by_human", feedback="no"), ("c",))
 
 
 @pytest.mark.parametrize(
@@ -23,22 +25,23 @@ STOPPED = ToolResult(tool_name="edit", status="interrupted_by_human", feedback="
         ((SUCCESS, ERROR, STOPPED), "interrupted_by_human"),
     ],
 )
-def test_several_results_in_one_are_as_bad_as_the_worst(results: tuple[ToolResult, ...], worst: str) -> None:
+def test_several_results_in_one_are_as_bad_as_the_worst(results: tuple[Answered, ...], worst: str) -> None:
     for order in permutations(results):
-        combined = combine(order)
+        combined = combine(OUTPUT, order)
         assert combined
         assert combined.status == worst
 
 
-def test_several_results_in_one_keep_every_text_under_its_tools_name() -> None:
-    combined = combine((SUCCESS, ERROR))
+def test_several_results_in_one_keep_every_text_under_its_call() -> None:
+    """Parallel calls often have one name: their numbers tell them apart."""
+    combined = combine(OUTPUT, (SUCCESS, ERROR))
     assert combined
-    assert combined.reason == "read: text\ntest: Action failed: 'red'"
+    assert combined.reason == "read (1 of 3): text\nread (2 of 3): Action failed: 'red'"
 
 
 def test_one_result_stays_as_it_is() -> None:
-    assert combine((SUCCESS,)) is SUCCESS
-    assert combine(()) is None
+    assert combine(OUTPUT, (SUCCESS,)) is SUCCESS.result
+    assert combine(OUTPUT, ()) is None
 
 
 def test_results_that_answer_nothing_open_are_kept_with_the_step_during_which_they_came() -> None:

@@ -9,10 +9,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from historyapp.core.actions import ActionProposal, output_of
-from historyapp.core.budget import RequestMeter
+from historyapp.core.conversation import Aside
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, begin_episode, continue_episode
-from historyapp.core.policies.episodic import EPISODIC, compile_progress
+from historyapp.core.messages import episodic_messages
+from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs, long_form
 from historyapp.core.results import ActionResult, as_tool_result, result_text
 from historyapp.core.settings import SessionSettings
@@ -45,7 +46,7 @@ class Memory:
     def summaries_newest_first(self, before: int) -> Iterator[Any]:
         return iter(())
 
-    def inputs_newest_first(self) -> Iterator[Entry]:
+    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
         return iter(())
 
     def carry_out(self, op: dict[str, Any]) -> None:
@@ -76,9 +77,8 @@ def test_every_recorded_history_reads_the_same(case: dict[str, Any]) -> None:
         full_message_count=case["config"]["full_message_count"],
     )
     count = COUNTERS[case["token_counter"]]
-    messages = EPISODIC.choose(
-        past, settings.model_copy(update={"max_tokens": None}), RequestMeter(count=count)
-    ).messages
+    unlimited = settings.model_copy(update={"max_tokens": None})
+    messages = episodic_messages(past, unlimited, count).messages
     answers = {
         "n_episodes": past.steps,
         "cursor": past.steps - past.in_flight,

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from historyapp.core.conversation import Progress
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults
-from historyapp.core.episodes import Progress
 from historyapp.core.open_calls import OpenCalls
 from historyapp.core.projection import Tail, advance
 from tests.core.entries import START
@@ -57,7 +57,7 @@ def test_answering_every_call_of_a_step_looks_at_each_a_few_times() -> None:
     progress = Progress.begin(output)
     Counted.looks = 0
     for result in results:
-        progress = progress.take(result)
+        progress, _ = progress.take([result])
     assert progress.status == "success"
     assert CALLS <= Counted.looks <= 20 * CALLS
 

@@ -49,7 +49,7 @@ def spoken_of(step: int) -> str:
 def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, session: Session) -> None:
     built = serve(session, Wish(as_of=7)).built
     shown = panel(alice, session, "?step=3")
-    assert f"{built.tokens:,} / 1,024 tokens" in shown
+    assert f"{built.tokens:,} / 272,000 tokens" in shown
     assert built.tokens == built.manifest.tokens
     assert spoken_of(3) in shown
     assert spoken_of(4) not in shown
@@ -201,7 +201,7 @@ def test_a_context_over_its_budget_says_by_how_much() -> None:
 
 def test_steps_are_counted_by_what_became_of_them(alice: Client, project: Project, session: Session) -> None:
     summarise(project, session.pk, (1, 1), SummaryText("looked at the first file"))
-    shown = panel(alice, session, "?step=5")
+    shown = panel(alice, session, "?step=5&policy=episodic&max_tokens=2000")
     counted = dict(re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("In it")[0]))
     assert sum(map(int, counted.values())) == 5
     assert counted["summarised"] == "1"
@@ -242,7 +242,7 @@ def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Ses
 
 
 def test_the_same_context_twice_has_no_break(alice: Client, session: Session) -> None:
-    shown = panel(alice, session, "?step=5&view=diff&policy=episodic&max_tokens=0")
+    shown = panel(alice, session, "?step=5&view=diff&policy=episodic&max_tokens=200")
     assert "The cache breaks here" in shown or "is the same" in shown
 
 

@@ -31,8 +31,8 @@ def test_every_setting_has_a_label_and_help(alice: Client, session: Session) -> 
 
 def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -> None:
     page = html(alice.get(form(session)))
-    assert 'value="" placeholder="1024"' in page
-    assert '<option value="episodic" selected>episodic (default)</option>' in page
+    assert 'value="" placeholder="window"' in page
+    assert '<option value="budgeted" selected>budgeted (default)</option>' in page
 
 
 def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
@@ -57,7 +57,7 @@ def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
         "compress_automatically": "False",
     }
     page = html(alice.get(form(session)))
-    assert 'value="9000" placeholder="1024"' in page
+    assert 'value="9000" placeholder="window"' in page
     assert '<option value="structured" selected>' in page
 
 
@@ -66,7 +66,7 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
     assert kept(session).max_tokens is None
     assert 'name="no_limit" value="1" checked' in html(alice.get(form(session)))
     alice.post(form(session), {"max_tokens": ""})
-    assert kept(session).max_tokens == 1024
+    assert kept(session).max_tokens == "window"
     alice.post(form(session), {"max_tokens": "0"})
     assert kept(session).max_tokens == 0
 

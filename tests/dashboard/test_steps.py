@@ -141,7 +141,8 @@ def test_a_result_of_all_calls_is_told_as_such(alice: Client, empty: Session) ->
     whole = ToolResult(status="interrupted_by_human", feedback="stop it")
     record(empty, ModelOutput(tool_calls=calls), ToolResults(results=(whole,)))
     page = shown(alice, empty)
-    assert "Result of all calls interrupted stop it" in page
+    assert "Result: interrupted stop it" in page
+    assert "Answered together with the call a." in page
     assert "No result was recorded" not in page
 
 
@@ -200,7 +201,7 @@ def test_results_that_answer_no_call_are_counted(alice: Client, empty: Session) 
     stray = ToolResults(results=(ToolResult(tool_call_id="nobody", status="success", outputs="stray"),))
     drafts = [EntryDraft(body) for body in (called("x"), result(), stray)]
     append(empty.project, empty.pk, drafts, lenient=True)
-    assert "1 further result recorded during this step answers none of its calls" in shown(alice, empty)
+    assert "It names the call nobody. stray" in shown(alice, empty)
 
 
 def test_long_output_is_folded_and_opens_to_its_last_character(alice: Client, empty: Session) -> None:

@@ -5,8 +5,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from historyapp.core.entries import Entry, MemoryNotebook, SystemInstruction
+from historyapp.core.episodes import conversation
 from historyapp.core.exporters.base import ExportSession
-from historyapp.core.formats.anthropic_messages import AnthropicRendering
+from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES as FORMAT
+from historyapp.core.formats.anthropic_messages import merged
 from historyapp.core.text import clean, dump_json
 
 
@@ -18,11 +21,25 @@ class _AnthropicMessages:
     live_only = True
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
-        rendering = AnthropicRendering()
+        current: dict[str, str] = {}
+        told = conversation(_without_instructions(session.entries, current))
+        messages = merged(FORMAT.joined(map(FORMAT.write, told)))
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
-        for number, message in enumerate(rendering.messages(session.entries)):
+        for number, message in enumerate(messages):
             yield (",\n" if number else "\n") + dump_json(message)
-        yield f'\n],\n"system": {dump_json(rendering.system)}}}\n'
+        texts = [current.get(kind, "") for kind in ("system_instruction", "memory_notebook")]
+        system = [{"type": "text", "text": clean(text)} for text in texts if text.strip()]
+        yield f'\n],\n"system": {dump_json(system)}}}\n'
+
+
+def _without_instructions(entries: Iterable[Entry], current: dict[str, str]) -> Iterator[Entry]:
+    """The other entries. ``current`` holds the newest instruction and notebook that were passed over."""
+    for entry in entries:
+        match entry.body:
+            case SystemInstruction(text=text) | MemoryNotebook(content=text):
+                current[entry.kind] = text
+            case _:
+                yield entry
 
 
 ANTHROPIC_MESSAGES = _AnthropicMessages()

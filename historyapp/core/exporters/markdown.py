@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain
 
+from historyapp.core.content import plain_text
 from historyapp.core.entries import (
     DebugLog,
     Entry,
@@ -17,9 +18,8 @@ from historyapp.core.entries import (
     ToolResults,
 )
 from historyapp.core.exporters.base import ExportSession, ExportSummary
-from historyapp.core.formats.parts import plain_text
-from historyapp.core.formats.turns import NO_OUTPUT, fenced, returned
-from historyapp.core.text import clean, dump_json
+from historyapp.core.results import NO_OUTPUT, returned
+from historyapp.core.text import clean, dump_json, fenced
 
 _MARKUP = re.compile(
     r"""[`*~\[]                                   # code, emphasis, strikethrough, links

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from historyapp.core.episodes import conversation
 from historyapp.core.exporters.base import ExportSession
-from historyapp.core.formats.openai_chat import messages
+from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.text import clean, dump_json
 
 
@@ -16,7 +17,8 @@ class _OpenAIMessages:
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
-        for number, message in enumerate(messages(session.entries)):
+        messages = OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation(session.entries)))
+        for number, message in enumerate(messages):
             yield (",\n" if number else "\n") + dump_json(message)
         yield "\n]}\n"
 

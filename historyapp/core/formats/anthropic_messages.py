@@ -1,128 +1,160 @@
-"""Entries as Anthropic messages: user first, then alternating, a turn's results in one user message."""
+"""Anthropic's messages: user first, then alternating, a turn's results in one user message."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.entries import (
-    Entry,
-    MemoryNotebook,
-    ModelInput,
-    ModelOutput,
-    SystemInstruction,
-    ToolCall,
-    ToolResult,
+from historyapp.core.content import BASE64, image_data, image_url, json_text, plain_text, shaped_content
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.formats.base import (
+    CONTINUE,
+    START,
+    Format,
+    Frame,
+    Leaf,
+    Prompt,
+    opaque_tokens,
+    pages_tokens,
 )
-from historyapp.core.formats.base import CONTINUE, START, Frame, Item
-from historyapp.core.formats.neutral import halves, leading_texts
-from historyapp.core.formats.parts import anthropic_content
-from historyapp.core.formats.tools import Definition, anthropic_tool, tools_as
-from historyapp.core.formats.turns import (
-    Aside,
-    CallIds,
-    Turn,
-    legal_name,
-    object_of,
-    reported,
-    returned,
-    spoken,
-    turns,
-)
-from historyapp.core.manifest import Context
+from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.tools import Definition, Tool, named, strictness
+from historyapp.core.images import anthropic_image_tokens, data_size
+from historyapp.core.results import reported, returned, returned_content
 from historyapp.core.text import clean, clean_value
 
-LONGEST_ID = 64
 NO_BEGINNING = "(What came before was not recorded.)"
+MOST_BREAKPOINTS = 4
+"""``cache_control`` marks in one request. Source: Claude documentation, "Prompt caching"."""
 
-Block = dict[str, Any]
 _THINKING: dict[str, tuple[str, ...]] = {
     "thinking": ("thinking", "signature"),
     "redacted_thinking": ("data",),
 }
 """The fields of each kind of thinking block; the last one is what the API verifies and is never empty."""
-MOST_BREAKPOINTS = 4
-"""``cache_control`` marks in one request. Source: Claude documentation, "Prompt caching"."""
 
 
-class AnthropicRendering:
-    """Renders one session; ``instruction`` and ``notebook`` are the current ones once all has been told."""
+class AnthropicMessages(Format):
+    """Requests to ``messages``: ``tools``, ``system`` and ``messages``, with cache breakpoints.
 
-    def __init__(self) -> None:
-        self.instruction = ""
-        self.notebook = ""
-        self._ids = CallIds(LONGEST_ID)
+    An item is a message of one role; neighbours of the same role become one message. The last message is
+    always a user's: current models refuse to go on from an assistant's.
+    """
 
-    @property
-    def system(self) -> list[Block]:
-        """What goes beside the messages."""
-        return [_text(clean_value(text)) for text in (self.instruction, self.notebook) if text.strip()]
+    name = "anthropic_messages"
+    most = Frame(START, CONTINUE)
+    tool_prompt = 346
+    """Source: Claude documentation, "Tool use", "Pricing"."""
 
-    def messages(self, entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
-        """Live entries, oldest first, as messages."""
-        yield from _merged(self.said(turns(entries)))
-
-    def said(self, conversation: Iterable[Turn | Aside]) -> Iterator[Item]:
-        """All that is said, a message for each role that speaks, none of it empty."""
-        for item in conversation:
-            if isinstance(item, Turn):
-                yield from self._turn(item)
-            elif blocks := self._aside(item):
-                yield _message("user", blocks)
-
-    def _aside(self, aside: Aside) -> list[Block]:
-        match aside.body:
-            case SystemInstruction(text=text):
-                self.instruction = text
-                return []
-            case MemoryNotebook(content=text):
-                self.notebook = text
-                return []
-            case ModelInput(content=said):
-                return _as_blocks(anthropic_content(said))
-            case ToolResult() as result:
-                return [_text(reported(result))]
-
-    def _turn(self, turn: Turn) -> Iterator[Item]:
-        calls = [(self._ids.of(turn.position, call), call) for call in turn.output.tool_calls]
-        said = _as_blocks(spoken(turn.output)) + [_call(id, call) for id, call in calls]
+    def turn_items(self, turn: Turn) -> Iterable[Item]:
+        calls = turn.output.tool_calls
+        said = [*_as_blocks(spoken(turn.output)), *map(_call, calls)]
         if said:  # thinking alone is no message
-            yield _message("assistant", _thinking(turn.output) + said)
+            yield _message("assistant", [*_thinking(turn.output), *said])
         if calls:
             results = zip(calls, turn.results, strict=True)
-            yield _message("user", [_result(id, result) for (id, _), result in results])
-        elif turn.results:
-            yield _message("user", [_text(reported(result, turn.output)) for result in turn.results])
+            answers = [_result(call.id, result) for call, result in results]
+        else:
+            answers = [_text(reported(result, turn.output)) for result in turn.results]
+        if blocks := [*answers, *map(_text, turn.remarks)]:
+            yield _message("user", blocks)
+
+    def aside_items(self, aside: Aside) -> Iterable[Item]:
+        content = plain_text(aside.content) if aside.instructs else _content(aside.content)
+        if blocks := _as_blocks(content):
+            yield _message("user", blocks)
+
+    def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+        made, answered = iter(ids), iter(ids)
+        return [
+            {**item, "content": [_with_id(block, made, answered) for block in item["content"]]}
+            for item in items
+        ]
+
+    def leaves(self, item: Item) -> Iterator[Leaf]:
+        for block in item["content"]:
+            yield from _block_leaves(block)
+
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        start = context.leading
+        cut = max(start, context.stable)
+        stable, rest = self._said(context, start, cut)
+        before, after = self.frame([*stable, *rest])
+        opening, closing = ([_message("user", [_text(text)])] if text else [] for text in (before, after))
+        marked = _marked([*opening, *stable]) if stable else opening
+        shaped = self.tools(tools)
+        fixed = [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
+        if fixed:
+            fixed = [_with_breakpoint(block) for block in fixed]
+        elif shaped:
+            shaped[-1] = _with_breakpoint(shaped[-1])
+        leading = [part.instruction for part in context.parts[:start] if part.instruction]
+        fields = {"tools": shaped, "system": [*fixed, *(_text(clean(text)) for text in leading)]}
+        messages = list(merged([*marked, *rest, *closing]))
+        return {name: value for name, value in fields.items() if value} | {"messages": messages}
+
+    def _said(self, context: Context, start: int, cut: int) -> tuple[list[Item], list[Item]]:
+        """The stable items, and the others."""
+        stable = sum(len(part.items) for part in context.parts[start:cut])
+        items = list(self.joined(context.parts[start:]))
+        screen = context.live_screen.items if context.live_screen else []
+        return items[:stable], [*items[stable:], *screen]
+
+    def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
+        for block in request.get("system", ()):
+            yield from _block_leaves(block)
+        for message in request["messages"]:
+            yield from self.leaves(message)
+
+    def frame(self, items: Sequence[Item]) -> Frame:
+        if not items:
+            return Frame(before=START)
+        begins, ends = items[0]["role"] == "assistant", items[-1]["role"] == "assistant"
+        return Frame(START if begins else "", CONTINUE if ends else "")
+
+    def tool_item(self, tool: Tool) -> Item:
+        return {**named(tool), "input_schema": tool.schema, **strictness(tool)}
+
+    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+        context = {"system": instruction, "messages": [{"role": "user", "content": material}]}
+        if schema is None:
+            return Prompt(context, {})
+        return Prompt(context, {"output_config": {"format": {"type": "json_schema", "schema": dict(schema)}}})
 
 
-def _message(role: str, blocks: list[Block]) -> Item:
-    return {"role": role, "content": clean_value(blocks)}
+ANTHROPIC_MESSAGES = AnthropicMessages()
 
 
-def _merged(messages: Iterable[Item]) -> Iterator[Item]:
+def merged(messages: Iterable[Item]) -> Iterator[Item]:
     """Messages that begin with a user's and alternate."""
-    role, blocks = "", list[Block]()
+    role, blocks = "", list[Item]()
     for message in messages:
         if not role and message["role"] == "assistant":
             yield _message("user", [_text(NO_BEGINNING)])
         if message["role"] != role and blocks:
-            yield {"role": role, "content": blocks}
+            yield _message(role, blocks)
             blocks = []
         role = message["role"]
         blocks.extend(message["content"])
     if blocks:
-        yield {"role": role, "content": _closed(blocks) if role == "assistant" else blocks}
+        yield _message(role, _closed(blocks) if role == "assistant" else blocks)
 
 
-def _text(text: str) -> Block:
+def _message(role: str, blocks: list[Item]) -> Item:
+    return {"role": role, "content": blocks}
+
+
+def _text(text: str) -> Item:
     return {"type": "text", "text": text}
 
 
-def _as_blocks(content: str | list[Block]) -> list[Block]:
+def _as_blocks(content: str | list[Item]) -> list[Item]:
     if isinstance(content, list):
         return content
     return [_text(content)] if content.strip() else []
 
 
-def _thinking(output: ModelOutput) -> list[Block]:
+def _thinking(output: ModelOutput) -> list[Item]:
     """The thinking blocks that Anthropic made itself, byte for byte; it refuses any other."""
     blocks = []
     for block in output.reasoning:
@@ -134,63 +166,91 @@ def _thinking(output: ModelOutput) -> list[Block]:
     return blocks
 
 
-def _call(id: str, call: ToolCall) -> Block:
-    name, arguments = legal_name(call.name), object_of(call.arguments)
-    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+def _call(call: ToolCall) -> Item:
+    arguments = object_of(call.arguments)
+    return {"type": "tool_use", "id": call.id, "name": legal_name(call.name), "input": arguments}
 
 
-def _result(id: str, result: ToolResult) -> Block:
-    content = anthropic_content(result.outputs) if result.status == "success" else returned(result)
-    block = {"type": "tool_result", "tool_use_id": id, "content": _as_blocks(content) or returned(result)}
+def _result(id: str, result: ToolResult) -> Item:
+    content = _as_blocks(_content(returned_content(result))) or returned(result)
+    block = {"type": "tool_result", "tool_use_id": id, "content": content}
     return block if result.status == "success" else {**block, "is_error": True}
 
 
-def _closed(blocks: list[Block]) -> list[Block]:
+def _with_id(block: Item, made: Iterator[str], answered: Iterator[str]) -> Item:
+    match block["type"]:
+        case "tool_use":
+            return {**block, "id": next(made)}
+        case "tool_result":
+            return {**block, "tool_use_id": next(answered)}
+    return block
+
+
+def _content(content: Any) -> str | list[Item]:
+    return shaped_content(content, _block)
+
+
+def _block(part: dict[str, Any]) -> Item | None:
+    match part.get("type"):
+        case "image":
+            return _image(part)
+        case "document" if _is_document(part.get("source")):
+            told = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
+            return {"type": "document", "source": part["source"], **told}
+    return None
+
+
+def _image(part: dict[str, Any]) -> Item | None:
+    if data := image_data(part):
+        return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
+    url = image_url(part, ("https://",))  # Anthropic fetches nothing else
+    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
+
+
+def _is_document(source: Any) -> bool:
+    """Whether Anthropic takes this as a document: text, a PDF, or the address of one."""
+    if not isinstance(source, dict):
+        return False
+    kind, data, media_type = source.get("type"), source.get("data"), source.get("media_type")
+    match kind:
+        case "text":
+            return media_type == "text/plain" and isinstance(data, str) and bool(data.strip())
+        case "base64":
+            return media_type == "application/pdf" and isinstance(data, str) and bool(BASE64.fullmatch(data))
+        case "url":
+            return isinstance(source.get("url"), str) and source["url"].startswith("https://")
+    return False
+
+
+def _block_leaves(block: Item) -> Iterator[Leaf]:
+    match block["type"]:
+        case "text":
+            yield Leaf(block["text"])
+        case "tool_use":
+            yield Leaf(f"{block['name']} {json_text(block['input'])}")
+        case "tool_result":
+            content = block["content"]
+            for inner in [_text(content)] if isinstance(content, str) else content:
+                yield from _block_leaves(inner)
+        case "thinking":
+            yield Leaf(block["thinking"], 0 if block["thinking"] else opaque_tokens(block["signature"]))
+        case "redacted_thinking":
+            yield Leaf(tokens=opaque_tokens(block["data"]))
+        case "image":
+            yield Leaf(tokens=anthropic_image_tokens(data_size(block["source"].get("data", ""))))
+        case "document" if block["source"]["type"] == "text":
+            yield Leaf(block["source"]["data"])
+        case _:
+            yield Leaf(tokens=pages_tokens(block))
+
+
+def _closed(blocks: list[Item]) -> list[Item]:
     """The last message of all must not end in white space."""
     *before, last = blocks
     return [*before, _text(last["text"].rstrip())] if last["type"] == "text" else blocks
 
 
-class _AnthropicMessages:
-    """Requests to ``messages``: ``tools``, ``system`` and ``messages``, with cache breakpoints.
-
-    The last message is always a user's: current models refuse to go on from an assistant's.
-    """
-
-    name = "anthropic_messages"
-    most = Frame(START, CONTINUE)
-
-    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        rendering = AnthropicRendering()
-        stable, rest = (list(rendering.said(half)) for half in halves(context))
-        before, after = self.frame([*stable, *rest])
-        opening, closing = ([_message("user", [_text(text)])] if text else [] for text in (before, after))
-        marked = _marked([*opening, *stable]) if stable else opening
-        fixed = [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
-        shaped = self.tools(tools)
-        if fixed:
-            fixed = [_with_breakpoint(block) for block in fixed]
-        elif shaped:
-            shaped[-1] = _with_breakpoint(shaped[-1])
-        system = [*fixed, *(_text(clean(text)) for text in leading_texts(context) if text.strip())]
-        fields = {"tools": shaped, "system": system}
-        messages = list(_merged([*marked, *rest, *closing]))
-        return {name: value for name, value in fields.items() if value} | {"messages": messages}
-
-    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
-        return list(AnthropicRendering().said(conversation))
-
-    def frame(self, items: Sequence[Item]) -> Frame:
-        if not items:
-            return Frame(before=START)
-        begins, ends = items[0]["role"] == "assistant", items[-1]["role"] == "assistant"
-        return Frame(START if begins else "", CONTINUE if ends else "")
-
-    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(self.name, anthropic_tool, definitions)
-
-
-def _with_breakpoint(block: Block) -> Block:
+def _with_breakpoint(block: Item) -> Item:
     return {**block, "cache_control": {"type": "ephemeral"}}
 
 
@@ -207,8 +267,5 @@ def _marked(messages: list[Item]) -> list[Item]:
     ]
     for index in ends[-2:]:
         *before, last = messages[index]["content"]
-        messages[index] = {"role": "user", "content": [*before, _with_breakpoint(last)]}
+        messages[index] = _message("user", [*before, _with_breakpoint(last)])
     return messages
-
-
-ANTHROPIC_MESSAGES = _AnthropicMessages()

@@ -1,17 +1,36 @@
-"""What a format is: it writes a context as one provider's request."""
+"""What a format is: it writes turns and asides as one provider's items, prices them, and makes requests.
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+A provider is described in one class. It has no state: each turn is written once, on its own, and a request is
+put together from what was written.
+"""
 
-from historyapp.core.formats.tools import Definition
-from historyapp.core.formats.turns import Aside, Turn
-from historyapp.core.manifest import Context
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+from typing import Any, ClassVar, NamedTuple
+
+from historyapp.core.content import json_text, plain_text
+from historyapp.core.context import Context, Item, Rendered
+from historyapp.core.conversation import Aside, Said, Turn
+from historyapp.core.formats.calls import CallIds
+from historyapp.core.formats.tools import Definition, Tool, maker_of, tools_as
+from historyapp.core.text import clean_value
+from historyapp.core.tokens import TokenCounter
 
 START = "(What came before is not shown.)"
 CONTINUE = "Continue."
-
-Item = dict[str, Any]
-"""A message or an item of input, as the provider has it."""
+OVERHEAD = 4
+"""Tokens around each text, call and result: 3 for a message and 1 for its role.
+Source: OpenAI Cookbook, "How to count tokens with tiktoken", ``tokens_per_message`` and the role's own."""
+PRIMING = 3
+"""Tokens with which every answer is primed. Source: the same."""
+OWN_TOOL = 800
+"""What a provider adds at most for a tool of its own. Source: Claude documentation, "Tool use", which tells
+245 to 735 by tool; OpenAI does not tell."""
+PER_PAGE = 3000
+"""Tokens of a PDF's page at most. Source: Claude documentation, "PDF support"."""
+PAGE = 20_000
+"""Characters of a document or sound taken for a page: a guess, as nothing tells before it is sent."""
 
 
 class Frame(NamedTuple):
@@ -23,31 +42,121 @@ class Frame(NamedTuple):
     """And at the end."""
 
 
-class Format(Protocol):
-    name: str
-    most: Frame
-    """The most that :meth:`frame` adds."""
+class Leaf(NamedTuple):
+    """One thing that is said in a request: a text, a call, a result or an image."""
 
-    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+    text: str = ""
+    tokens: int = 0
+    """Of what is no text, as its provider counts it."""
+
+
+class Prompt(NamedTuple):
+    """A single question to a model, as a request of its provider."""
+
+    context: dict[str, Any]
+    """The fields that hold the context."""
+    options: dict[str, Any]
+    """Further fields of the request."""
+
+
+class Format(ABC):
+    """One provider's message shape."""
+
+    name: ClassVar[str]
+    most: ClassVar[Frame] = Frame(before=START)
+    """The most that :meth:`frame` adds."""
+    longest_id: ClassVar[int] = 64
+    """Characters of a call's id that the provider accepts."""
+    priming: ClassVar[int] = PRIMING
+    tool_prompt: ClassVar[int] = 0
+    """Tokens that the provider adds to a request with tools."""
+
+    # What is said.
+
+    @abstractmethod
+    def turn_items(self, turn: Turn) -> Iterable[Item]:
+        """An output, then one result for each call directly after it, then the remarks. Nothing is empty."""
+
+    @abstractmethod
+    def aside_items(self, aside: Aside) -> Iterable[Item]:
+        """What was said between two turns; nothing for a blank one."""
+
+    @abstractmethod
+    def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+        """The items of a turn with other ids for its calls, in the order of the calls."""
+
+    @abstractmethod
+    def leaves(self, item: Item) -> Iterator[Leaf]:
+        """What an item says, for its price."""
+
+    # Requests.
+
+    @abstractmethod
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         """The fields of a request that hold the context, in the order in which the provider reads them.
 
         Raises:
             Invalid: when a tool's definition is none.
         """
-        ...
 
-    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
-        """What is said, without anything that depends on what stands before or after it."""
-        ...
+    @abstractmethod
+    def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
+        """What a request says besides its tools."""
+
+    @abstractmethod
+    def tool_item(self, tool: Tool) -> Item:
+        """A function in the provider's shape."""
+
+    @abstractmethod
+    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+        """One question, asking for an answer of a JSON schema where there is one."""
 
     def frame(self, items: Sequence[Item]) -> Frame:
         """What has to be added to all items of a request."""
-        ...
+        return Frame() if items else self.most
 
-    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
+    def tools(self, definitions: Sequence[Definition]) -> list[Item]:
         """Tools in the provider's shape.
 
         Raises:
             Invalid: when a definition is none.
         """
-        ...
+        return tools_as(self.name, self.tool_item, definitions)
+
+    # The same for every provider.
+
+    def write(self, said: Said) -> Rendered:
+        """A turn or an aside as items, without a price. Calls keep the ids that they were recorded with."""
+        if isinstance(said, Turn):
+            items = [clean_value(item) for item in self.turn_items(said)]
+            return Rendered(said.position, items, calls=tuple([call.id for call in said.output.tool_calls]))
+        items = [clean_value(item) for item in self.aside_items(said)]
+        instruction = plain_text(said.content) if items and said.instructs else ""
+        return Rendered(said.position, items, instruction=instruction)
+
+    def joined(self, parts: Iterable[Rendered]) -> Iterator[Item]:
+        """The items of parts that follow each other. Ids that recur or are not legal become others."""
+        ids = CallIds(self.longest_id)
+        for part in parts:
+            legal = [ids.of(part.position, id) for id in part.calls]
+            yield from part.items if legal == list(part.calls) else self.with_ids(part.items, legal)
+
+    def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
+        """Tokens of what is said, each leaf with its share of overhead."""
+        return sum(ceil((count(leaf.text) + OVERHEAD) * factor) + leaf.tokens for leaf in leaves)
+
+    def tools_price(self, tools: Sequence[Mapping[str, Any]], count: TokenCounter, factor: float) -> int:
+        """Tokens of tools in the provider's shape."""
+        bare = [{name: tool[name] for name in tool if name != "cache_control"} for tool in tools]
+        leaves = [Leaf(json_text(tool), OWN_TOOL if maker_of(tool) else 0) for tool in bare]
+        return (self.tool_prompt if tools else 0) + self.price(leaves, count, factor)
+
+
+def pages_tokens(block: Item) -> int:
+    """Tokens of a document, a file or a sound: an upper bound by its size."""
+    return PER_PAGE * ceil(len(json_text(block)) / PAGE)
+
+
+def opaque_tokens(data: str) -> int:
+    """Tokens of encrypted reasoning: four bytes or more each, written in base64."""
+    return len(data) // 4

@@ -1,99 +1,118 @@
-"""Entries as OpenAI chat messages: each call answered directly after it, arguments as JSON text."""
+"""OpenAI's chat completions: each call answered directly after its message, arguments as JSON text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolCall, ToolResult
-from historyapp.core.formats.base import START, Frame, Item
-from historyapp.core.formats.neutral import conversation_of, leading_texts
-from historyapp.core.formats.parts import json_text, openai_content
-from historyapp.core.formats.tools import Definition, openai_chat_tool, tools_as
-from historyapp.core.formats.turns import (
-    INSTRUCTING,
-    Aside,
-    CallIds,
-    Turn,
-    legal_name,
-    object_of,
-    reported,
-    returned,
-    spoken,
-    turns,
-)
-from historyapp.core.manifest import Context
-from historyapp.core.text import clean, clean_value
-
-LONGEST_ID = 40
-"""Characters; the API refuses longer ids of calls."""
+from historyapp.core.content import has_texts, image_url, json_text, plain_text, shaped_content
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.entries import ToolCall
+from historyapp.core.formats.base import Format, Leaf, Prompt, pages_tokens
+from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.tools import Definition, Tool, named, strictness
+from historyapp.core.images import data_size, openai_image_tokens
+from historyapp.core.results import reported, returned
+from historyapp.core.text import clean
 
 
-def messages(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
-    """Live entries, oldest first, as messages. Instructions and notebooks stand where they were given."""
-    return _messages(turns(entries))
-
-
-def _messages(conversation: Iterable[Turn | Aside]) -> Iterator[dict[str, Any]]:
-    ids = CallIds(LONGEST_ID)
-    for item in conversation:
-        told = _turn(item, ids) if isinstance(item, Turn) else _aside(item)
-        yield from map(clean_value, told)
-
-
-def _aside(aside: Aside) -> Iterator[dict[str, Any]]:
-    match aside.body:
-        case SystemInstruction(text=text) | MemoryNotebook(content=text):
-            role, content = "system", openai_content(text)
-        case ModelInput(channel=channel, content=said):
-            role, content = "system" if channel in INSTRUCTING else "user", openai_content(said)
-        case ToolResult() as result:
-            role, content = "user", reported(result)
-    if content and (not isinstance(content, str) or content.strip()):
-        yield {"role": role, "content": content}
-
-
-def _turn(turn: Turn, ids: CallIds) -> Iterator[dict[str, Any]]:
-    text = spoken(turn.output)
-    said = text if text.strip() else None
-    calls = [(ids.of(turn.position, call), call) for call in turn.output.tool_calls]
-    if calls:
-        yield {"role": "assistant", "content": said, "tool_calls": [_call(id, call) for id, call in calls]}
-        for (id, _), result in zip(calls, turn.results, strict=True):
-            yield {"role": "tool", "tool_call_id": id, "content": returned(result)}
-        return
-    if said:
-        yield {"role": "assistant", "content": said}
-    for result in turn.results:
-        yield {"role": "user", "content": reported(result, turn.output)}
-
-
-def _call(id: str, call: ToolCall) -> dict[str, Any]:
-    function = {"name": legal_name(call.name), "arguments": json_text(object_of(call.arguments))}
-    return {"id": id, "type": "function", "function": function}
-
-
-class _OpenAIChat:
+class OpenAIChat(Format):
     """Requests to ``chat/completions``: ``tools`` and ``messages``."""
 
     name = "openai_chat"
-    most = Frame(before=START)
+    longest_id = 40
 
-    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        items = self.items(conversation_of(context))
-        before, _ = self.frame(items)
-        instructing = (context.system, context.notebook, *leading_texts(context))
-        system = [{"role": "system", "content": clean(text)} for text in instructing if text.strip()]
-        opening = [{"role": "user", "content": before}] if before else []
+    def turn_items(self, turn: Turn) -> Iterable[Item]:
+        text, calls = spoken(turn.output), turn.output.tool_calls
+        said = text if text.strip() else None
+        if calls:
+            yield {"role": "assistant", "content": said, "tool_calls": [_call(call) for call in calls]}
+            for call, result in zip(calls, turn.results, strict=True):
+                yield {"role": "tool", "tool_call_id": call.id, "content": returned(result)}
+        else:
+            if said:
+                yield {"role": "assistant", "content": said}
+            yield from (_user(reported(result, turn.output)) for result in turn.results)
+        yield from map(_user, turn.remarks)
+
+    def aside_items(self, aside: Aside) -> Iterable[Item]:
+        role = "system" if aside.instructs else "user"
+        content = plain_text(aside.content) if aside.instructs else shaped_content(aside.content, _block)
+        if content and (not isinstance(content, str) or content.strip()):
+            yield {"role": role, "content": content}
+
+    def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+        call, *rest = items
+        calls = [{**made, "id": id} for made, id in zip(call["tool_calls"], ids, strict=True)]
+        results = [{**result, "tool_call_id": id} for result, id in zip(rest[: len(ids)], ids, strict=True)]
+        return [{**call, "tool_calls": calls}, *results, *rest[len(ids) :]]
+
+    def leaves(self, item: Item) -> Iterator[Leaf]:
+        content = item["content"]
+        if isinstance(content, str):
+            yield Leaf(content)
+        for block in content if isinstance(content, list) else ():
+            yield _block_leaf(block)
+        for call in item.get("tool_calls", ()):
+            yield Leaf(f"{call['function']['name']} {call['function']['arguments']}")
+
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        leading, parts = context.parts[: context.leading], context.parts[context.leading :]
+        screen = context.live_screen.items if context.live_screen else []
+        items = [*self.joined(parts), *screen]
+        fixed = [_system(text) for text in (context.system, context.notebook) if text.strip()]
+        before = self.frame(items).before
+        opening = [*self.joined(leading), *([_user(before)] if before else [])]
         shaped = self.tools(tools)
-        return ({"tools": shaped} if shaped else {}) | {"messages": [*system, *opening, *items]}
+        return ({"tools": shaped} if shaped else {}) | {"messages": [*fixed, *opening, *items]}
 
-    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
-        return list(_messages(conversation))
+    def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
+        for message in request["messages"]:
+            yield from self.leaves(message)
 
-    def frame(self, items: Sequence[Item]) -> Frame:
-        return Frame() if items else self.most
+    def tool_item(self, tool: Tool) -> Item:
+        function = {**named(tool), "parameters": tool.schema, **strictness(tool)}
+        return {"type": "function", "function": function}
 
-    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(self.name, openai_chat_tool, definitions)
+    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+        context = {"messages": [_system(instruction), _user(material)]}
+        if schema is None:
+            return Prompt(context, {})
+        wanted = {"name": "summary", "schema": dict(schema), "strict": True}
+        return Prompt(context, {"response_format": {"type": "json_schema", "json_schema": wanted}})
 
 
-OPENAI_CHAT = _OpenAIChat()
+OPENAI_CHAT = OpenAIChat()
+
+
+def _user(text: str) -> Item:
+    return {"role": "user", "content": text}
+
+
+def _system(text: str) -> Item:
+    return {"role": "system", "content": clean(text)}
+
+
+def _call(call: ToolCall) -> Item:
+    function = {"name": legal_name(call.name), "arguments": json_text(object_of(call.arguments))}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _block(part: dict[str, Any]) -> dict[str, Any] | None:
+    match part.get("type"):
+        case "image" if url := image_url(part, ("http://", "https://")):
+            return {"type": "image_url", "image_url": {"url": url}}
+        case "file" if has_texts(part.get("file"), ("file_id",), ("file_data", "filename")):
+            return {"type": "file", "file": part["file"]}
+        case "input_audio" if has_texts(part.get("input_audio"), ("data", "format")):
+            return {"type": "input_audio", "input_audio": part["input_audio"]}
+    return None
+
+
+def _block_leaf(block: Item) -> Leaf:
+    match block["type"]:
+        case "text":
+            return Leaf(block["text"])
+        case "image_url":
+            return Leaf(tokens=openai_image_tokens(data_size(block["image_url"]["url"])))
+        case _:
+            return Leaf(tokens=pages_tokens(block))

@@ -1,104 +1,138 @@
-"""Contexts as input of OpenAI's responses API, where calls, outputs and reasoning are items of their own."""
+"""OpenAI's responses API, where calls, outputs and reasoning are items of their own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResult
-from historyapp.core.formats.base import START, Frame, Item
-from historyapp.core.formats.neutral import conversation_of, leading_texts
-from historyapp.core.formats.parts import json_text, responses_content
-from historyapp.core.formats.tools import Definition, openai_responses_tool, tools_as
-from historyapp.core.formats.turns import (
-    INSTRUCTING,
-    Aside,
-    CallIds,
-    Turn,
-    legal_name,
-    object_of,
-    reported,
-    returned,
-    spoken,
-)
-from historyapp.core.manifest import Context
+from historyapp.core.content import image_url, json_text, plain_text, shaped_content
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.formats.base import Format, Leaf, Prompt, opaque_tokens
+from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.tools import Definition, Tool, named
+from historyapp.core.images import data_size, openai_image_tokens
+from historyapp.core.results import reported, returned, returned_content
 from historyapp.core.text import clean, clean_value
 
-LONGEST_ID = 64
-"""Characters; the API refuses longer ids of calls."""
 
-
-class _OpenAIResponses:
+class OpenAIResponses(Format):
     """Requests to ``responses``: ``tools``, ``instructions`` and ``input``."""
 
     name = "openai_responses"
-    most = Frame(before=START)
 
-    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        items = self.items(conversation_of(context))
-        before, _ = self.frame(items)
-        rendered: dict[str, Any] = {}
-        if shaped := self.tools(tools):
-            rendered["tools"] = shaped
-        if context.system.strip():
-            rendered["instructions"] = clean(context.system)
-        instructing = (context.notebook, *leading_texts(context))
-        system = [_message("system", text) for text in instructing if text.strip()]
+    def turn_items(self, turn: Turn) -> Iterable[Item]:
+        text, calls = spoken(turn.output), turn.output.tool_calls
+        message = [_message("assistant", text)] if text.strip() else []
+        if calls:
+            yield from [*message, *_reasoning(turn.output)]
+            yield from map(_call, calls)
+            for call, result in zip(calls, turn.results, strict=True):
+                yield {"type": "function_call_output", "call_id": call.id, "output": _output(result)}
+        else:
+            yield from [*_reasoning(turn.output), *message] if message else []
+            yield from (_message("user", reported(result, turn.output)) for result in turn.results)
+        yield from (_message("user", remark) for remark in turn.remarks)
+
+    def aside_items(self, aside: Aside) -> Iterable[Item]:
+        content = plain_text(aside.content) if aside.instructs else _content(aside.content)
+        if content and (not isinstance(content, str) or content.strip()):
+            yield _message("system" if aside.instructs else "user", content)
+
+    def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+        made, answered = iter(ids), iter(ids)
+        renamed = []
+        for item in items:
+            match item["type"]:
+                case "function_call":
+                    renamed.append({**item, "call_id": next(made)})
+                case "function_call_output":
+                    renamed.append({**item, "call_id": next(answered)})
+                case _:
+                    renamed.append(item)
+        return renamed
+
+    def leaves(self, item: Item) -> Iterator[Leaf]:
+        match item["type"]:
+            case "function_call":
+                yield Leaf(f"{item['name']} {item['arguments']}")
+            case "function_call_output":
+                yield from _content_leaves(item["output"])
+            case "reasoning":
+                yield Leaf(tokens=opaque_tokens(item["encrypted_content"]))
+            case _:
+                yield from _content_leaves(item["content"])
+
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        leading, parts = context.parts[: context.leading], context.parts[context.leading :]
+        screen = context.live_screen.items if context.live_screen else []
+        items = [*self.joined(parts), *screen]
+        before = self.frame(items).before
         opening = [_message("user", before)] if before else []
-        return {**rendered, "input": [*system, *opening, *items]}
+        notebook = [_message("system", context.notebook)] if context.notebook.strip() else []
+        shaped = self.tools(tools)
+        return {
+            **({"tools": shaped} if shaped else {}),
+            **({"instructions": clean(context.system)} if context.system.strip() else {}),
+            "input": [*map(clean_value, notebook), *self.joined(leading), *opening, *items],
+        }
 
-    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
-        ids = CallIds(LONGEST_ID)
-        return [
-            item
-            for said in conversation
-            for item in (_turn(said, ids) if isinstance(said, Turn) else _aside(said))
-        ]
+    def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
+        if "instructions" in request:
+            yield Leaf(request["instructions"])
+        for item in request["input"]:
+            yield from self.leaves(item)
 
-    def frame(self, items: Sequence[Item]) -> Frame:
-        return Frame() if items else self.most
+    def tool_item(self, tool: Tool) -> Item:
+        # The SDK's type requires strict; the API's own default, true, refuses ordinary schemas.
+        return {"type": "function", **named(tool), "parameters": tool.schema, "strict": bool(tool.strict)}
 
-    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
-        return tools_as(self.name, openai_responses_tool, definitions)
+    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+        context = {"instructions": instruction, "input": [{"role": "user", "content": material}]}
+        if schema is None:
+            return Prompt(context, {})
+        wanted = {"type": "json_schema", "name": "summary", "schema": dict(schema), "strict": True}
+        return Prompt(context, {"text": {"format": wanted}})
+
+
+OPENAI_RESPONSES = OpenAIResponses()
 
 
 def _message(role: str, content: Any) -> Item:
-    return {"type": "message", "role": role, "content": clean_value(content)}
+    return {"type": "message", "role": role, "content": content}
 
 
-def _aside(aside: Aside) -> Iterator[Item]:
-    match aside.body:
-        case ModelInput(channel=channel, content=said):
-            content = responses_content(said)
-            role = "system" if channel in INSTRUCTING else "user"
-            if content and (not isinstance(content, str) or content.strip()):
-                yield _message(role, content)
-        case ToolResult() as result:
-            yield _message("user", reported(result))
-
-
-def _turn(turn: Turn, ids: CallIds) -> Iterator[Item]:
-    text, calls = spoken(turn.output), turn.output.tool_calls
-    reasoning = _reasoning(turn.output)
-    message = [_message("assistant", text)] if text.strip() else []
-    if not calls:
-        yield from [*reasoning, *message] if message else []
-        for result in turn.results:
-            yield _message("user", reported(result, turn.output))
-        return
-    named = [(ids.of(turn.position, call), call) for call in calls]
-    yield from [*message, *reasoning]
-    yield from (_call(id, call) for id, call in named)
-    for (id, _), result in zip(named, turn.results, strict=True):
-        yield {"type": "function_call_output", "call_id": id, "output": _output(result)}
-
-
-def _call(id: str, call: ToolCall) -> Item:
-    arguments = json_text(object_of(call.arguments))
-    return {"type": "function_call", "call_id": id, "name": legal_name(call.name), "arguments": arguments}
+def _call(call: ToolCall) -> Item:
+    name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
+    return {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
 
 
 def _output(result: ToolResult) -> Any:
-    content = responses_content(result.outputs) if result.status == "success" else ""
-    return clean_value(content if isinstance(content, list) and content else returned(result))
+    content = _content(returned_content(result))
+    return content if isinstance(content, list) and content else returned(result)
+
+
+def _content(content: Any) -> str | list[Item]:
+    blocks = shaped_content(content, _block)
+    if isinstance(blocks, str):
+        return blocks
+    return [{**block, "type": "input_text"} if block["type"] == "text" else block for block in blocks]
+
+
+def _block(part: dict[str, Any]) -> dict[str, Any] | None:
+    if part.get("type") == "image" and (url := image_url(part, ("http://", "https://"))):
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return None
+
+
+def _content_leaves(content: str | list[Item]) -> Iterator[Leaf]:
+    if isinstance(content, str):
+        yield Leaf(content)
+        return
+    for block in content:
+        if block["type"] == "input_image":
+            yield Leaf(tokens=openai_image_tokens(data_size(block["image_url"])))
+        else:
+            yield Leaf(block["text"])
 
 
 def _reasoning(output: ModelOutput) -> list[Item]:
@@ -122,6 +156,3 @@ def _is_whole(block: dict[str, Any]) -> bool:
 
 def _is_summary(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") == "summary_text" and isinstance(part.get("text"), str)
-
-
-OPENAI_RESPONSES = _OpenAIResponses()

@@ -1,27 +1,20 @@
-"""Histories and contexts as plain text, for prompts that are written by hand and for people."""
+"""One plain text, for prompts that are written by hand and for people."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
-from historyapp.core.entries import ModelInput, ToolResult
+from historyapp.core.content import plain_text
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, Turn, call_text, spoken
 from historyapp.core.episodes import Episode
-from historyapp.core.formats.base import Frame, Item
-from historyapp.core.formats.neutral import conversation_of, leading_texts
-from historyapp.core.formats.parts import plain_text
-from historyapp.core.formats.tools import Definition, maker_of, tool_of
-from historyapp.core.formats.turns import (
-    INSTRUCTING,
-    Aside,
-    Turn,
-    legal_name,
-    object_of,
-    reported,
-    returned,
-    spoken,
-)
-from historyapp.core.manifest import Context
-from historyapp.core.rendering import as_list, as_paragraphs, call_text
+from historyapp.core.formats.base import Format, Frame, Leaf, Prompt
+from historyapp.core.formats.calls import legal_name, object_of
+from historyapp.core.formats.tools import Definition, Tool, maker_of, tool_of
+from historyapp.core.rendering import as_list, as_paragraphs
+from historyapp.core.results import reported, returned
 from historyapp.core.text import clean
+from historyapp.core.tokens import TokenCounter
 
 fmt_list = as_list
 fmt_paragraph = as_paragraphs
@@ -33,58 +26,66 @@ def get_history(summaries: Iterable[str], episodes: Iterable[Episode]) -> str:
     return "\n\n".join(part for part in (told, as_paragraphs(episodes)) if part)
 
 
-class _Plain:
+class Plain(Format):
     """One text: ``{"text": …}``, blocks under headings, joined by blank lines."""
 
     name = "plain"
     most = Frame()
+    priming = 0
 
-    def render(self, context: Context, *, model: str, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+    def turn_items(self, turn: Turn) -> Iterable[Item]:
+        text, calls = spoken(turn.output), turn.output.tool_calls
+        if text.strip():
+            yield _block("Assistant", text)
+        for call, result in zip(calls, turn.results, strict=False):
+            yield _block("Call", call_text(legal_name(call.name), object_of(call.arguments)))
+            yield _block("Result" if result.status == "success" else "Result: failed", returned(result))
+        if not calls:
+            yield from (_block("User", reported(result, turn.output)) for result in turn.results)
+        yield from (_block("User", remark) for remark in turn.remarks)
+
+    def aside_items(self, aside: Aside) -> Iterable[Item]:
+        text = plain_text(aside.content)
+        if text.strip():
+            yield _block("System" if aside.instructs else "User", text)
+
+    def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
+        return list(items)  # a text names no ids
+
+    def leaves(self, item: Item) -> Iterator[Leaf]:
+        yield Leaf(item["text"])
+
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         self.tools(tools)
-        instructing = (context.system, context.notebook, *leading_texts(context))
-        system = [_block("System", text) for text in instructing if text.strip()]
-        items = [*system, *self.items(conversation_of(context))]
+        system = [_block("System", text) for text in (context.system, context.notebook) if text.strip()]
+        screen = context.live_screen.items if context.live_screen else []
+        items = [*system, *self.joined(context.parts), *screen]
         return {"text": "\n\n".join(item["text"] for item in items)}
 
-    def items(self, conversation: Sequence[Turn | Aside]) -> list[Item]:
-        told = (_turn(said) if isinstance(said, Turn) else _aside(said) for said in conversation)
-        return [item for items in told for item in items]
+    def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
+        yield Leaf(request["text"])
 
-    def frame(self, items: Sequence[Item]) -> Frame:
-        return Frame()
-
-    def tools(self, definitions: Sequence[Definition]) -> list[dict[str, Any]]:
+    def tools(self, definitions: Sequence[Definition]) -> list[Item]:
         """None: a text has no place for them. What is no tool is refused all the same."""
         for definition in definitions:
             if maker_of(definition) is None:
                 tool_of(definition)
         return []
 
+    def tool_item(self, tool: Tool) -> Item:
+        return {}
+
+    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+        return Prompt({"text": f"{instruction}\n\n{material}"}, {})
+
+    def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
+        """Line by line, so that texts that are put together cost what they cost alone."""
+        lines = [line for leaf in leaves if leaf.text for line in ("", *leaf.text.split("\n"))]
+        return sum(ceil((count(line) + 1) * factor) for line in lines)
+
+
+PLAIN = Plain()
+
 
 def _block(heading: str, text: str) -> Item:
     return {"role": heading.lower(), "text": f"## {heading}\n{clean(text).strip()}"}
-
-
-def _aside(aside: Aside) -> Iterator[Item]:
-    match aside.body:
-        case ModelInput(channel=channel, content=said):
-            text = plain_text(said)
-            if text.strip():
-                yield _block("System" if channel in INSTRUCTING else "User", text)
-        case ToolResult() as result:
-            yield _block("User", reported(result))
-
-
-def _turn(turn: Turn) -> Iterator[Item]:
-    text, calls = spoken(turn.output), turn.output.tool_calls
-    if text.strip():
-        yield _block("Assistant", text)
-    for call, result in zip(calls, turn.results, strict=False):
-        yield _block("Call", call_text(legal_name(call.name), object_of(call.arguments)))
-        heading = "Result" if result.status == "success" else "Result: failed"
-        yield {**_block(heading, returned(result)), "role": "tool"}
-    if not calls:
-        yield from (_block("User", reported(result, turn.output)) for result in turn.results)
-
-
-PLAIN = _Plain()

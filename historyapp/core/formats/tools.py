@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from historyapp.core.errors import Invalid
+from historyapp.core.formats.calls import legal_name
 from historyapp.core.formats.schemas import schema_fault
-from historyapp.core.formats.turns import legal_name
 from historyapp.core.text import clean, clean_value, depth_exceeds
 
 Definition = Mapping[str, Any]
@@ -112,22 +112,11 @@ def _own(definition: Definition) -> dict[str, Any]:
     return {name: value for name, value in clean_value(dict(definition)).items() if name != "cache_control"}
 
 
-def openai_chat_tool(tool: Tool) -> dict[str, Any]:
-    return {"type": "function", "function": {**_named(tool), "parameters": tool.schema, **_strict(tool)}}
-
-
-def openai_responses_tool(tool: Tool) -> dict[str, Any]:
-    # The SDK's type requires strict; the API's own default, true, refuses ordinary schemas.
-    return {"type": "function", **_named(tool), "parameters": tool.schema, "strict": bool(tool.strict)}
-
-
-def anthropic_tool(tool: Tool) -> dict[str, Any]:
-    return {**_named(tool), "input_schema": tool.schema, **_strict(tool)}
-
-
-def _named(tool: Tool) -> dict[str, Any]:
+def named(tool: Tool) -> dict[str, Any]:
+    """Its name, and its description where it has one."""
     return {"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name}
 
 
-def _strict(tool: Tool) -> dict[str, Any]:
+def strictness(tool: Tool) -> dict[str, Any]:
+    """``strict`` where the definition says it."""
     return {} if tool.strict is None else {"strict": tool.strict}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResult, ToolResults
-from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import (
     EntryDraft,
     ModelInput,
@@ -14,7 +15,6 @@ from historyapp.core.entries import (
     UseTool,
     text_of,
 )
-from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.jsonl import arguments_of
 from historyapp.core.importers.messages import Calls, SourceCall

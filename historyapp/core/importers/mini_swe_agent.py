@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import (
     DebugLog,
     EntryDraft,
@@ -18,7 +19,6 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
-from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.exchanges import readable

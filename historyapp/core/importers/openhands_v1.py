@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
+from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -20,7 +21,6 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
 from historyapp.core.text import dump_json

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -20,7 +21,6 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
-from historyapp.core.formats.parts import neutral_content, plain_text
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import readable

@@ -1,25 +1,29 @@
 """Putting a context together: what each part costs, what is left of the budget, and the account of it all."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context, Rendered
+from historyapp.core.conversation import Aside, Said
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
-from historyapp.core.manifest import Context, Form, LeftOut, Manifest, Message, Segment
+from historyapp.core.manifest import Form, LeftOut, Manifest, Segment
 from historyapp.core.policies.base import Ask, Past, StandIn
-from historyapp.core.policies.units import Unit, messages_of, position_of
+from historyapp.core.policies.units import Unit, position_of, said_of
 
 NO_ROOM = "does not fit the budget"
+OLDER = "older than what the budget holds"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One part of a conversation: where it stands, what it says, and its line in the manifest."""
+    """One part of a conversation: where it stands, how it is written, and its line in the manifest."""
 
     position: int
-    messages: list[Message]
+    said: Said
+    part: Rendered
     segment: Segment
 
 
@@ -27,16 +31,17 @@ def summary_piece(summary: StandIn, meter: RequestMeter) -> Piece:
     """A summary is told by a user: it repeats what tools returned, which must not speak as the system."""
     first, last = summary.first_step, summary.last_step
     steps = f"step {first}" if first == last else f"steps {first} to {last}"
-    messages = [Message(role="user", content=f"Summary of {steps}:\n{summary.text}")]
+    said = Aside(summary.first_position, f"Summary of {steps}:\n{summary.text}")
+    part = meter.write(said)
     segment = Segment(
         source="step",
         step=first,
         last_step=last,
         form="summarised",
         summary=str(summary.id),
-        tokens=meter.messages(messages),
+        tokens=part.tokens,
     )
-    return Piece(summary.first_position, messages, segment)
+    return Piece(summary.first_position, said, part, segment)
 
 
 @dataclass(slots=True)
@@ -48,7 +53,7 @@ class Assembly:
     max_tokens: int | None
     system: str
     notebook: str
-    live_screen: str
+    live_screen: Rendered | None
     fixed: list[Segment]
     used: int
     """Tokens of the fixed parts, the most that the format may add, and all that was taken."""
@@ -63,20 +68,21 @@ class Assembly:
         """With the parts that every context has: instruction, notebook, tools and live screen."""
         system, notebook = past.instruction or "", past.notebook or ""
         fixed = meter.fixed(system, notebook, ask.tools)
-        costs = {**fixed._asdict(), "live_screen": meter.said(ask.live_screen)}
+        screen = meter.write(Aside(0, ask.live_screen, "live_screen")) if ask.live_screen.strip() else None
+        costs = {**fixed._asdict(), "live_screen": screen.tokens if screen else 0}
         segments = [Segment.model_validate({"source": name, "tokens": n}) for name, n in costs.items() if n]
         used = sum(costs.values()) + meter.reserve
-        return cls(policy, meter, max_tokens, system, notebook, ask.live_screen, segments, used)
+        return cls(policy, meter, max_tokens, system, notebook, screen, segments, used)
 
-    def piece(self, unit: Unit, messages: list[Message] | None = None, form: Form = "full") -> Piece:
-        """A step or an input, in full or as the messages given."""
-        told = messages_of(unit) if messages is None else messages
-        tokens = self.meter.messages(told)
+    def piece(self, unit: Unit, said: Said | None = None, form: Form = "full") -> Piece:
+        """A step or an input, in full or as what is given."""
+        said = said_of(unit) if said is None else said
+        part = self.meter.write(said)
         if isinstance(unit, Episode):
-            segment = Segment(source="step", step=unit.number, form=form, tokens=tokens)
+            segment = Segment(source="step", step=unit.number, form=form, tokens=part.tokens)
         else:
-            segment = Segment(source="input", position=unit.position, form=form, tokens=tokens)
-        return Piece(position_of(unit), told, segment)
+            segment = Segment(source="input", position=unit.position, form=form, tokens=part.tokens)
+        return Piece(position_of(unit), said, part, segment)
 
     def take(self, piece: Piece) -> bool:
         """Adds the piece if it fits."""
@@ -133,39 +139,39 @@ class Assembly:
     def _leave(self, position: int, past: Past) -> None:
         """Lists everything up to a position as left out."""
         told = [piece.segment.step for piece in self.pieces] + [out.first_step for out in self.left_out]
-        self.miss(1, min(filter(None, told), default=past.steps + 1) - 1, "older than what the budget holds")
-        first = past.first_input
-        if first is not None and first.position <= position:
-            self.notes.append(
-                f"Inputs up to position {position} are left out: the budget does not hold them."
-            )
+        self.miss(1, min(filter(None, told), default=past.steps + 1) - 1, OLDER)
+        self.miss_inputs(past, position, OLDER)
 
     def miss(self, first: int, last: int, reason: str) -> None:
         """Lists steps as left out."""
         if first <= last:
             self.left_out.append(LeftOut(first_step=first, last_step=last, reason=reason))
 
+    def miss_inputs(self, past: Past, last: int, reason: str) -> None:
+        """Lists the inputs up to position ``last`` as left out, but for those that the segments name."""
+        held = {piece.segment.position for piece in self.pieces if piece.segment.source == "input"}
+        missed = (aside.position for aside in past.asides_newest_first(last + 1))
+        newest = next((position for position in missed if position not in held), None)
+        if newest is not None:
+            first = 2 if 1 in held else 1
+            self.left_out.append(LeftOut(position=first, last_position=newest, reason=reason))
+
     def context(self, *, stable: int = 0) -> Context:
         """The context as it now stands. ``stable``: how many of its pieces the next one will begin with."""
         pieces = sorted(self.pieces, key=lambda piece: piece.position)
-        messages = [
-            message.model_copy(update={"segment": len(self.fixed) + index})
-            for index, piece in enumerate(pieces)
-            for message in piece.messages
-        ]
-        segments = [*self.fixed, *(piece.segment for piece in pieces), *self._added(messages)]
-        return Context(
+        segments = [*self.fixed, *(piece.segment for piece in pieces)]
+        context = Context(
+            parts=tuple([piece.part for piece in pieces]),
+            manifest=self._manifest(segments),
             system=self.system,
             notebook=self.notebook,
-            messages=messages,
             live_screen=self.live_screen,
-            stable=sum(len(piece.messages) for piece in pieces[:stable]),
-            manifest=self._manifest(segments),
+            stable=stable,
         )
-
-    def _added(self, messages: Sequence[Message]) -> list[Segment]:
-        tokens = self.meter.added(messages, self.live_screen)
-        return [Segment(source="overhead", tokens=tokens)] if tokens else []
+        if tokens := self.meter.added(context):
+            overhead = Segment(source="overhead", tokens=tokens)
+            context = replace(context, manifest=self._manifest([*segments, overhead]))
+        return context
 
     def _manifest(self, segments: list[Segment]) -> Manifest:
         return Manifest(

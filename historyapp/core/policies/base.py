@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.entries import Entry
+from historyapp.core.context import Context
+from historyapp.core.conversation import Aside
 from historyapp.core.episodes import Episode
-from historyapp.core.manifest import Context
 from historyapp.core.settings import SessionSettings
 
 if TYPE_CHECKING:
@@ -53,16 +53,16 @@ class Past(Protocol):
         ...
 
     @property
-    def first_input(self) -> Entry | None:
-        """The oldest live ``model_input`` entry; None without any."""
+    def first_input(self) -> Aside | None:
+        """The oldest live input; None without any."""
         ...
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
         """Live steps from number ``last`` (null: the newest) down to ``first``, with bodies and summaries."""
         ...
 
-    def inputs_newest_first(self) -> Iterator[Entry]:
-        """Live ``model_input`` entries, the newest first."""
+    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+        """Live inputs before a position, the newest first, and results recorded before the first step."""
         ...
 
     def summaries_newest_first(self, before: int) -> Iterator[StandIn]:

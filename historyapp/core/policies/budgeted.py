@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.entries import Entry, ModelInput, text_of
+from historyapp.core.content import plain_text
+from historyapp.core.context import Context
+from historyapp.core.conversation import Aside, says_something, texts_of
 from historyapp.core.episodes import Episode
-from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.manifest import Context, LeftOut, Message, Segment
+from historyapp.core.identifiers import identifiers
+from historyapp.core.manifest import LeftOut, Segment
 from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask
 from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
@@ -22,7 +24,6 @@ from historyapp.core.policies.cuts import Plan, first_outlined, plan
 from historyapp.core.policies.notes import Note, Notes, notes_text, told_by
 from historyapp.core.policies.outline import Outlined, OutlinedPast
 from historyapp.core.policies.standing import standing
-from historyapp.core.policies.units import input_message
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.7
@@ -62,7 +63,7 @@ class _Given:
 
     past: OutlinedPast
     steps: list[Outlined]
-    inputs: list[Entry]
+    inputs: list[Aside]
     missed: int
     """The position of the newest input before them that was not looked at; 0 where all were."""
     room: int
@@ -81,15 +82,17 @@ class Budgeted:
         Raises:
             Invalid: when not even the newest step and input, shortened as far as can be, fit.
         """
-        assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
-        budget = UNLIMITED if settings.max_tokens is None else settings.max_tokens
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
+        limit = settings.budget()
+        budget = UNLIMITED if limit is None else limit
         given = _given(past, budget - assembly.used, meter)
         best = _mixed if budget >= CACHEABLE else _thrifty
         for attempt in (best, _newest_only):
-            made = replace(assembly, pieces=[], left_out=[], notes=_missed(given))
+            made = replace(assembly, pieces=[], left_out=_missed(given), notes=[])
             stable = attempt(made, given)
             if made.used <= budget:
                 return made.context(stable=stable)
+        assembly.left_out = _missed(given)
         _smallest(assembly, given)
         return assembly.context()
 
@@ -99,40 +102,35 @@ BUDGETED = Budgeted()
 
 def _given(past: OutlinedPast, room: int, meter: RequestMeter) -> _Given:
     newest = past.steps
-    steps = past.outline(first_outlined(newest), newest) if newest else []
+    steps = past.outline(first_outlined(newest, room), newest) if newest else []
     first = steps[0].first_position if steps else 0
     return _Given(past, steps, *_told(past, first, room), room, meter)
 
 
-def _told(past: OutlinedPast, first: int, room: int) -> tuple[list[Entry], int]:
+def _told(past: OutlinedPast, first: int, room: int) -> tuple[list[Aside], int]:
     """The inputs to choose from, oldest first, and the position of the newest that is not among them; or 0.
 
     These are as many since position ``first`` as could have room, the newest before it, and the first of all.
     """
     most = max(EARLIER_INPUTS, room // LEAST_INPUT)
     earlier = missed = 0
-    found: list[Entry] = []
-    for entry in past.inputs_newest_first():
-        earlier += entry.position < first
+    found: list[Aside] = []
+    for aside in past.asides_newest_first():
+        earlier += aside.position < first
         if earlier > EARLIER_INPUTS or len(found) >= most:
             oldest = past.first_input
-            missed = 0 if oldest is None or oldest.position == entry.position else entry.position
-            found.append(oldest or entry)
+            missed = 0 if oldest is None or oldest.position == aside.position else aside.position
+            found.append(oldest or aside)
             break
-        found.append(entry)
-    return [entry for entry in reversed(found) if _says_something(entry)], missed
+        found.append(aside)
+    return [aside for aside in reversed(found) if says_something(aside)], missed
 
 
-def _missed(given: _Given) -> list[str]:
+def _missed(given: _Given) -> list[LeftOut]:
     if not given.missed:
         return []
-    first = given.inputs[0].position if given.inputs else 0
-    return [f"Inputs after position {first} and up to {given.missed} are left out: they are too many."]
-
-
-def _says_something(entry: Entry) -> bool:
-    content = entry.body.content if isinstance(entry.body, ModelInput) else ""
-    return bool(content.strip() if isinstance(content, str) else content)
+    first = min(given.missed, given.inputs[0].position + 1) if given.inputs else 1
+    return [LeftOut(position=first, last_position=given.missed, reason="there are too many inputs")]
 
 
 def _mixed(assembly: Assembly, given: _Given) -> int:
@@ -150,8 +148,7 @@ def _mixed(assembly: Assembly, given: _Given) -> int:
     # Notes come before the messages: a piece stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, given, planned, notes)
     for episode in episodes[:-1]:
-        messages = without_reasoning(episode)
-        whole = assembly.piece(episode, messages)
+        whole = assembly.piece(episode, without_reasoning(episode))
         if planned.cuts and whole.segment.tokens > planned.step:
             whole = assembly.piece(episode, clipped_step(episode, planned.step, given.meter), "clipped")
         assembly.add(whole)
@@ -210,11 +207,10 @@ def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
     ]
 
 
-def _clipped_input(assembly: Assembly, entry: Entry, tokens: int) -> Piece:
+def _clipped_input(assembly: Assembly, aside: Aside, tokens: int) -> Piece:
     """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
-    message = input_message(entry)
-    text = clip_input(text_of(message.content), max(0, tokens - 8), assembly.meter) or MARK
-    return assembly.piece(entry, [message.model_copy(update={"content": text})], "clipped")
+    text = clip_input(plain_text(aside.content), max(0, tokens - 8), assembly.meter) or MARK
+    return assembly.piece(aside, replace(aside, content=text), "clipped")
 
 
 def _add_notes(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -> set[int]:
@@ -254,10 +250,10 @@ def _add_digests(assembly: Assembly, given: _Given) -> None:
 
 def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> Piece:
     """A piece of notes that stands right before the step that began at position ``before``."""
-    messages = [Message(role="user", content=text)]
-    tokens = meter.messages(messages)
-    segment = Segment(source="step", step=steps[0], last_step=steps[1], form="clipped", tokens=tokens)
-    return Piece(before, messages, segment)
+    said = Aside(before, text)
+    part = meter.write(said)
+    segment = Segment(source="step", step=steps[0], last_step=steps[1], form="clipped", tokens=part.tokens)
+    return Piece(before, said, part, segment)
 
 
 def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMeter) -> None:
@@ -330,11 +326,9 @@ def _names_in(inputs: Sequence[Piece]) -> list[str]:
 
 
 def _texts(pieces: Iterable[Piece]) -> Iterator[str]:
-    """What a model reads in messages, arguments included."""
+    """What a model reads in pieces, arguments included."""
     for piece in pieces:
-        for message in piece.messages:
-            yield from texts_in(message.content)
-            yield from texts_in(message.tool_calls)
+        yield from texts_of(piece.said)
 
 
 def _newest_only(assembly: Assembly, given: _Given) -> int:
@@ -353,9 +347,10 @@ def _add_gone(assembly: Assembly, given: _Given) -> None:
     newest = given.steps[-1]
     last = newest.number - 1
     if last:
-        messages = [Message(role="user", content=_GONE.format(last))]
-        tokens = given.meter.messages(messages)
-        assembly.add(Piece(newest.first_position, messages, Segment(source="overhead", tokens=tokens)))
+        said = Aside(newest.first_position, _GONE.format(last))
+        part = given.meter.write(said)
+        segment = Segment(source="overhead", tokens=part.tokens)
+        assembly.add(Piece(newest.first_position, said, part, segment))
         assembly.miss(1, last, "there is no room besides the inputs and the newest step")
 
 

@@ -1,14 +1,16 @@
 """Steps and inputs made to fit: what tells most is kept, and every cut is marked."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.content import plain_text
+from historyapp.core.conversation import Turn, spoken
+from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import pieces, telling_pieces
-from historyapp.core.formats.parts import plain_text
-from historyapp.core.manifest import Message
-from historyapp.core.policies.units import messages_of
+from historyapp.core.results import as_text, reported, returned
 
 CUT = " […] "
 BEGINNING = 0.3
@@ -19,44 +21,51 @@ _FRAMING = 8  # tokens around a message or a call, about
 _ITEMS = 20  # of a list or an object in arguments, where they are clipped
 
 
-def without_reasoning(episode: Episode) -> list[Message]:
+def without_reasoning(episode: Episode) -> Turn:
     """The step in full but for its opaque reasoning, which only the newest step's provider wants back."""
-    return [message.model_copy(update={"reasoning": []}) for message in messages_of(episode)]
+    turn = episode.turn
+    return replace(turn, output=turn.output.model_copy(update={"reasoning": []}))
 
 
-def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> list[Message]:
+def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> Turn:
     """The step within ``tokens``: all calls and results, shortened. Where nothing fits, its smallest form."""
-    messages = without_reasoning(episode)
-    clipped = messages
+    turn = without_reasoning(episode)
+    clipped = turn
     for share in _SHARES:
-        if meter.messages(clipped) <= tokens:
+        if meter.write(clipped).tokens <= tokens:
             break
-        clipped = _clip(messages, int(tokens * share), episode.number, meter)
+        clipped = _clip(turn, int(tokens * share), episode.number, meter)
     return clipped
 
 
-def _clip(messages: Sequence[Message], room: int, number: int, meter: RequestMeter) -> list[Message]:
+def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
     """Words and arguments get up to half of the room, results what these leave."""
-    calls = sum(len(message.tool_calls or ()) for message in messages)
-    room = max(0, room - _FRAMING * (len(messages) + calls))
-    said, results = messages[0], messages[1:]
-    words = plain_text(said.content)
-    told = [plain_text(message.content) for message in results]
+    output, calls = turn.output, len(turn.output.tool_calls)
+    told = _told(turn)
+    room = max(0, room - _FRAMING * (1 + len(told) + calls))
     sizes = [meter.text(text) for text in told]
     own = max(room // 2, room - sum(sizes))
-    update: dict[str, Any] = {"content": clip_text(words, own // 2 if calls else own, meter)}
-    if said.tool_calls:
-        left = max(0, own - meter.text(update["content"])) // calls
-        update["tool_calls"] = [
-            {**call, "arguments": _clip_value(call["arguments"], left, meter)} for call in said.tool_calls
-        ]
-    spent = meter.messages([said.model_copy(update=update)]) - _FRAMING * (1 + calls)
-    level = fair_share(sizes, max(0, room - max(0, spent)))
+    words = clip_text(spoken(output), own // 2 if calls else own, meter)
+    left = max(0, own - meter.text(words)) // max(1, calls)
     shortened = [
-        message.model_copy(update={"content": clip_result(text, level, number, meter)})
-        for message, text in zip(results, told, strict=True)
+        call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
+        for call in output.tool_calls
     ]
-    return [said.model_copy(update=update), *shortened]
+    said = ModelOutput(text=words, tool_calls=tuple(shortened))
+    alone = meter.write(Turn(turn.position, said, tuple([as_text(r, "") for r in turn.results[:calls]])))
+    spent = alone.tokens - _FRAMING * (1 + calls)
+    level = fair_share(sizes, max(0, room - max(0, spent)))
+    texts = [clip_result(text, level, number, meter) for text in told]
+    results = zip(turn.results[:calls], texts[:calls], strict=True)
+    clipped = tuple([as_text(result, text) for result, text in results])
+    return Turn(turn.position, said, clipped, tuple(texts[calls:]))
+
+
+def _told(turn: Turn) -> list[str]:
+    """What came back, as texts: a result for each call, then what is said beside them."""
+    if turn.output.tool_calls:
+        return [*map(returned, turn.results), *turn.remarks]
+    return [*(reported(result, turn.output) for result in turn.results), *turn.remarks]
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:

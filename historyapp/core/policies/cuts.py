@@ -11,7 +11,9 @@ from typing import NamedTuple
 from historyapp.core.policies.outline import Outlined
 
 PERIOD = 48
-"""Steps. The replay begins one or two periods before the newest step, at a multiple of this."""
+"""Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
+ROOM_OF_PERIOD = 16_384
+"""Tokens of room for each of which the period is as long again: a large budget holds more steps."""
 NOTES = 0.85
 """Share of the room that notes may take before they are chosen anew."""
 CHOSEN_ANEW = 0.75
@@ -47,9 +49,14 @@ class Plan(NamedTuple):
     """Tokens for a step among the messages that is not the newest."""
 
 
-def first_outlined(newest: int) -> int:
-    """The number of the first step that is looked at: 48 to 95 steps back, the same for 48 steps running."""
-    return max(0, newest // PERIOD - 1) * PERIOD + 1
+def first_outlined(newest: int, room: int = 0) -> int:
+    """The number of the first step that is looked at.
+
+    It lies one to two periods back and stays the same for a period. ``room``: tokens for inputs, notes and
+    steps; up to 32,767 a period has 48 steps.
+    """
+    period = PERIOD * max(1, room // ROOM_OF_PERIOD)
+    return max(0, newest // period - 1) * period + 1
 
 
 def plan(steps: Sequence[Outlined], room: int) -> Plan:

@@ -1,13 +1,16 @@
 """Everything as it was said, but older results as one line each that names the step to fetch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context
+from historyapp.core.conversation import Turn
 from historyapp.core.episodes import Episode
-from historyapp.core.manifest import Context, Message
 from historyapp.core.policies.assembly import Assembly, Piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past
-from historyapp.core.policies.units import Unit, answers, late, newest_first, proposal
+from historyapp.core.policies.units import Unit, newest_first
+from historyapp.core.results import as_text
 from historyapp.core.settings import SessionSettings
 
 PLACEHOLDER = "[The result of step {} is left out here. Fetch the step to read it.]"
@@ -20,7 +23,7 @@ class Masked:
         self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
     ) -> Context:
         """The newest ``window_size`` results stay. The newest turn is pinned; the oldest ones go first."""
-        assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
         masking = _Masking(assembly, settings.window_size)
         whole = assembly.fill(masking.pieces(past), past)
         # The next result pushes the oldest one that still stands behind its placeholder.
@@ -41,20 +44,21 @@ class _Masking:
 
     def _piece(self, unit: Unit) -> Piece:
         full = self._assembly.piece(unit)
-        if not isinstance(unit, Episode) or not (unit.results or unit.late):
+        if not isinstance(unit, Episode) or not unit.received:
             return full
         if self._keep > 0:
-            self._keep -= len(unit.results) + len(unit.late)
+            self._keep -= len(unit.received)
             self.horizon = unit.first_position
             return full
-        masked = self._assembly.piece(unit, [proposal(unit), *_masks(unit)], "masked")
+        masked = self._assembly.piece(unit, _masked(unit.turn, unit.number), "masked")
         return masked if masked.segment.tokens < full.segment.tokens else full
 
 
-def _masks(episode: Episode) -> Iterator[Message]:
-    placeholder = PLACEHOLDER.format(episode.number)
-    for message in (*answers(episode), *late(episode)):
-        yield message.model_copy(update={"content": placeholder})
+def _masked(turn: Turn, number: int) -> Turn:
+    """The turn with a placeholder for each result, or for what came back besides, where there is none."""
+    placeholder = PLACEHOLDER.format(number)
+    results = tuple([as_text(result, placeholder) for result in turn.results])
+    return replace(turn, results=results, remarks=() if results else (placeholder,))
 
 
 MASKED = Masked()

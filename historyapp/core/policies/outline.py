@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from historyapp.core.episodes import Episode, Status
+from historyapp.core.conversation import Status
+from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.policies.base import Past
 

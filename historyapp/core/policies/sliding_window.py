@@ -9,9 +9,9 @@ from heapq import merge
 from itertools import chain
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.entries import Entry
+from historyapp.core.context import Context
+from historyapp.core.conversation import Aside
 from historyapp.core.episodes import Episode
-from historyapp.core.manifest import Context
 from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
 from historyapp.core.policies.base import NO_ASK, Ask, Past, StandIn
 from historyapp.core.policies.standing import standing
@@ -29,7 +29,7 @@ class SlidingWindow:
         self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
     ) -> Context:
         """The newest turn is pinned; then come the first input, the window, and what was before it."""
-        assembly = Assembly.begin(self.name, past, settings.max_tokens, meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
         first = past.first_input
         task = [assembly.piece(first)] if first else []
         parts = _parts(assembly, past, settings.window_size)
@@ -42,15 +42,15 @@ class SlidingWindow:
 
 
 def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[Piece]:
-    """The window's turns, then summaries and the turns between them, newest first."""
-    covered = None
-    stream = merge(_blocks(past, window), past.inputs_newest_first(), key=_end, reverse=True)
-    for part in stream:
-        if not isinstance(part, (Episode, Entry)):
-            covered = part.first_position
-            yield summary_piece(part, assembly.meter)
-        elif covered is None or position_of(part) < covered:
+    """The window's turns, then summaries and the turns between them, newest first, with every input.
+
+    A summary stands for the steps of its range, not for what people said between them.
+    """
+    for part in merge(_blocks(past, window), past.asides_newest_first(), key=_end, reverse=True):
+        if isinstance(part, (Episode, Aside)):
             yield assembly.piece(part)
+        else:
+            yield summary_piece(part, assembly.meter)
 
 
 def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
@@ -71,7 +71,7 @@ def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
 
 def _end(part: Unit | StandIn) -> int:
     """Where a part stands: a summary at the end of what it covers."""
-    return position_of(part) if isinstance(part, (Episode, Entry)) else part.last_position
+    return position_of(part) if isinstance(part, (Episode, Aside)) else part.last_position
 
 
 SLIDING_WINDOW = SlidingWindow()

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import LONGEST_PIECE, one_line, pieces
-from historyapp.core.formats.turns import NO_OUTPUT, returned
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.results import NO_OUTPUT, returned
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.judged import judged_fields
 from historyapp.core.text import clean

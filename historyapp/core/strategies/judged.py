@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from historyapp.core.content import plain_text
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import one_line
-from historyapp.core.formats.parts import plain_text
 from historyapp.core.strategies.base import Language
 
 LONGEST = 300

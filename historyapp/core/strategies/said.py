@@ -4,11 +4,10 @@ import json
 import re
 from collections.abc import Sequence
 
-from historyapp.core.formats.turns import fenced
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.strategies.base import Material
 from historyapp.core.strategies.shortening import clip
-from historyapp.core.text import clean
+from historyapp.core.text import clean, fenced
 
 SHARE = 0.75
 """Of a summary's room, at most, for what people said."""

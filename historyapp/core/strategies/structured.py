@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import one_line
-from historyapp.core.formats.turns import returned
 from historyapp.core.identifiers import identifiers, texts_in
+from historyapp.core.results import returned
 from historyapp.core.strategies.base import Material, Means, Strategy, Written
 from historyapp.core.strategies.composing import composed
 from historyapp.core.strategies.facts import facts_of

@@ -3,9 +3,8 @@
 import functools
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
@@ -14,6 +13,7 @@ from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 from redis.exceptions import RedisError
 
+from historyapp.core.formats import format_named
 from historyapp.core.prices import Price
 from historyapp.core.strategies.base import NotSummarised, Prompt
 from historyapp.core.tokens import count_tokens
@@ -80,28 +80,8 @@ class Questions:
 
 def request_for(provider: Provider, model: str, prompt: Prompt) -> ModelRequest:
     """A prompt as a request in the provider's format, with structured output where that is wanted."""
-    said = {"role": "user", "content": prompt.material}
-    context: dict[str, Any]
-    options: dict[str, Any] = {}
-    schema = prompt.answer_schema
-    match provider.format:
-        case "anthropic_messages":
-            context = {"system": prompt.instruction, "messages": [said]}
-            if schema:
-                options = {"output_config": {"format": {"type": "json_schema", "schema": dict(schema)}}}
-        case "openai_responses":
-            context = {"instructions": prompt.instruction, "input": [said]}
-            if schema:
-                options = {"text": {"format": {"type": "json_schema", **_named(schema)}}}
-        case _:
-            context = {"messages": [{"role": "system", "content": prompt.instruction}, said]}
-            if schema:
-                options = {"response_format": {"type": "json_schema", "json_schema": _named(schema)}}
-    return ModelRequest(model, context, prompt.max_output_tokens, options)
-
-
-def _named(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "summary", "schema": dict(schema), "strict": True}
+    written = format_named(provider.format).prompt(prompt.instruction, prompt.material, prompt.answer_schema)
+    return ModelRequest(model, written.context, prompt.max_output_tokens, written.options)
 
 
 def _retries(provider: str) -> RetryPolicy:

@@ -90,7 +90,7 @@ def _range(session: Session, settings: SessionSettings) -> tuple[int, int]:
         strategy = STRATEGIES.get(settings.compression_strategy)
         whole = strategy is not None and strategy.covers == "batch"
         return first, last - count % batch if whole else last
-    wanted = wanted_tokens(settings)
+    wanted = wanted_tokens(settings, session.model)
     if count <= 0 or wanted is None:
         return 1, 0
     missing = wanted - (tokens_to(session, last) - tokens_to(session, first - 1))

@@ -21,16 +21,17 @@ def arm(session: Session) -> None:
     if not settings.compress_automatically:
         return
     session.compress_at = session.compressed_to + settings.detailed_steps + settings.compression_batch_size
-    wanted = wanted_tokens(settings)
+    wanted = wanted_tokens(settings, session.model)
     if wanted is not None:
         session.compress_at_tokens = tokens_to(session, session.compressed_to) + wanted
 
 
-def wanted_tokens(settings: SessionSettings) -> int | None:
+def wanted_tokens(settings: SessionSettings, model: str) -> int | None:
     """How many tokens outside the newest steps start a compression; None: their number does not matter."""
-    if settings.compression_share is None or settings.max_tokens is None:
+    budget = settings.budget(model)
+    if settings.compression_share is None or budget is None:
         return None
-    return max(1, round(settings.compression_share * settings.max_tokens))
+    return max(1, round(settings.compression_share * budget))
 
 
 def tokens_to(session: Session, step: int) -> int:

@@ -1,11 +1,18 @@
-"""Contexts at random: messages in any order that a policy may ever hand over, however torn."""
+"""Contexts at random, of sessions in any order that agents may ever write them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
 
-from historyapp.core.manifest import Context, Manifest, Message
-from tests.core.entries import IDS, JSON, PARTS, TEXT
+from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context, Item
+from historyapp.core.conversation import Aside, Said
+from historyapp.core.entries import Body, ModelOutput, ToolCall
+from historyapp.core.episodes import conversation
+from historyapp.core.formats import FORMATS
+from historyapp.core.manifest import Manifest
+from tests.core.entries import JSON, LIVE, PARTS, TEXT, session
 
 SIGNED = {"type": "thinking", "thinking": "hm", "signature": "EqQB+w=="}
 REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
@@ -42,64 +49,45 @@ REASONING = st.lists(
     ),
     max_size=3,
 )
-ARGUMENTS = JSON | st.sampled_from(
-    ["", "{}", '{"a":1}', "[1]", "not json", '{"a":NaN}', "[" * 2000, '{"a":"\\ud800"}']
+ARGUMENTS = JSON | st.sampled_from(["", "{}", '{"a":1}', "[1]", "not json", "[" * 2000, '{"a":"\\ud800"}'])
+CALLS = st.builds(
+    ToolCall, id=st.sampled_from(["a", "b", "", "ä/ö", "x" * 90]), name=TEXT, arguments=ARGUMENTS
 )
-CALLS = st.lists(
-    st.one_of(
-        st.fixed_dictionaries({"id": IDS, "name": TEXT, "arguments": ARGUMENTS}),
-        st.fixed_dictionaries(
-            {"id": IDS, "type": st.just("function")},
-            optional={"function": st.fixed_dictionaries({"name": TEXT, "arguments": ARGUMENTS})},
-        ),
-        st.sampled_from([{}, {"id": 7, "name": None}, "odd"]),
-    ),
-    max_size=3,
-)
-BLOCKS = st.lists(
-    st.sampled_from(
-        [
-            {"type": "text", "text": "so"},
-            {"type": "text", "text": ""},
-            {"type": "tool_use", "id": "toolu_01", "name": "ls", "input": {"at": "."}},
-            SIGNED,
-            REDACTED,
-            "odd",
-            {"type": "odd"},
-        ]
-    ),
-    max_size=3,
+THINKING = st.builds(
+    ModelOutput, text=TEXT, tool_calls=st.lists(CALLS, max_size=3).map(tuple), reasoning=REASONING
 )
 CONTENT = JSON | PARTS | st.lists(IMAGES, max_size=2) | TEXT
-MESSAGES: st.SearchStrategy[list[Message]] = st.lists(
-    st.one_of(
-        st.builds(Message, role=st.sampled_from(["user", "user", "system"]), content=CONTENT),
-        st.builds(
-            Message,
-            role=st.just("assistant"),
-            content=TEXT | BLOCKS,
-            tool_calls=st.none() | CALLS,
-            reasoning=REASONING,
-            provider=st.sampled_from([None, None, "anthropic", "openai", "elsewhere"]),
-        ),
-        st.builds(
-            Message,
-            role=st.just("tool"),
-            content=CONTENT,
-            tool_call_id=st.none() | IDS,
-            is_error=st.booleans(),
-        ),
-    ),
-    max_size=10,
+ASIDES = st.builds(
+    Aside,
+    position=st.just(0),
+    content=CONTENT,
+    channel=st.sampled_from(["user", "user", "system", "developer", "tool"]),
+)
+SESSIONS = st.one_of(
+    LIVE.map(lambda entries: list(conversation(entries))),
+    st.lists(ASIDES | THINKING.map(lambda output: next(conversation(session(output)))), max_size=10),
 )
 
 
-def context(messages: list[Message], **fields: Any) -> Context:
-    return Context(messages=messages, manifest=Manifest(policy="test", max_tokens=None, tokens=0), **fields)
+def context(name: str, said: Iterable[Said], live_screen: str = "", **fields: Any) -> Context:
+    """A context of everything that is given, as a format writes it."""
+    screen = FORMATS[name].write(Aside(0, live_screen, "live_screen")) if live_screen.strip() else None
+    parts = tuple(map(RequestMeter(name).write, said))
+    return Context(parts, Manifest(policy="test", max_tokens=None, tokens=0), live_screen=screen, **fields)
 
 
-CONTEXTS: st.SearchStrategy[Context] = st.builds(
-    context, MESSAGES, system=TEXT, notebook=TEXT, live_screen=TEXT, stable=st.integers(0, 12)
+def of(name: str, *bodies: Body, **fields: Any) -> Context:
+    """A context of the session with these bodies."""
+    return context(name, conversation(session(*bodies)), **fields)
+
+
+def messages_of(found: Context) -> list[Item]:
+    """What is said in a context that was written for ``openai_chat``, as its messages."""
+    return [item for part in found.parts for item in part.items]
+
+
+FIELDS = st.fixed_dictionaries(
+    {"system": TEXT, "notebook": TEXT, "live_screen": TEXT, "stable": st.integers(0, 12)}
 )
 TOOL = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
 TOOLS: st.SearchStrategy[list[dict[str, Any]]] = st.sampled_from(

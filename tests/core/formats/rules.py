@@ -82,3 +82,19 @@ def check_anthropic(messages: list[dict[str, Any]], system: list[dict[str, Any]]
     if messages and messages[-1]["role"] == "assistant" and messages[-1]["content"][-1]["type"] == "text":
         last = messages[-1]["content"][-1]["text"]
         assert last == last.rstrip()
+
+
+def pairs_of(name: str, request: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each call's id with the text that a provider takes for its result, in the order of the results."""
+    match name:
+        case "openai_chat":
+            return [(m["tool_call_id"], m["content"]) for m in request["messages"] if m["role"] == "tool"]
+        case "openai_responses":
+            outputs = [item for item in request["input"] if item["type"] == "function_call_output"]
+            return [(item["call_id"], item["output"]) for item in outputs]
+        case _:
+            blocks = [block for message in request["messages"] for block in message["content"]]
+            results = [block for block in blocks if block["type"] == "tool_result"]
+            return [
+                (b["tool_use_id"], "".join(inner.get("text", "") for inner in b["content"])) for b in results
+            ]

@@ -1,10 +1,13 @@
+import json
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, ModelOutput, SystemInstruction
-from historyapp.core.formats.anthropic_messages import NO_BEGINNING, AnthropicRendering
+from historyapp.core.exporters.anthropic_messages import ANTHROPIC_MESSAGES
+from historyapp.core.exporters.base import ExportSession
+from historyapp.core.formats.anthropic_messages import NO_BEGINNING
 from historyapp.core.importers import IMPORTERS
 from tests.core.entries import LIVE, calls, result, session, told
 from tests.core.formats.rules import check_anthropic
@@ -17,10 +20,9 @@ THINKING = {"type": "thinking", "thinking": "hm", "signature": "S"}
 
 
 def render(entries: list[Entry]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    rendering = AnthropicRendering()
-    messages = list(rendering.messages(entries))
-    check_anthropic(messages, rendering.system)
-    return messages, rendering.system
+    written = json.loads("".join(ANTHROPIC_MESSAGES.write(ExportSession("s", entries))))
+    check_anthropic(written["messages"], written["system"])
+    return written["messages"], written["system"]
 
 
 def rendered(*bodies: Any) -> list[tuple[str, list[dict[str, Any]]]]:

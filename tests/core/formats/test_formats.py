@@ -7,84 +7,107 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from historyapp.core.budget import OWN_TOOL, RequestMeter
+from historyapp.core.budget import RequestMeter
+from historyapp.core.conversation import NO_RESULT, Said
+from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResults
+from historyapp.core.episodes import conversation
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
-from historyapp.core.formats.base import CONTINUE, START
-from historyapp.core.formats.turns import NO_RESULT
-from historyapp.core.manifest import Context, Message
-from tests.core.formats.contexts import CONTEXTS, ENCRYPTED, REDACTED, SIGNED, TINY_PNG, TOOLS, context
+from historyapp.core.formats.base import CONTINUE, OWN_TOOL, START
+from tests.core.entries import result, session
+from tests.core.formats.contexts import (
+    ENCRYPTED,
+    FIELDS,
+    REDACTED,
+    SESSIONS,
+    SIGNED,
+    TINY_PNG,
+    TOOLS,
+    context,
+    of,
+)
+from tests.core.formats.rules import pairs_of
 from tests.core.formats.test_sdk_types import parse
 from tests.core.formats.validators import validate
 
 EVERY = pytest.mark.parametrize("name", FORMATS)
 CHATTING = pytest.mark.parametrize("name", [name for name in FORMATS if name != "plain"])
-ASKS = Message(role="user", content="go")
+ASKS = ModelInput(content="go")
+CALL = ToolCall(id="", name="ls", arguments={"at": "."})
 
 
-def calling(*ids: str, **fields: Any) -> Message:
-    calls = [{"id": id, "name": "ls", "arguments": {"at": "."}} for id in ids]
-    return Message(role="assistant", content="", tool_calls=calls, **fields)
+def calling(*ids: str, **fields: Any) -> ModelOutput:
+    return ModelOutput(tool_calls=tuple(CALL.model_copy(update={"id": id}) for id in ids), **fields)
 
 
-def answer(id: str, content: Any = "here", **fields: Any) -> Message:
-    return Message(role="tool", content=content, tool_call_id=id, **fields)
+def answer(id: str, outputs: Any = "here", **fields: Any) -> ToolResults:
+    return result(id, outputs, **fields)
 
 
-def rendered(name: str, *messages: Message, **fields: Any) -> dict[str, Any]:
-    request = FORMATS[name].render(context(list(messages), **fields), model="m")
+def rendered(name: str, *bodies: Any, **fields: Any) -> dict[str, Any]:
+    request = FORMATS[name].request(of(name, *bodies, **fields))
     validate(name, request)
     return request
 
 
 @EVERY
 @settings(max_examples=100)
-@given(given=CONTEXTS, tools=TOOLS)
-def test_every_context_gives_a_valid_request(name: str, given: Context, tools: list[Any]) -> None:
-    validate(name, FORMATS[name].render(given, model="m", tools=tools))
+@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+def test_every_context_gives_a_valid_request(
+    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+) -> None:
+    validate(name, FORMATS[name].request(context(name, said, **fields), tools))
 
 
 @EVERY
 @settings(max_examples=60)
-@given(given=CONTEXTS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
-def test_every_cut_gives_a_valid_request(name: str, given: Context, cut: tuple[int, int]) -> None:
-    part = given.model_copy(update={"messages": given.messages[cut[0] : cut[1]]})
-    validate(name, FORMATS[name].render(part, model="m"))
+@given(said=SESSIONS, fields=FIELDS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
+def test_every_cut_gives_a_valid_request(
+    name: str, said: list[Said], fields: dict[str, Any], cut: tuple[int, int]
+) -> None:
+    validate(name, FORMATS[name].request(context(name, said[cut[0] : cut[1]], **fields)))
 
 
 @EVERY
 @settings(max_examples=20)
-@given(given=CONTEXTS, tools=TOOLS)
-def test_the_same_context_gives_the_same_bytes(name: str, given: Context, tools: list[Any]) -> None:
-    twice = [render_bytes(FORMATS[name].render(given, model="m", tools=tools)) for _ in range(2)]
-    assert twice[0] == twice[1]
+@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+def test_the_same_context_gives_the_same_bytes(
+    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+) -> None:
+    once = [render_bytes(FORMATS[name].request(context(name, said, **fields), tools)) for _ in range(2)]
+    assert once[0] == once[1]
 
 
 @EVERY
 @settings(max_examples=60)
-@given(given=CONTEXTS, tools=TOOLS)
-def test_what_is_metered_is_what_the_request_costs(name: str, given: Context, tools: list[Any]) -> None:
+@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+def test_what_is_metered_is_what_the_request_costs(
+    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+) -> None:
     meter = RequestMeter(name, factor=1.25)
+    given = context(name, said, **fields)
     parts = (
         meter.fixed(given.system, given.notebook, tools).total
-        + meter.messages(given.messages)
-        + meter.said(given.live_screen)
-        + meter.added(given.messages, given.live_screen)
+        + sum(meter.write(each).tokens for each in said)
+        + meter.said(fields["live_screen"])
+        + meter.added(given)
     )
-    assert meter.total(FORMATS[name].render(given, model="m", tools=tools)) == parts
+    assert meter.total(FORMATS[name].request(given, tools)) == parts
 
 
 @CHATTING
 @settings(max_examples=40)
-@given(given=CONTEXTS)
-def test_the_stable_part_is_where_it_is_said_to_be(name: str, given: Context) -> None:
+@given(said=SESSIONS, fields=FIELDS)
+def test_the_stable_part_is_where_it_is_said_to_be(
+    name: str, said: list[Said], fields: dict[str, Any]
+) -> None:
     """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
-    stable = given.messages[: given.stable]
-    longer = given.model_copy(update={"messages": [*stable, ASKS], "live_screen": ""})
-    longest = given.model_copy(
-        update={"messages": [*stable, ASKS, calling("zz"), answer("zz")], "live_screen": ""}
-    )
-    short, long = (prefix_bytes(FORMATS[name].render(c, model="m")) for c in (longer, longest))
+    stable = said[: fields["stable"]]
+    asks, called = conversation(session(ASKS, calling("zz"), answer("zz")))
+    fields = {**fields, "live_screen": ""}
+    longer = context(name, [*stable, asks], **fields)
+    longest = context(name, [*stable, asks, called], **fields)
+    short, long = (prefix_bytes(FORMATS[name].request(c)) for c in (longer, longest))
     assert long.startswith(short.rstrip(b"]}"))
 
 
@@ -111,21 +134,55 @@ def test_a_result_without_its_call_becomes_the_users_text(name: str) -> None:
 
 @CHATTING
 def test_an_id_that_recurs_is_another_one_each_time(name: str) -> None:
-    messages = [ASKS] + [m for _ in range(3) for m in (calling("a"), answer("a"))]
-    validate(name, rendered(name, *messages))
+    bodies = [ASKS, *(body for _ in range(3) for body in (calling("a"), answer("a")))]
+    validate(name, rendered(name, *bodies))
 
 
 @CHATTING
 def test_calls_of_one_message_with_one_id_are_both_answered(name: str) -> None:
-    rendered(name, ASKS, calling("a", "a"), answer("a"))
+    text = render_bytes(rendered(name, ASKS, calling("a", "a"), answer("a", "the text"))).decode()
+    assert text.count("the text") == 1
+    assert "Answered together with the call a." in text
+
+
+@CHATTING
+def test_a_call_that_recurs_keeps_its_own_result(name: str) -> None:
+    bodies = [
+        ASKS,
+        calling("a", "b"),
+        answer("a", "1"),
+        answer("b", "2"),
+        calling("b", "a"),
+        answer("a", "3"),
+    ]
+    request = rendered(name, *bodies, answer("b", "4"))
+    assert [text for _, text in pairs_of(name, request)] == ["1", "2", "4", "3"]
+
+
+@EVERY
+def test_a_remark_on_all_results_reaches_the_model(name: str) -> None:
+    remarked = answer("a").model_copy(update={"overall": "One of two tools failed."})
+    assert "One of two tools failed." in render_bytes(rendered(name, ASKS, calling("a"), remarked)).decode()
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"status": "success", "outputs": "x", "feedback": "odd part"},
+        {"status": "error", "reason": "x", "outputs": "odd part"},
+        {"status": "interrupted_by_human", "feedback": "x", "outputs": "odd part"},
+        {"status": "skipped", "reason": "x", "feedback": "odd part"},
+    ],
+)
+def test_every_part_of_a_result_reaches_the_model(name: str, given: dict[str, Any]) -> None:
+    given = {"outputs": None, **given}
+    text = render_bytes(rendered(name, ASKS, calling("a"), answer("a", **given))).decode()
+    assert text.count("odd part") == 1
 
 
 def test_arguments_are_an_object_here_and_a_string_there() -> None:
-    written = Message(
-        role="assistant",
-        content=None,
-        tool_calls=[{"id": "a", "type": "function", "function": {"name": "ls", "arguments": '{"at":"日"}'}}],
-    )
+    written = ModelOutput(tool_calls=(ToolCall(id="a", name="ls", arguments={"at": "日"}),))
     [_, call, _] = rendered("openai_chat", ASKS, written)["messages"]
     assert call["tool_calls"][0]["function"]["arguments"] == '{"at":"日"}'
     assert rendered("anthropic_messages", ASKS, written)["messages"][1]["content"][0]["input"] == {"at": "日"}
@@ -145,20 +202,14 @@ def test_reasoning_goes_to_its_maker_only_and_as_it_was() -> None:
         assert "EmwK" not in json.dumps(requests[name])
 
 
-@pytest.mark.parametrize("provider", ["openai", "elsewhere"])
-def test_reasoning_of_another_maker_is_left_out(provider: str) -> None:
-    request = rendered("anthropic_messages", ASKS, calling("a", reasoning=[SIGNED], provider=provider))
-    assert [block["type"] for block in request["messages"][1]["content"]] == ["tool_use"]
-
-
 def test_reasoning_that_led_to_nothing_is_left_out() -> None:
-    alone = Message(role="assistant", content="", reasoning=[SIGNED, ENCRYPTED])
+    alone = ModelOutput(reasoning=[SIGNED, ENCRYPTED])
     assert len(rendered("anthropic_messages", ASKS, alone)["messages"]) == 1
     assert len(rendered("openai_responses", ASKS, alone)["input"]) == 1
 
 
 def test_anthropic_begins_and_ends_with_a_user() -> None:
-    said = Message(role="assistant", content="done")
+    said = ModelOutput(text="done")
     messages = rendered("anthropic_messages", said)["messages"]
     assert [(m["role"], m["content"][0]["text"]) for m in messages] == [
         ("user", START), ("assistant", "done"), ("user", CONTINUE),
@@ -176,7 +227,7 @@ def test_parallel_results_are_one_message_for_anthropic_and_one_each_for_openai(
 
 
 def test_a_leading_system_message_goes_beside_anthropics_messages_and_a_later_one_is_the_users() -> None:
-    told = Message(role="system", content="told")
+    told = ModelInput(channel="system", content="told")
     request = rendered("anthropic_messages", told, ASKS, told, system="first")
     assert [block["text"] for block in request["system"]] == ["first", "told"]
     assert [block["text"] for block in request["messages"][0]["content"]] == ["go", "told"]
@@ -184,7 +235,7 @@ def test_a_leading_system_message_goes_beside_anthropics_messages_and_a_later_on
 
 def test_images_are_converted_or_named() -> None:
     image = {"type": "image", "media_type": "image/jpeg", "data": TINY_PNG}
-    seen = Message(role="user", content=[image])
+    seen = ModelInput(content=[image])
     [block] = rendered("anthropic_messages", seen)["messages"][0]["content"]
     assert block["source"]["media_type"] == "image/png"  # what it is, not what it is called
     [part] = rendered("openai_chat", seen)["messages"][0]["content"]
@@ -206,20 +257,22 @@ def test_the_live_screen_rides_behind_the_newest_result() -> None:
 
 def test_breakpoints_stand_on_what_stays() -> None:
     turns = [ASKS, calling("a"), answer("a"), calling("b"), answer("b"), calling("c"), answer("c")]
-    request = rendered("anthropic_messages", *turns, system="s", notebook="n", live_screen="x", stable=5)
+    request = rendered("anthropic_messages", *turns, system="s", notebook="n", live_screen="x", stable=3)
     assert ["cache_control" in block for block in request["system"]] == [True, True]
     marked = [
         [("cache_control" in b) for b in m["content"]] for m in request["messages"] if m["role"] == "user"
     ]
     assert marked == [[False], [True], [True], [False, False]]
     tools = [{"name": "ls"}]
-    request = FORMATS["anthropic_messages"].render(context([ASKS]), model="m", tools=tools)
+    request = FORMATS["anthropic_messages"].request(of("anthropic_messages", ASKS), tools)
     assert "cache_control" in request["tools"][-1]
     assert b"cache_control" not in prefix_bytes(request)
 
 
 def test_plain_text_tells_it_all_in_order() -> None:
-    text = rendered("plain", ASKS, calling("a"), answer("a", "x", is_error=True), system="Be brief.")["text"]
+    text = rendered(
+        "plain", ASKS, calling("a"), answer("a", None, status="error", reason="x"), system="Be brief."
+    )["text"]
     assert text == "## System\nBe brief.\n\n## User\ngo\n\n## Call\nls(at='.')\n\n## Result: failed\nx"
 
 
@@ -244,7 +297,7 @@ def test_plain_text_tells_it_all_in_order() -> None:
 @EVERY
 def test_a_tool_that_is_none_is_refused(name: str, tool: Any, words: str) -> None:
     with pytest.raises(Invalid, match=words):
-        FORMATS[name].render(context([ASKS]), model="m", tools=[tool])
+        FORMATS[name].request(of(name, ASKS), [tool])
 
 
 WEB_SEARCHES: dict[str, dict[str, Any]] = {
@@ -257,7 +310,7 @@ WEB_SEARCHES: dict[str, dict[str, Any]] = {
 def test_a_providers_own_tool_goes_to_that_provider_as_it_is(maker: str) -> None:
     tool = WEB_SEARCHES[maker]
     tools = [{**tool, "cache_control": {"type": "ephemeral"}}, {"name": "ls"}]
-    request = FORMATS[maker].render(context([ASKS], system="Help."), model="m", tools=tools)
+    request = FORMATS[maker].request(of(maker, ASKS, system="Help."), tools)
     validate(maker, request)
     parse(maker, request)
     assert request["tools"][0] == tool

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,18 @@ from historyapp.core.entries import (
     SystemInstruction,
     ToolCall,
 )
-from historyapp.core.formats.openai_chat import messages
+from historyapp.core.episodes import conversation
+from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.importers import IMPORTERS
 from tests.core.entries import LIVE, calls, result, session, told
 from tests.core.formats.rules import check_openai
 from tests.core.importers.reading import read_path
 from tests.core.importers.test_corpus import EVERY_FILE
 from tests.shared import needs
+
+
+def messages(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    return OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation(entries)))
 
 
 def rendered(*bodies: Any) -> list[dict[str, Any]]:

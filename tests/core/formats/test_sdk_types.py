@@ -10,9 +10,9 @@ from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMes
 from openai.types.responses import ResponseInputItemParam, ToolParam
 from pydantic import TypeAdapter, ValidationError
 
+from historyapp.core.conversation import Said
 from historyapp.core.formats import FORMATS
-from historyapp.core.manifest import Context
-from tests.core.formats.contexts import CONTEXTS, TOOLS
+from tests.core.formats.contexts import FIELDS, SESSIONS, TOOLS, context
 
 TYPES: dict[str, dict[str, TypeAdapter[Any]]] = {
     "openai_chat": {
@@ -51,9 +51,11 @@ def drained(value: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", TYPES)
 @settings(max_examples=50)
-@given(given=CONTEXTS, tools=TOOLS)
-def test_the_sdks_types_take_every_request(name: str, given: Context, tools: list[Any]) -> None:
-    parse(name, FORMATS[name].render(given, model="m", tools=tools))
+@given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
+def test_the_sdks_types_take_every_request(
+    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+) -> None:
+    parse(name, FORMATS[name].request(context(name, said, **fields), tools))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Sessions in memory, as policies read them."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from historyapp.core.conversation import Aside, asides_of
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import Line, excerpt_of
@@ -52,8 +54,9 @@ class MemoryPast:
         return next((b.content for b in reversed(bodies) if isinstance(b, MemoryNotebook)), None)
 
     @property
-    def first_input(self) -> Entry | None:
-        return next((entry for entry in self._entries if isinstance(entry.body, ModelInput)), None)
+    def first_input(self) -> Aside | None:
+        first = next((entry for entry in self._entries if isinstance(entry.body, ModelInput)), None)
+        return next(asides_of(first)) if first else None
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
         return reversed(self._episodes[first - 1 : last])
@@ -68,8 +71,13 @@ class MemoryPast:
         ranges = {s.last_step: s for s in self._summaries if s.first_step < s.last_step}
         return [_outlined(episode, ranges.get(episode.number)) for episode in self.episodes(first, last)]
 
-    def inputs_newest_first(self) -> Iterator[Entry]:
-        return (entry for entry in reversed(self._entries) if isinstance(entry.body, ModelInput))
+    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+        first = self._episodes[0].first_position if self._episodes else sys.maxsize
+        orphans = [e for e in self._entries if isinstance(e.body, ToolResults) and e.position < first]
+        inputs = [entry for entry in self._entries if isinstance(entry.body, ModelInput)]
+        for entry in sorted((*inputs, *orphans), key=lambda entry: entry.position, reverse=True):
+            if before is None or entry.position < before:
+                yield from asides_of(entry, in_step=False)
 
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
         ended = [summary for summary in self._summaries if summary.last_position < before]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bench.quality.corpus import Recorded, load
 from bench.quality.costs import METER
 from bench.quality.served import Replayed, budgeted_context, past_of
+from historyapp.core.context import Context
 from historyapp.core.entries import (
     Body,
     Entry,
@@ -28,7 +29,6 @@ from historyapp.core.entries import (
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.excerpts import Excerpt, Line
-from historyapp.core.manifest import Context
 from historyapp.core.policies.base import Ask
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.cuts import PERIOD, first_outlined
@@ -36,6 +36,7 @@ from historyapp.core.policies.notes import Notes
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
 from historyapp.core.text import dump_json
+from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
 from tests.shared import SHARED, needs
 
@@ -76,11 +77,11 @@ def context(recorded: Recorded, budget: int | None, step: int | None = None) -> 
 
 
 def text_of(found: Context) -> str:
-    return dump_json([message.model_dump() for message in found.messages])
+    return dump_json(messages_of(found))
 
 
 def total(found: Context) -> int:
-    return METER.messages(found.messages) + METER.added(found.messages)
+    return sum(part.tokens for part in found.parts) + METER.added(found)
 
 
 @cache
@@ -129,14 +130,14 @@ def test_steps_that_are_left_out_are_named_to_the_model(budget: int) -> None:
 
 def test_while_everything_fits_everything_is_there_in_full() -> None:
     found = context(session(["one", "two", "three"]), 2048)
-    assert [message.role for message in found.messages] == ["user", *["assistant", "tool"] * 3]
+    assert [message["role"] for message in messages_of(found)] == ["user", *["assistant", "tool"] * 3]
     assert {segment.form for segment in found.manifest.segments} == {"full"}
     assert not found.manifest.left_out
 
 
 def test_without_a_budget_the_looked_at_steps_are_there_in_full() -> None:
     found = context(session(["fine"] * 40), None)
-    assert sum(message.role == "tool" for message in found.messages) == 40
+    assert sum(message["role"] == "tool" for message in messages_of(found)) == 40
     assert context(LONG, None).manifest.max_tokens is None
 
 
@@ -144,7 +145,7 @@ def test_inputs_stay_verbatim_through_all_cuts() -> None:
     said = {40: "Keep the <b>public</b> API — exactly.", 90: "And do not touch tests/old_parser.py!"}
     recorded = session([lines(number) for number in range(1, 101)], said)
     for step in range(2, 101, 7):
-        contents = [message.content for message in context(recorded, 1500, step).messages]
+        contents = [message["content"] for message in messages_of(context(recorded, 1500, step))]
         for before, text in {1: "Mend the parser in src/parser_main.py.", **said}.items():
             assert (text in contents) == (before < step)
 
@@ -152,7 +153,7 @@ def test_inputs_stay_verbatim_through_all_cuts() -> None:
 def test_inputs_that_take_too_much_are_clipped_and_it_is_said() -> None:
     recorded = session(["fine"] * 8, {1: "begin " + "word " * 5000 + "end", 4: "Short and whole."})
     found = context(recorded, 1500)
-    contents = [message.content for message in found.messages if message.role == "user"]
+    contents = [message["content"] for message in messages_of(found) if message["role"] == "user"]
     assert "Short and whole." in contents
     assert contents[0].startswith("begin")
     assert contents[0].endswith("end")
@@ -163,27 +164,30 @@ def test_inputs_that_take_too_much_are_clipped_and_it_is_said() -> None:
 
 def test_the_newest_step_is_in_full_where_it_can_be() -> None:
     found = context(LONG, 2048)
-    assert found.messages[-1].content == lines(150)
-    assert found.messages[-2].tool_calls[0]["id"] == found.messages[-1].tool_call_id  # type: ignore[index]
+    assert messages_of(found)[-1]["content"] == lines(150)
+    call, answer = messages_of(found)[-2:]
+    assert call["tool_calls"][0]["id"] == answer["tool_call_id"]
 
 
 def test_a_newest_result_that_is_too_big_is_clipped_and_it_is_said() -> None:
     recorded = session([*["fine"] * 5, lines(6, 2000)])
     found = context(recorded, 1000)
-    assert found.messages[-1].content.startswith("0: value_6_0 = load_6_0(config_0)")
-    assert found.messages[-1].content.endswith("[clipped: step 6 has it all]")
+    assert messages_of(found)[-1]["content"].startswith("0: value_6_0 = load_6_0(config_0)")
+    assert messages_of(found)[-1]["content"].endswith("[clipped: step 6 has it all]")
     assert any("Step 6, the newest" in note for note in found.manifest.notes)
     assert found.manifest.segments[-1].form == "clipped" or found.manifest.segments[-2].form == "clipped"
 
 
 def test_every_call_stands_with_its_result() -> None:
     for budget in (200, 500, 1000, 4000):
-        messages = context(LONG, budget).messages
+        messages = messages_of(context(LONG, budget))
         for index, message in enumerate(messages):
-            if message.tool_calls:
-                ids = [call["id"] for call in message.tool_calls]
-                assert [m.tool_call_id for m in messages[index + 1 : index + 1 + len(ids)]] == ids
-        assert sum(m.role == "tool" for m in messages) == sum(len(m.tool_calls or ()) for m in messages)
+            if calls := message.get("tool_calls"):
+                ids = [call["id"] for call in calls]
+                assert [m["tool_call_id"] for m in messages[index + 1 : index + 1 + len(ids)]] == ids
+        assert sum(m["role"] == "tool" for m in messages) == sum(
+            len(m.get("tool_calls") or ()) for m in messages
+        )
 
 
 def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
@@ -231,7 +235,7 @@ def test_names_that_clipping_took_from_the_newest_step_are_listed_before_it(budg
     bodies: list[Body] = [ModelOutput(tool_calls=(call,)), ToolResults(results=(done,))]
     entries = [Entry(200 + n, body, NOW) for n, body in enumerate(bodies)]
     edited = replace(recorded, episodes=[*recorded.episodes, *group_episodes(entries, 31)])
-    *earlier, newest, _ = [message.model_dump_json() for message in context(edited, budget).messages]
+    *earlier, newest, _ = map(dump_json, messages_of(context(edited, budget)))
     assert "lib/hidden_part.py" not in newest
     assert "lib/hidden_part.py" in earlier[-1]
 
@@ -240,7 +244,7 @@ def test_a_clipped_input_keeps_its_beginning_and_what_tells_most() -> None:
     filler = "\n".join(f"and so on, and so on, as was said {n}" for n in range(400))
     said = f"Mend the parser.\n{filler}\nIt breaks in src/deep_parser.py.\n{filler}\nThanks."
     found = context(session(["fine"] * 8, {1: said}), 1500)
-    content = found.messages[0].content
+    content = messages_of(found)[0]["content"]
     assert content.startswith("Mend the parser.")
     assert "It breaks in src/deep_parser.py." in content
     assert content.endswith("Thanks.")
@@ -253,7 +257,7 @@ def test_the_same_log_gives_the_same_bytes() -> None:
 
 
 def prefix(before: Context, after: Context) -> Iterator[bool]:
-    for old, new in zip(before.messages, after.messages, strict=False):
+    for old, new in zip(before.parts, after.parts, strict=False):
         if old != new:
             return
         yield True
@@ -266,8 +270,8 @@ def test_most_of_a_context_begins_the_next_one_too() -> None:
     for step in range(21, 150):
         now = context(BRISK, 4096, step)
         same = sum(prefix(previous, now))
-        shared += METER.messages(now.messages[:same])
-        sent += METER.messages(now.messages)
+        shared += sum(part.tokens for part in now.parts[:same])
+        sent += sum(part.tokens for part in now.parts)
         previous = now
     assert shared / sent > 0.6
 
@@ -303,7 +307,7 @@ def test_instruction_and_tools_count_against_the_budget() -> None:
 def test_a_session_without_steps_is_its_inputs() -> None:
     found = [Entry(1, SystemInstruction(text="x"), NOW), Entry(2, ModelInput(content="Hello."), NOW)]
     empty = Recorded("test", "test", "test", [], found[1:], [])
-    assert [message.content for message in context(empty, 100, 1).messages] == ["Hello."]
+    assert [message["content"] for message in messages_of(context(empty, 100, 1))] == ["Hello."]
 
 
 def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
@@ -313,7 +317,7 @@ def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
         "test", "test", "test", [*recorded.episodes, *group_episodes([entry], 4)], recorded.inputs, []
     )
     found = context(open_ended, 500)
-    assert found.messages[-1].tool_calls is not None
+    assert "tool_calls" in messages_of(found)[-2]
     assert found.manifest.tokens == total(found) <= 500
 
 
@@ -347,7 +351,7 @@ def summarised(*ranges: tuple[int, int], text: str = "Moved load_all to src/old_
 
 def test_summaries_stand_for_steps_that_are_too_old_to_be_looked_at() -> None:
     found = summarised((1, 20), (31, 60), (40, 50))
-    assert [m.content for m in found.messages[1:3]] == [
+    assert [m["content"] for m in messages_of(found)[1:3]] == [
         "Summary of steps 1 to 20:\nMoved load_all to src/old_home.py.",
         "Summary of steps 31 to 60:\nMoved load_all to src/old_home.py.",
     ]

@@ -1,13 +1,14 @@
 from collections.abc import Sequence
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context
 from historyapp.core.entries import Body, ModelInput
 from historyapp.core.formats import FORMATS
-from historyapp.core.manifest import Context
 from historyapp.core.policies.base import NO_ASK, Ask
 from historyapp.core.policies.live import LIVE
 from historyapp.core.settings import SessionSettings
 from tests.core.entries import calls, result, session
+from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast
 
 TURNS = [ModelInput(content="go")] + [
@@ -22,8 +23,8 @@ def choose(max_tokens: int | None, ask: Ask = NO_ASK, bodies: Sequence[Body] = T
 
 def test_everything_is_there_in_order_and_expected_to_stay() -> None:
     context = choose(None)
-    assert [message.role for message in context.messages] == ["user"] + ["assistant", "tool"] * 20
-    assert context.stable == len(context.messages)
+    assert [message["role"] for message in messages_of(context)] == ["user"] + ["assistant", "tool"] * 20
+    assert context.stable == len(context.parts)
     assert context.manifest.left_out == []
 
 
@@ -32,22 +33,22 @@ def test_over_the_budget_the_oldest_turns_go_whole_and_are_listed() -> None:
     steps = [segment.step for segment in context.manifest.segments if segment.step]
     assert steps == list(range(steps[0], 21))
     assert 1 < len(steps) < 20
-    [left] = context.manifest.left_out
+    said, left = context.manifest.left_out
     assert (left.first_step, left.last_step) == (1, 20 - len(steps))
-    assert "Inputs up to position" in context.manifest.notes[0]
+    assert (said.position, said.last_position) == (1, 1)
     assert context.stable == 0
 
 
 def test_the_live_screen_is_in_the_request_and_in_no_message() -> None:
     context = choose(None, Ask(live_screen="the screen"))
-    assert all("the screen" not in str(message.content) for message in context.messages)
+    assert all("the screen" not in str(message["content"]) for message in messages_of(context))
     assert [s.source for s in context.manifest.segments if s.source == "live_screen"] == ["live_screen"]
-    request = FORMATS["openai_chat"].render(context, model="m")
+    request = FORMATS["openai_chat"].request(context)
     assert request["messages"][-1] == {"role": "user", "content": "the screen"}
 
 
 def test_an_input_that_came_during_a_step_stands_after_it() -> None:
     bodies: list[Body] = [calls("a"), ModelInput(content="wait"), result("a", "here"), calls("b")]
-    assert [message.role for message in choose(None, bodies=bodies).messages] == [
-        "assistant", "tool", "user", "assistant",
+    assert [message["role"] for message in messages_of(choose(None, bodies=bodies))] == [
+        "assistant", "tool", "user", "assistant", "tool",
     ]  # fmt: skip

@@ -2,11 +2,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.budget import RequestMeter
+from historyapp.core.context import Context
 from historyapp.core.entries import Body, ModelInput
-from historyapp.core.manifest import Context
 from historyapp.core.policies.sliding_window import SLIDING_WINDOW
 from historyapp.core.settings import SessionSettings
 from tests.core.entries import calls, result, session
+from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
 
 
@@ -35,8 +36,8 @@ def told(context: Context) -> list[Any]:
 def test_summaries_come_before_the_window() -> None:
     context = choose(7, summary(1, 2), summary(3, 4))
     assert told(context) == [None, (1, 2), (3, 4), 5, 6, 7]
-    assert context.messages[1].content == "Summary of steps 1 to 2:\nit went well"
-    assert context.messages[1].role == "user"
+    assert messages_of(context)[1]["content"] == "Summary of steps 1 to 2:\nit went well"
+    assert messages_of(context)[1]["role"] == "user"
     assert context.manifest.segments[1].summary == "1-2"
 
 
@@ -82,10 +83,10 @@ def test_what_does_not_fit_is_listed_and_looked_past() -> None:
 
 def test_the_first_input_stays_before_older_steps_do() -> None:
     context = choose(40, max_tokens=120)
-    assert context.messages[0].content == "go"
+    assert messages_of(context)[0]["content"] == "go"
     assert context.manifest.left_out[0].first_step == 1
 
 
 def test_a_context_that_leaves_nothing_out_only_grows() -> None:
-    assert choose(5).stable == len(choose(5).messages)
+    assert choose(5).stable == len(choose(5).parts)
     assert choose(40, max_tokens=120).stable == 0

@@ -1,8 +1,8 @@
-"""What inputs and results consist of beyond plain text: provider-neutral parts, and each provider's own.
+"""What inputs and results consist of beyond plain text: provider-neutral parts.
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
-``media_type`` and base64 ``data``. Every other block stays as its provider wrote it, and is sent to that
-provider only. What a provider would refuse, say an image of a kind that it does not read, is named in words.
+``media_type`` and base64 ``data``. Every other block stays as its provider wrote it. Each format says which
+blocks it takes; what it does not take, for example an image of an unsupported type, is named in words.
 """
 
 import json
@@ -14,7 +14,7 @@ from historyapp.core.text import clean_value
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What both providers read. Source: each one's documentation, "Vision"."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _MAGIC = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 _NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "video")
 
@@ -75,28 +75,11 @@ def json_text(value: Any) -> str:
 
 
 Shape = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Makes a provider's block of a part; None where the provider has none for it."""
+"""Makes a provider's block of a part; None where the provider takes none."""
 
 
-def openai_content(content: Any) -> str | list[dict[str, Any]]:
-    """Neutral content as the content of an OpenAI user message; empty when it says nothing."""
-    return _provider_content(content, _openai_block)
-
-
-def responses_content(content: Any) -> str | list[dict[str, Any]]:
-    """Neutral content as the content of an OpenAI responses input message or function output."""
-    blocks = _provider_content(content, _responses_block)
-    if isinstance(blocks, str):
-        return blocks
-    return [{**block, "type": "input_text"} if block["type"] == "text" else block for block in blocks]
-
-
-def anthropic_content(content: Any) -> str | list[dict[str, Any]]:
-    """Neutral content as the content of an Anthropic user message or tool result."""
-    return _provider_content(content, _anthropic_block)
-
-
-def _provider_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:
+def shaped_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:
+    """Neutral content as text or as a provider's blocks; empty when it says nothing."""
     if not are_parts(content):
         return plain_text(content)
     blocks: list[dict[str, Any]] = []
@@ -133,34 +116,8 @@ def _part_text(part: Any) -> str:
     return f"[{kind}]" if kind in _NOT_TEXT else json_text(part)
 
 
-def _openai_block(part: dict[str, Any]) -> dict[str, Any] | None:
-    match part.get("type"):
-        case "image" if url := _image_url(part, ("http://", "https://")):
-            return {"type": "image_url", "image_url": {"url": url}}
-        case "file" if _has_texts(part.get("file"), ("file_id",), ("file_data", "filename")):
-            return {"type": "file", "file": part["file"]}
-        case "input_audio" if _has_texts(part.get("input_audio"), ("data", "format")):
-            return {"type": "input_audio", "input_audio": part["input_audio"]}
-    return None
-
-
-def _responses_block(part: dict[str, Any]) -> dict[str, Any] | None:
-    if part.get("type") == "image" and (url := _image_url(part, ("http://", "https://"))):
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    return None
-
-
-def _anthropic_block(part: dict[str, Any]) -> dict[str, Any] | None:
-    match part.get("type"):
-        case "image":
-            return _anthropic_image(part)
-        case "document" if _is_document(part.get("source")):
-            told = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
-            return {"type": "document", "source": part["source"], **told}
-    return None
-
-
-def _image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
+def image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
+    """The image as a data URL, or its address where it has one of the schemes; None for all others."""
     if data := image_data(part):
         return f"data:{data[0]};base64,{data[1]}"
     url = part.get("url")
@@ -180,32 +137,10 @@ def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
         return None
     data = "".join(data.split())
     media_type = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), media_type)
-    return (media_type, data) if media_type in IMAGE_TYPES and _BASE64.fullmatch(data) else None
+    return (media_type, data) if media_type in IMAGE_TYPES and BASE64.fullmatch(data) else None
 
 
-def _anthropic_image(part: dict[str, Any]) -> dict[str, Any] | None:
-    if data := image_data(part):
-        return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
-    url = _image_url(part, ("https://",))  # Anthropic fetches nothing else
-    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
-
-
-def _is_document(source: Any) -> bool:
-    """Whether Anthropic takes this as a document: text, a PDF, or the address of one."""
-    if not isinstance(source, dict):
-        return False
-    kind, data, media_type = source.get("type"), source.get("data"), source.get("media_type")
-    match kind:
-        case "text":
-            return media_type == "text/plain" and isinstance(data, str) and bool(data.strip())
-        case "base64":
-            return media_type == "application/pdf" and isinstance(data, str) and bool(_BASE64.fullmatch(data))
-        case "url":
-            return isinstance(source.get("url"), str) and source["url"].startswith("https://")
-    return False
-
-
-def _has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
+def has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
     """Whether an object has text under all names of one of the ways."""
     if not isinstance(value, dict):
         return False

@@ -3,13 +3,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from historyapp.core.formats.parts import anthropic_content, neutral_content, openai_content, plain_text
+from historyapp.core.content import neutral_content, plain_text
+from historyapp.core.conversation import Aside
+from historyapp.core.formats import FORMATS
 from tests.core.entries import JSON, PARTS
 
 OPENAI_IMAGE = {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}
 ANTHROPIC_IMAGE = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}
 NEUTRAL_IMAGE = {"type": "image", "url": "https://x.test/a.png"}
 PDF = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+
+
+def written(name: str, content: Any) -> Any:
+    """Content as a format writes it in a user's message; nothing where it says nothing."""
+    items = FORMATS[name].write(Aside(0, content)).items
+    return items[0]["content"] if items else []
 
 
 @pytest.mark.parametrize(
@@ -42,17 +50,17 @@ def test_neutral_content_stays_as_it_is(parts: list[Any]) -> None:
 
 
 def test_an_image_goes_to_each_provider_in_its_own_form() -> None:
-    assert openai_content([NEUTRAL_IMAGE]) == [OPENAI_IMAGE]
-    assert anthropic_content([NEUTRAL_IMAGE]) == [ANTHROPIC_IMAGE]
+    assert written("openai_chat", [NEUTRAL_IMAGE]) == [OPENAI_IMAGE]
+    assert written("anthropic_messages", [NEUTRAL_IMAGE]) == [ANTHROPIC_IMAGE]
 
 
 def test_blocks_of_another_provider_are_named() -> None:
-    assert openai_content([PDF]) == [{"type": "text", "text": "[document]"}]
-    assert anthropic_content([PDF]) == [PDF]
+    assert written("openai_chat", [PDF]) == [{"type": "text", "text": "[document]"}]
+    assert written("anthropic_messages", [PDF]) == [PDF]
 
 
 def test_white_space_is_no_part() -> None:
-    assert openai_content([{"type": "text", "text": " "}]) == []
+    assert written("openai_chat", [{"type": "text", "text": " "}]) == []
 
 
 @pytest.mark.parametrize(
@@ -73,6 +81,6 @@ def test_any_content_can_be_told_in_text(content: Any, text: str) -> None:
 @given(JSON | PARTS)
 def test_telling_content_never_fails(content: Any) -> None:
     plain_text(content)
-    openai_content(content)
-    anthropic_content(content)
+    written("openai_chat", content)
+    written("anthropic_messages", content)
     neutral_content(content)

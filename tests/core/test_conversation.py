@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 
+from historyapp.core.conversation import NO_RESULT, TOGETHER, Aside, Turn, spoken
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -9,24 +10,14 @@ from historyapp.core.entries import (
     ModelInput,
     ModelOutput,
     Thoughts,
-    ToolCall,
     ToolResult,
     ToolResults,
     UseTool,
 )
-from historyapp.core.formats.turns import (
-    NO_OUTPUT,
-    NO_RESULT,
-    Aside,
-    CallIds,
-    Turn,
-    fenced,
-    legal_name,
-    reported,
-    returned,
-    spoken,
-    turns,
-)
+from historyapp.core.episodes import conversation
+from historyapp.core.formats.calls import CallIds, legal_name
+from historyapp.core.results import NO_OUTPUT, reported, returned
+from historyapp.core.text import fenced
 from tests.core.entries import LIVE, TEXT, calls, result, session
 
 ASKS = ModelInput(content="hi")
@@ -34,22 +25,23 @@ ACTS = ModelOutput(use_tool=UseTool(name="ls", arguments={"at": "."}))
 
 
 def shape(*bodies: Body) -> list[str]:
-    """Turns with what answered their calls, and asides, in a word each."""
+    """Turns with what answered their calls and what else came back, and asides, in a word each."""
     words = []
-    for item in turns(session(*bodies)):
+    for item in conversation(session(*bodies)):
         if isinstance(item, Turn):
-            words.append(" ".join(["turn", *(str(r.outputs or r.reason) for r in item.results)]))
+            results = [str(result.outputs or result.reason) for result in item.results]
+            words.append(" ".join(["turn", *results, *(f"+{len(item.remarks)}" for _ in item.remarks[:1])]))
         else:
-            words.append("result" if isinstance(item.body, ToolResult) else item.body.kind)
+            words.append(item.channel)
     return words
 
 
 def test_results_in_any_order_and_number_go_to_their_calls() -> None:
-    assert shape(ASKS, calls("a", "b"), result("b", "2"), result("a", "1")) == ["model_input", "turn 1 2"]
+    assert shape(ASKS, calls("a", "b"), result("b", "2"), result("a", "1")) == ["user", "turn 1 2"]
 
 
 def test_what_is_said_between_a_call_and_its_result_comes_after_them() -> None:
-    assert shape(calls("a"), ASKS, result("a", "1"), ASKS) == ["turn 1", "model_input", "model_input"]
+    assert shape(calls("a"), ASKS, result("a", "1"), ASKS) == ["turn 1", "user", "user"]
 
 
 @pytest.mark.parametrize("next_body", [[], [ModelOutput(text="x")]])
@@ -58,19 +50,54 @@ def test_a_call_that_nothing_answered_gets_a_truthful_result(next_body: list[Bod
     assert shape(ACTS, *next_body)[0] == f"turn {NO_RESULT}"
 
 
-def test_a_result_without_an_id_answers_all_that_is_open() -> None:
-    assert shape(calls("a", "b", "c"), result("b", "2"), result(None, "all")) == ["turn all 2 all"]
+def test_a_result_without_an_id_answers_all_that_is_open_and_stands_there_once() -> None:
+    together = TOGETHER.format("a")
+    assert shape(calls("a", "b", "c"), result("b", "2"), result(None, "all")) == [f"turn all 2 {together}"]
+    assert shape(calls("a", "b"), result("a", "1"), result(None, "rest")) == ["turn 1 rest"]
     assert shape(ACTS, result(None, "1")) == ["turn 1"]
 
 
+def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
+    def several(*texts: str) -> ToolResults:
+        return ToolResults(results=tuple(ToolResult(status="success", outputs=text) for text in texts))
+
+    assert shape(calls("a", "b"), several("1", "2")) == ["turn 1 2"]
+    assert shape(calls("a", "b", "c"), several("1", "2")) == [f"turn 1 2 {TOGETHER.format('b')}"]
+    assert shape(calls("a", "b"), several("1", "2", "3")) == ["turn 1 2 +1"]
+    mixed = several("1", "2").results
+    named = mixed[0].model_copy(update={"tool_call_id": "b"})
+    assert shape(calls("a", "b", "c"), ToolResults(results=(named, *mixed[1:]))) == [
+        f"turn 2 1 {TOGETHER.format('a')}"
+    ]
+
+
 def test_a_result_that_answers_nothing_is_told_apart() -> None:
-    assert shape(result("a"), calls("a"), result("x"), result("a", "1"), result("a", "2")) == [
-        "result", "turn 1", "result", "result",
-    ]  # fmt: skip
+    """It stands with the step during which it came; the same result twice is told once."""
+    early, turn = conversation(
+        session(result("a", "early"), calls("a"), result("x"), *[result("a", "1")] * 2)
+    )
+    assert isinstance(early, Aside)
+    assert early.channel == "tool"
+    assert "early" in early.content
+    assert isinstance(turn, Turn)
+    assert [r.outputs for r in turn.results] == ["1"]
+    assert len(turn.remarks) == 1
+    assert turn.remarks[0].startswith("A result for the call x that came late")
+
+
+def test_a_result_with_the_id_of_another_call_is_not_the_result_of_an_action_in_words() -> None:
+    assert shape(calls("a"), ACTS, result("a", "1"), result(None, "2")) == [f"turn {NO_RESULT}", "turn 2 +1"]
 
 
 def test_an_answer_waits_for_nothing() -> None:
-    assert shape(ModelOutput(text="x"), result(None), ASKS) == ["turn", "result", "model_input"]
+    assert shape(ModelOutput(text="x"), result(None), ASKS) == ["turn +1", "user"]
+
+
+def test_remarks_on_all_results_stand_after_them() -> None:
+    remarked = result("a", "1").model_copy(update={"overall": "fine"})
+    [turn] = conversation(session(calls("a"), remarked))
+    assert isinstance(turn, Turn)
+    assert turn.remarks == ("Overall: fine",)
 
 
 def test_logs_are_left_out() -> None:
@@ -79,26 +106,22 @@ def test_logs_are_left_out() -> None:
 
 @given(LIVE)
 def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
-    told = list(turns(entries))
+    told = list(conversation(entries))
     outputs = [entry.body for entry in entries if isinstance(entry.body, ModelOutput)]
     found = [item for item in told if isinstance(item, Turn)]
     assert [turn.output for turn in found] == outputs
     for turn in found:
         assert len(turn.results) == (len(turn.output.tool_calls) or bool(turn.output.use_tool))
-    inputs = [entry.body for entry in entries if isinstance(entry.body, ModelInput)]
-    assert [
-        item.body for item in told if isinstance(item, Aside) and isinstance(item.body, ModelInput)
-    ] == inputs
-    given_results = [r for e in entries if isinstance(e.body, ToolResults) for r in e.body.results]
-    strays = [item.body for item in told if isinstance(item, Aside) and isinstance(item.body, ToolResult)]
-    used = [r for turn in found for r in turn.results if r.reason != NO_RESULT]
-    assert all(any(r is other for other in [*strays, *used]) for r in given_results)
+    inputs = [entry.body.content for entry in entries if isinstance(entry.body, ModelInput)]
+    said = {entry.position for entry in entries if isinstance(entry.body, ModelInput)}
+    asides = [item for item in told if isinstance(item, Aside) and item.position in said]
+    assert [aside.content for aside in asides] == inputs
 
 
 def test_ids_that_will_not_do_become_ones_that_depend_on_the_position_only() -> None:
     ids = CallIds(10)
     given_ids = ["a", "a", "ä", "", "x" * 11, "call_7_1"]
-    assert [ids.of(7, ToolCall(id=id, name="n")) for id in given_ids] == [
+    assert [ids.of(7, id) for id in given_ids] == [
         "a", "call_7_1", "call_7_2", "call_7_3", "call_7_4", "call_7_5",
     ]  # fmt: skip
 

@@ -1,0 +1,230 @@
+"""One conversation: what a model reads of a session, and the only rule that pairs results with calls.
+
+A **turn** is an output and what came back for it. An **aside** is anything else that a model reads. Episodes
+give turns, policies choose among turns and asides, and a format writes each of them once.
+
+The rule, for the results of one entry in their order:
+
+- A result with the id of an open call answers that call.
+- A result without an id answers the first open call. The last such result of an entry answers all calls that
+  are still open. So one result may stand for a whole action, and parallel results without ids keep their
+  order.
+- Every other result answers nothing. It came late, twice, or for a call that the step does not have. A model
+  reads it as text that names its call.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from historyapp.core.content import plain_text
+from historyapp.core.entries import (
+    Entry,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolResult,
+    ToolResults,
+)
+from historyapp.core.identifiers import texts_in
+from historyapp.core.open_calls import NONE_OPEN, OpenCalls
+from historyapp.core.results import reported, returned
+
+Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
+INSTRUCTING = ("system", "developer")
+"""Channels whose inputs are instructions."""
+NO_RESULT = "interrupted: no result was recorded"
+TOGETHER = "Answered together with the call {}."
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An output and what came back for it."""
+
+    position: int
+    output: ModelOutput
+    results: tuple[ToolResult, ...] = ()
+    """One for each tool call, in their order; one for an action written as text; none for an answer. A call
+    that nothing answered has a result that says so."""
+    remarks: tuple[str, ...] = ()
+    """What else came back, in words: remarks on the results as a whole, and results that answer no call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a person, a program or an instruction said between two turns."""
+
+    position: int
+    content: Any
+    """Text, or a list of neutral parts."""
+    channel: str = "user"
+
+    @property
+    def instructs(self) -> bool:
+        return self.channel in INSTRUCTING
+
+
+Said = Turn | Aside
+
+
+class Answered(NamedTuple):
+    """A result, and the ids of the calls that it answers; none where it answers nothing."""
+
+    result: ToolResult
+    calls: tuple[str, ...] = ()
+
+
+class Progress(NamedTuple):
+    """How far the calls of one output have been answered."""
+
+    pending: OpenCalls = NONE_OPEN
+    """Ids of the calls without a result; one empty id stands for an action without provider calls."""
+    statuses: tuple[str, ...] = ()
+    """Result statuses so far, each once."""
+    status: Status = "in_flight"
+
+    @classmethod
+    def begin(cls, output: ModelOutput) -> "Progress":
+        if output.tool_calls:
+            return cls(OpenCalls([call.id for call in output.tool_calls]))
+        return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
+
+    def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[Answered]]:
+        """Pairs the results of one entry: the progress after them, and what each of them answers."""
+        progress, answered = self, list[Answered]()
+        unnamed = sum(result.tool_call_id is None for result in results)
+        for result in results:
+            unnamed -= result.tool_call_id is None
+            calls = progress._answered_by(result.tool_call_id, is_last=not unnamed)
+            answered.append(Answered(result, calls))
+            if calls:
+                progress = progress._without(calls, result.status)
+        return progress, answered
+
+    def _answered_by(self, id: str | None, *, is_last: bool) -> tuple[str, ...]:
+        if id is not None:
+            return (id,) if id in self.pending else ()
+        open_ids = dict.fromkeys(self.pending) if is_last else [next(iter(self.pending), None)]
+        return tuple([call for call in open_ids if call is not None])
+
+    def _without(self, calls: tuple[str, ...], status: str) -> "Progress":
+        pending = self.pending
+        for call in calls:
+            pending = pending.without(call)
+        statuses = self.statuses if status in self.statuses else (*self.statuses, status)
+        return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses))
+
+
+def outcome_of(statuses: Iterable[str]) -> Status:
+    """The worst of several results: a person's interruption, then an error, then success."""
+    found = set(statuses)
+    if "interrupted_by_human" in found:
+        return "interrupted_by_human"
+    return "error" if "error" in found else "success"
+
+
+def turn_of(
+    position: int, output: ModelOutput, received: Sequence[Answered], overall: Sequence[str] = ()
+) -> Turn:
+    """The turn of an output.
+
+    Args:
+        received: every result recorded for it, with the calls that it answers.
+        overall: remarks on the results as a whole.
+    """
+    remarks = [*(f"Overall: {text}" for text in overall), *map(late_text, late_results(received))]
+    return Turn(position, output, tuple(_results(output, received)), tuple(remarks))
+
+
+def _results(output: ModelOutput, received: Sequence[Answered]) -> Iterator[ToolResult]:
+    """One result for each call. Where one result answers several calls, its text stands under the first."""
+    answers = {call: answered for answered in received for call in answered.calls}
+    shown: set[str] = set()
+    for id in [call.id for call in output.tool_calls] or [""] * (output.use_tool is not None):
+        answered = answers.get(id)
+        if answered is None:
+            yield ToolResult(tool_call_id=id or None, status="error", reason=NO_RESULT)
+        elif answered.calls[0] not in shown:
+            yield answered.result
+        else:
+            told = TOGETHER.format(answered.calls[0])
+            yield ToolResult(tool_call_id=id, status="success", outputs=told)
+        shown.add(id)
+
+
+def late_results(received: Sequence[Answered]) -> list[ToolResult]:
+    """Results that answer no call, without exact repetitions of what another result says."""
+    said = [answered.result for answered in received if answered.calls]
+    late: list[ToolResult] = []
+    for answered in received:
+        if not answered.calls and answered.result not in said:
+            said.append(answered.result)
+            late.append(answered.result)
+    return late
+
+
+def late_text(result: ToolResult) -> str:
+    """A result that answers no open call, as text: no provider takes it as anything else."""
+    call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
+    return f"A result{call} that came late:\n{reported(result)}"
+
+
+def asides_of(entry: Entry, *, in_step: bool = True) -> Iterator[Aside]:
+    """What an entry says outside turns. Results say something there only where they belong to no step."""
+    match entry.body:
+        case SystemInstruction(text=text) | MemoryNotebook(content=text):
+            yield Aside(entry.position, text, "system")
+        case ModelInput(channel=channel, content=content):
+            yield Aside(entry.position, content, channel)
+        case ToolResults(overall=overall, results=results) if not in_step:
+            texts = [f"Overall: {overall}"] if overall else []
+            texts += map(late_text, late_results([Answered(result) for result in results]))
+            yield Aside(entry.position, "\n\n".join(texts), "tool")
+
+
+def spoken(output: ModelOutput) -> str:
+    """What an output says in words. An action written as text is said as the model wrote it.
+
+    Thoughts beside calls are the model's own reasoning. They go back to a model only as its provider's
+    reasoning blocks.
+    """
+    if output.tool_calls or output.use_tool is None:
+        return output.text or ("" if output.tool_calls or output.reasoning else output.thoughts_text)
+    raw = (output.raw_message or {}).get("content")
+    if isinstance(raw, str) and raw.strip():
+        return raw
+    call = call_text(output.use_tool.name, output.use_tool.arguments)
+    return "\n\n".join(part for part in (output.thoughts_text, output.text, call) if part.strip())
+
+
+def texts_of(said: Said) -> Iterator[str]:
+    """All that a model reads of a turn or an aside, text by text, with the texts in arguments."""
+    if isinstance(said, Aside):
+        yield from texts_in(said.content)
+        return
+    yield spoken(said.output)
+    for call in said.output.tool_calls:
+        yield from texts_in(call.arguments)
+    output = None if said.output.tool_calls else said.output
+    for result in said.results:
+        yield reported(result, output) if output else returned(result)
+    yield from said.remarks
+
+
+def says_something(aside: Aside) -> bool:
+    return bool(plain_text(aside.content).strip())
+
+
+def call_text(name: str, arguments: Any) -> str:
+    """``name(k=repr(v), …)``; arguments that are not an object stand as one ``repr`` (SEMANTICS A)."""
+    if not isinstance(arguments, dict):
+        return f"{name}({arguments!r})"
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+
+
+def calls_text(output: ModelOutput) -> str:
+    """A step's action; several provider calls are joined by semicolons. Empty for a final answer."""
+    if output.use_tool:
+        return call_text(output.use_tool.name, output.use_tool.arguments)
+    return "; ".join(call_text(call.name, call.arguments) for call in output.tool_calls)

@@ -1,0 +1,34 @@
+"""Tool calls as providers accept them: legal ids and names, arguments as an object."""
+
+import re
+from typing import Any
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+
+
+class CallIds:
+    """Ids that a provider accepts: unique, and short enough, of letters, digits, ``_`` and ``-``."""
+
+    def __init__(self, longest: int) -> None:
+        self._legal = re.compile(rf"[A-Za-z0-9_-]{{1,{longest}}}")
+        self._used: set[str] = set()
+
+    def of(self, position: int, id: str) -> str:
+        """The id itself, or one that only depends on the position where it is illegal or used already."""
+        legal, number = id, 0
+        while legal in self._used or not self._legal.fullmatch(legal):
+            number += 1
+            legal = f"call_{position}_{number}"
+        self._used.add(legal)
+        return legal
+
+
+def legal_name(name: str) -> str:
+    """A tool's name as providers accept it."""
+    return _NAME.sub("_", name)[:_LONGEST_NAME] or "tool"
+
+
+def object_of(arguments: Any) -> dict[str, Any]:
+    """Arguments as the object that providers want; what was written instead of one stands under ``raw``."""
+    return arguments if isinstance(arguments, dict) else {"raw": arguments}

@@ -1,0 +1,270 @@
+"""The episodic history as neutral messages, exactly as users of the earlier systems know it (SEMANTICS A).
+
+The newest steps are messages, older ones stand in one progress message. Filling stops at the first older
+step that does not fit. The newest steps are never dropped: where they alone exceed the budget, the manifest
+says so.
+What the earlier systems had no place for, several calls, late results and remarks, is appended.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal
+
+from pydantic import Field
+
+from historyapp.core.content import are_parts, json_text, plain_text
+from historyapp.core.conversation import NO_RESULT, TOGETHER, Aside, late_text
+from historyapp.core.entries import Record, ToolResult
+from historyapp.core.episodes import Episode
+from historyapp.core.formats.base import OVERHEAD, PRIMING
+from historyapp.core.manifest import LeftOut, Manifest, Segment
+from historyapp.core.policies.base import Past
+from historyapp.core.policies.units import Unit, position_of
+from historyapp.core.progress import PROGRESS, fill, form_of
+from historyapp.core.rendering import progress_line
+from historyapp.core.results import further_parts
+from historyapp.core.settings import SessionSettings
+from historyapp.core.text import dump_json
+from historyapp.core.tokens import TokenCounter
+
+Role = Literal["system", "user", "assistant", "tool"]
+OLDER = "older than the first step that did not fit"
+
+
+class Message(Record):
+    """One provider-neutral message."""
+
+    role: Role
+    content: Any
+    """Text, or a list of parts as in ``model_input``."""
+    tool_calls: list[Any] | None = None
+    """As in the raw message where there is one, else ``{id, name, arguments}``."""
+    tool_call_id: str | None = None
+    is_error: bool = False
+    reasoning: list[Any] = Field(default_factory=list)
+
+
+@dataclass(slots=True)
+class EpisodicMessages:
+    """Messages in the making, with their account."""
+
+    max_tokens: int | None
+    count: TokenCounter
+    messages: list[Message] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    used: int = PRIMING
+
+    def add(self, messages: list[Message], **segment: Any) -> int:
+        """Appends messages whether they fit or not; what they cost."""
+        tokens = sum(message_tokens(message, self.count) for message in messages)
+        self.messages += messages
+        self.account(tokens, **segment)
+        return tokens
+
+    def account(self, tokens: int, **segment: Any) -> None:
+        self.segments.append(Segment(tokens=tokens, **segment))
+        self.used += tokens
+
+    def put_first(self, segments: list[Segment]) -> None:
+        """Accounts for what stands before all messages that were added."""
+        at = sum(segment.source in ("system", "notebook") for segment in self.segments)
+        self.segments[at:at] = segments
+        self.used += sum(segment.tokens for segment in segments)
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest(
+            policy="episodic",
+            max_tokens=self.max_tokens,
+            tokens=self.used,
+            segments=[*self.segments, Segment(source="overhead", tokens=PRIMING)],
+            left_out=self.left_out,
+            notes=self.notes,
+        )
+
+
+def episodic_messages(past: Past, settings: SessionSettings, count: TokenCounter) -> EpisodicMessages:
+    """The messages and their account. A step in flight has its action in them, and no result yet."""
+    made = EpisodicMessages(settings.budget(), count)
+    for source, text in (("system", past.instruction), ("notebook", past.notebook)):
+        if text and text.strip():
+            made.account(count(text) + OVERHEAD, source=source)
+    stream = past.episodes_newest_first()
+    recent = list(islice(stream, max(0, settings.full_message_count)))[::-1]
+    _add_newest(made, past, recent)
+    if made.max_tokens is not None and made.used > made.max_tokens:
+        newest = "newest step" if len(recent) == 1 else f"newest {len(recent)} steps"
+        made.notes.append(
+            f"The {newest} and what every request begins with take "
+            f"{made.used} tokens: more than the budget of {made.max_tokens}."
+        )
+    older = _add_progress(made, stream)
+    if (last := past.steps - len(recent) - older) > 0:
+        made.left_out.append(LeftOut(first_step=1, last_step=last, reason=OLDER))
+    return made
+
+
+def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> None:
+    """The newest steps and the inputs after the first of them, in the order of their positions."""
+    start = _start_of(recent, past)
+    inputs = list(_inputs(made, past, start))
+    units: list[Unit] = [*recent, *inputs]
+    for unit in sorted(units, key=position_of):
+        if isinstance(unit, Aside):
+            role: Role = "system" if unit.instructs else "user"
+            made.add([Message(role=role, content=unit.content)], source="input", position=unit.position)
+        else:
+            told = list(step_messages(unit, newest=unit.number == past.steps))
+            made.add(told, source="step", step=unit.number)
+    _leave_inputs(made, past, start, inputs)
+
+
+def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[Aside]:
+    """The inputs after a position, the newest first, until they alone take more than the budget."""
+    taken = 0
+    for aside in past.asides_newest_first():
+        if aside.position <= start or (made.max_tokens is not None and taken > made.max_tokens):
+            return
+        taken += made.count(plain_text(aside.content)) + OVERHEAD
+        yield aside
+
+
+def _leave_inputs(made: EpisodicMessages, past: Past, start: int, inputs: list[Aside]) -> None:
+    """The earlier systems give no inputs from before the newest steps."""
+    end = inputs[-1].position if inputs else None
+    missed = next(iter(past.asides_newest_first(end)), None)
+    if missed is not None:
+        reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
+        made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))
+
+
+def _start_of(recent: list[Episode], past: Past) -> int:
+    """After which position inputs belong to the full messages: the first of them, or the newest step."""
+    if recent:
+        return recent[0].first_position
+    newest = next(past.episodes_newest_first(), None)
+    return newest.first_position if newest else 0
+
+
+def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
+    """Puts the progress message first, with as many of the steps as fit; how many those are."""
+    used = made.used + message_tokens(_progress_message([]), made.count)
+    lines = fill(stream, used, made.max_tokens, made.count, progress_line)
+    while lines:
+        message = _progress_message([line for _, line, _ in lines])
+        total = message_tokens(message, made.count)
+        if made.max_tokens is None or made.used + total <= made.max_tokens:
+            made.messages.insert(0, message)
+            heading = total - sum(tokens for _, _, tokens in lines)
+            steps = [
+                Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
+                for episode, _, tokens in lines
+            ]
+            made.put_first([Segment(source="overhead", tokens=heading), *steps])
+            break
+        # What joins the lines has its price too.
+        del lines[0]
+    return len(lines)
+
+
+def _progress_message(lines: list[str]) -> Message:
+    return Message(role="system", content=PROGRESS + "\n\n".join(lines))
+
+
+def step_messages(episode: Episode, *, newest: bool = True) -> Iterator[Message]:
+    """A step as messages: the assistant's, then one for each result.
+
+    Every call of a finished step is answered; that of a step in flight is not, while it is the newest one.
+    """
+    yield assistant_message(episode)
+    yield from _results(episode, is_open=newest and episode.status == "in_flight")
+    yield from (Message(role="user", content=f"Overall: {text}") for text in episode.overall)
+    yield from (Message(role="user", content=late_text(result)) for result in episode.late)
+
+
+def _results(episode: Episode, *, is_open: bool) -> Iterator[Message]:
+    if not episode.output.tool_calls:
+        yield from (text_result(result, episode) for result in episode.results)
+        return
+    answers = {call: answered for answered in episode.received for call in answered.calls}
+    for id in dict.fromkeys(call.id for call in episode.output.tool_calls):
+        if id not in answers:
+            if not is_open:
+                yield Message(role="tool", content=NO_RESULT, tool_call_id=id, is_error=True)
+        elif answers[id].calls[0] == id:
+            yield call_result(answers[id].result, id)
+        else:
+            yield Message(role="tool", content=TOGETHER.format(answers[id].calls[0]), tool_call_id=id)
+
+
+def assistant_message(episode: Episode) -> Message:
+    """What the model said, as its provider gave it where that was recorded."""
+    output, raw = episode.output, episode.output.raw_message
+    calls: list[Any] | None = [call.model_dump() for call in output.tool_calls] or None
+    if raw is not None:
+        written = raw.get("tool_calls")
+        return Message(
+            role="assistant",
+            content=raw.get("content") or output.text,
+            tool_calls=written if isinstance(written, list) and (written or not calls) else calls,
+            reasoning=output.reasoning,
+        )
+    content = output.text
+    if output.use_tool and not calls:
+        action = dump_json({"thoughts": episode.thoughts, "use_tool": output.use_tool.model_dump()})
+        content = f"{content}\n\n{action}" if content else action
+    return Message(role="assistant", content=content, tool_calls=calls, reasoning=output.reasoning)
+
+
+def call_result(result: ToolResult, call_id: str) -> Message:
+    """The answer to a provider tool call."""
+    content: Any = ""
+    match result.status:
+        case "success":
+            content = result.outputs if are_parts(result.outputs) else str(result.outputs)
+        case "interrupted_by_human":
+            content = result.feedback or ""
+        case _:
+            details = result.error.repr if result.error and result.status == "error" else ""
+            content = f"{result.reason or ''}\n\n{details}".strip()
+    failed = result.status != "success"
+    return Message(role="tool", content=_complete(content, result), tool_call_id=call_id, is_error=failed)
+
+
+def text_result(result: ToolResult, episode: Episode) -> Message:
+    """The answer to an action that the model wrote as text."""
+    action = episode.action
+    name = action.name if action else "The action"
+    match result.status:
+        case "success":
+            outputs = str(result.outputs)
+            shown = f"```\n{outputs}\n```" if "\n" in outputs else f"`{outputs}`"
+            content = f"{name} returned: {shown}"
+        case "interrupted_by_human":
+            content = result.feedback or ""
+        case _:
+            content = f"{name} raised an error: ```\n{result.reason or ''}\n```"
+    return Message(role="user", content=_complete(content, result))
+
+
+def _complete(content: Any, result: ToolResult) -> Any:
+    """With the parts of a result that the earlier systems had no place for."""
+    more = [f"{label}: {text}" for label, text in further_parts(result)]
+    if are_parts(content):
+        return [*content, *({"type": "text", "text": text} for text in more)]
+    return "\n\n".join([*([content] if content else []), *more])
+
+
+def message_tokens(message: Message, count: TokenCounter) -> int:
+    """What a message costs: each text and call with its share of overhead."""
+    texts = [plain_text(message.content)] if plain_text(message.content).strip() else []
+    for call in message.tool_calls or ():
+        inner = call.get("function", call) if isinstance(call, dict) else {}
+        arguments = inner.get("arguments")
+        texts.append(
+            f"{inner.get('name')} {arguments if isinstance(arguments, str) else json_text(arguments)}"
+        )
+    return sum(count(text) + OVERHEAD for text in texts)

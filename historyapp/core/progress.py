@@ -1,0 +1,66 @@
+"""Older steps in one text: the progress message, and the history compiled within a budget (SEMANTICS A)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from historyapp.core.episodes import Episode
+from historyapp.core.manifest import Form
+from historyapp.core.rendering import progress_line
+from historyapp.core.settings import SessionSettings
+from historyapp.core.tokens import TokenCounter
+
+PROGRESS = (
+    "## Progress on your Task so far\n"
+    "Here is a summary of the steps that you have executed so far, use this as your consideration for "
+    "determining the next action!\n"
+)
+
+
+class Steps(Protocol):
+    """The live steps of a session."""
+
+    @property
+    def steps(self) -> int:
+        """The number of the newest step; 0 without any."""
+        ...
+
+    def episodes_newest_first(self) -> Iterator[Episode]: ...
+
+
+def form_of(episode: Episode) -> Form:
+    """The form of an older step in a progress message."""
+    return "full" if episode.summary is None else "summarised"
+
+
+def compile_progress(past: Steps, settings: SessionSettings, count: TokenCounter) -> str:
+    """The history as text within ``settings.max_tokens``.
+
+    Long forms for the newest ``full_message_count`` steps and where no summary exists, summaries for the
+    rest. Oldest first, without what does not fit.
+    """
+    newest_full = past.steps - settings.full_message_count
+
+    def line(episode: Episode) -> str:
+        return progress_line(episode, full=episode.number > newest_full)
+
+    fitted = fill(past.episodes_newest_first(), 0, settings.budget(), count, line)
+    return "\n\n".join(text for _, text, _ in fitted)
+
+
+def fill(
+    stream: Iterable[Episode],
+    used: int,
+    max_tokens: int | None,
+    count: TokenCounter,
+    line: Callable[[Episode], str],
+) -> list[tuple[Episode, str, int]]:
+    """Steps that fit, with their line and its tokens, oldest first; stops at the first that does not."""
+    fitted: list[tuple[Episode, str, int]] = []
+    for episode in stream:
+        text = line(episode)
+        tokens = count(text)
+        if max_tokens is not None and used + tokens > max_tokens:
+            break
+        used += tokens
+        fitted.append((episode, text, tokens))
+    return fitted[::-1]

@@ -1,0 +1,146 @@
+"""Every live input, every output, every part of every result, and the current instruction and notebook stand
+in the context, or are masked, clipped, summarised, or left out with a reason; nothing stands there twice or
+under another call (DESIGN 6, 7)."""
+
+import json
+import os
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.budget import RequestMeter
+from historyapp.core.entries import Body, ModelOutput
+from historyapp.core.episodes import group_episodes
+from historyapp.core.errors import Invalid
+from historyapp.core.formats import FORMATS, render_bytes
+from historyapp.core.messages import episodic_messages
+from historyapp.core.policies import POLICIES
+from historyapp.core.settings import SessionSettings
+from historyapp.core.tokens import count_tokens
+from tests.core.formats.rules import pairs_of
+from tests.core.formats.validators import validate
+from tests.core.policies.lossless import MARK, Session, accounted, current_marks, expected_slots, sessions
+from tests.core.policies.past import MemoryPast, Summary
+
+EXAMPLES = int(os.environ.get("LOSSLESS_EXAMPLES", "60"))
+"""``LOSSLESS_EXAMPLES=10000`` runs the whole of it; see docs/contexts.md."""
+EVERY = pytest.mark.parametrize("policy", POLICIES)
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+BUDGETS = st.none() | st.integers(60, 3000)
+
+
+def past_of(made: Session, data: st.DataObject) -> MemoryPast:
+    """The session with summaries of some of its steps."""
+    episodes = list(group_episodes(made.live))
+    summaries = []
+    for number in range(data.draw(st.integers(0, 2)) if episodes else 0):
+        first, last = sorted(data.draw(st.tuples(*[st.integers(1, len(episodes))] * 2)))
+        span = episodes[first - 1].first_position, episodes[last - 1].last_position
+        summaries.append(Summary(str(number), *span, first, last, "it went well"))
+    return MemoryPast(made.live, summaries)
+
+
+def steps_of(made: Session) -> dict[int, int]:
+    """The number of the step to which an output or a result belongs, by position."""
+    episodes = list(group_episodes(made.live))
+    steps = {}
+    for each in made.live:
+        if each.kind in ("model_output", "tool_results"):
+            begun = [e.number for e in episodes if e.first_position <= each.position]
+            if begun:
+                steps[each.position] = begun[-1]
+    return steps
+
+
+@EVERY
+@THOROUGH
+@given(made=sessions(), budget=BUDGETS, format=st.sampled_from(list(FORMATS)), data=st.data())
+def test_nothing_is_lost_and_nothing_stands_twice(
+    policy: str, made: Session, budget: int | None, format: str, data: st.DataObject
+) -> None:
+    past = past_of(made, data)
+    chosen = SessionSettings(max_tokens=budget, window_size=2, full_message_count=2)
+    try:
+        context = POLICIES[policy].choose(past, chosen, RequestMeter(format))
+    except Invalid as refusal:
+        assert refusal.fields["smallest"] > (budget or 0)  # noqa: PT017 budgets are random
+        return
+    request = FORMATS[format].request(context)
+    validate(format, request)
+    said = MARK.findall(render_bytes(request).decode())
+    assert len(said) == len(set(said))
+    steps = steps_of(made)
+    for mark in current_marks(made) - set(said):
+        position = made.marks[mark]
+        assert accounted(context.manifest, position, steps.get(position)), mark
+    if budget is not None:
+        assert context.manifest.tokens <= budget
+
+
+@EVERY
+@THOROUGH
+@given(made=sessions(), format=st.sampled_from([name for name in FORMATS if name != "plain"]))
+def test_no_result_stands_under_another_call(policy: str, made: Session, format: str) -> None:
+    chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
+    context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
+    request = FORMATS[format].request(context)
+    slots = dict(zip(call_marks(format, request), pairs_of(format, request), strict=True))
+    expected = expected_slots(made)
+    for call, (_, text) in slots.items():
+        for mark in MARK.findall(text):
+            assert expected[mark] == call
+    under = {mark for _, text in slots.values() for mark in MARK.findall(text)}
+    actions = {mark for each in made.live if is_action(each.body) for mark in texts_of(each.body)}
+    assert {mark for mark, call in expected.items() if call and call not in actions} == under
+
+
+def is_action(body: Body) -> bool:
+    return isinstance(body, ModelOutput) and body.use_tool is not None
+
+
+def texts_of(body: Body) -> list[str]:
+    return MARK.findall(body.model_dump_json())
+
+
+def call_marks(format: str, request: dict[str, Any]) -> list[str]:
+    """The text of each call, in the order in which the request has them."""
+    match format:
+        case "openai_chat":
+            calls = [call for m in request["messages"] for call in m.get("tool_calls", ())]
+        case "openai_responses":
+            calls = [item for item in request["input"] if item["type"] == "function_call"]
+        case _:
+            blocks = [block for message in request["messages"] for block in message["content"]]
+            calls = [block for block in blocks if block["type"] == "tool_use"]
+    return [MARK.findall(json.dumps(call))[0] for call in calls]
+
+
+@THOROUGH
+@given(made=sessions(), budget=BUDGETS, full=st.integers(0, 4))
+def test_messages_lose_nothing_either(made: Session, budget: int | None, full: int) -> None:
+    """``/messages`` gives the inherited texts: it may exceed its budget and shows older steps in one line."""
+    chosen = SessionSettings(max_tokens=budget, full_message_count=full)
+    made_of = episodic_messages(MemoryPast(made.live), chosen, count_tokens)
+    said = MARK.findall(json.dumps([message.model_dump() for message in made_of.messages]))
+    assert len(said) == len(set(said))
+    steps = steps_of(made)
+    shown = {segment.step for segment in made_of.manifest.segments if segment.source == "step"}
+    newest = max(steps.values(), default=0)
+    in_full = {step for step in shown if step and step > newest - full}
+    fixed = {e.position for e in made.live if e.kind in ("system_instruction", "memory_notebook")}
+    for mark in current_marks(made) - set(said):
+        position = made.marks[mark]
+        step = steps.get(position)
+        in_one_line = step in shown - in_full
+        assert position in fixed or in_one_line or accounted(made_of.manifest, position, step), mark
+
+
+def test_the_texts_of_a_session_can_be_told_apart() -> None:
+    made = Session()
+    marks = [made.mark() for _ in range(800)]
+    assert len(set(marks)) == 800
+    assert all(MARK.fullmatch(mark) for mark in marks)
+    assert all(a not in b for a, b in pairwise(marks))
