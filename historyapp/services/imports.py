@@ -28,6 +28,7 @@ from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.audit import record
 from historyapp.services.compression.marks import arm
+from historyapp.services.import_copies import is_known_whole, key_of, take_over
 from historyapp.services.import_writer import Counts, OtherBeginning, SessionWriter, shifted
 from historyapp.services.reading import Read, Reader, ReadingProcess, open_reader
 from historyapp.services.rewinds import begin_fork, path_to
@@ -207,12 +208,15 @@ class _Job:
     def __init__(self, project: Project, report: FileReport, variants: Counter[str]) -> None:
         self.project, self.format, self.report, self.variants = project, report.format, report, variants
         self.writers: dict[str, SessionWriter] = {}
+        self.passed_over: set[str] = set()
+        """Sessions of which another transcript has told more."""
         self.new: set[str] = set()
 
     def take(self, read: Read) -> None:
         match read.operation:
             case Append() | RewindTo() | Summarised() as operation:
-                self.writers[operation.session].take(read)
+                if operation.session not in self.passed_over:
+                    self.writers[operation.session].take(read)
             case Skipped() as skipped:
                 self.report.skip(skipped)
             case SessionStart() as start:
@@ -235,7 +239,10 @@ class _Job:
         ]
 
     def _start(self, start: SessionStart) -> None:
-        if start.session in self.writers:
+        if start.session in self.writers or start.session in self.passed_over:
+            return
+        if is_known_whole(self.project, self.format, start):
+            self.passed_over.add(start.session)
             return
         try:
             with writing():
@@ -250,8 +257,10 @@ class _Job:
         """How far the session has been read before; made, with its session, when it never was."""
         variant = self.variants[start.session]
         known = ImportSource.objects.filter(
-            project=self.project, format=self.format, source_id=_key(start.session), variant=variant
+            project=self.project, format=self.format, source_id=key_of(start.session), variant=variant
         ).first()
+        if known is None and not variant:
+            known = take_over(self.project, self.format, start)
         if known is not None:
             return known
         self.new.add(start.session)
@@ -271,13 +280,13 @@ class _Job:
         source = ImportSource.objects.create(
             project=self.project,
             format=self.format,
-            source_id=_key(start.session),
+            source_id=key_of(start.session),
             variant=variant,
             file=clean(self.report.name)[-300:],
             session=session,
             settled_position=session.head,
             shifts=shifts,
-            spawned_by=_key(start.spawned_by or ""),
+            spawned_by=key_of(start.spawned_by or ""),
         )
         self._link(source)
         return source
@@ -321,10 +330,6 @@ class _Job:
         if parent is not None:
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent.session)
             touch(parent.session_id)
-
-
-def _key(source_id: str) -> str:
-    return clean(source_id)[:300]
 
 
 def _free_id(source_id: str) -> UUID:

@@ -157,6 +157,7 @@ class _File:
         if conversation is None:
             name = f"agent-{agent}" if agent else f"sidechain-{uuid_of(record) or line}"
             conversation = yield from self._start_agent(name, record, call=self._task(record))
+            conversation.recording.partial_copy = f"{self._session}/progress-{agent}" if agent else None
             self._agents[agent or name] = conversation
         if not agent:
             self._note_thread(uuid_of(record), conversation)
@@ -222,10 +223,11 @@ class _File:
             yield from self._add_echo(agent, line, echo)
 
     def _add_echo(self, agent: str, line: int, echo: dict[str, Any]) -> Iterator[Operation]:
-        """A sub-agent known only by echoes. These leave things out: its own file is another session."""
+        """A sub-agent known only by echoes. These leave things out: its own file takes their place."""
         if agent not in self._echoes:
             call = text(echo.get("parentToolUseID"))
             self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
+            self._echoes[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
         yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
 
     def _has_file(self, agent: str) -> bool:

@@ -208,7 +208,7 @@ class CodexSession:
     def _tell_output(self, output: _Output) -> Iterator[Operation]:
         parts, calls, source = OutputParts(), self._recording.calls, output.first.source()
         for item in output.items:
-            add_item(parts, item.payload, item.number)
+            add_item(parts, item.payload)
         body = parts.body(calls, source)
         facts = {"source": source, "provider": self._provider}
         if output.model:
@@ -217,7 +217,7 @@ class CodexSession:
             facts |= {"usage": output.usage, "usage_convention": "openai"}
         yield from self._append(body, output.first, facts)
         for item in output.items:
-            if result := own_result(item.payload, item.number, calls):
+            if result := own_result(item.payload, calls):
                 yield from self._append(ToolResults(results=(result,)), item)
 
     def _tell(self, line: RolloutLine) -> Iterator[Operation]:
