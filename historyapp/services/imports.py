@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
+from django.db.models import QuerySet
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
@@ -322,20 +323,34 @@ class _Job:
         """Ties a sub-agent's session to its parent's, whichever of the two was imported first."""
         family = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
         children = set(family.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
-        parent = family.filter(source_id=source.spawned_by).first() if source.spawned_by else None
+        parent = self._parent(source, family)
         if children:
             Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
             for child in sorted(children):
                 touch(child)
         if parent is not None:
-            Session.objects.filter(pk=source.session_id).update(spawned_by=parent.session)
-            touch(parent.session_id)
+            Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
+            touch(parent)
+
+    def _parent(self, source: ImportSource, family: QuerySet[ImportSource]) -> UUID | None:
+        """The session whose agent started this one: imported too, or one that was exported from here."""
+        if not source.spawned_by:
+            return None
+        imported = family.filter(source_id=source.spawned_by).order_by("variant").first()
+        if imported is not None:
+            return imported.session_id
+        id = _uuid(source.spawned_by)
+        return id if id and Session.objects.filter(pk=id, project=self.project).exists() else None
 
 
 def _free_id(source_id: str) -> UUID:
     """The source's own id where it is a UUID that nobody uses here, else a new one."""
+    own = _uuid(source_id)
+    return own if own and not Session.objects.filter(pk=own).exists() else uuid7()
+
+
+def _uuid(text: str) -> UUID | None:
     try:
-        own = UUID(source_id)
+        return UUID(text)
     except ValueError:
-        return uuid7()
-    return uuid7() if Session.objects.filter(pk=own).exists() else own
+        return None
