@@ -9,7 +9,7 @@ from rich.table import Table
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Skipped
 from historyapp.management.command_line import plural, printable
-from historyapp.services.imports import FileReport
+from historyapp.services.import_reports import FileReport
 
 FIRST_SKIPPED = 3
 """Skipped records of a file that are named without ``--verbose``."""

@@ -11,7 +11,8 @@ from historyapp.models import Entry, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services import import_writer
 from historyapp.services.import_digests import earlier_digest_of
-from historyapp.services.imports import FileReport, import_file
+from historyapp.services.import_reports import FileReport
+from historyapp.services.imports import import_file
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
