@@ -42,6 +42,9 @@ class FileReport:
     later: bool = False
     """Whether it ended because of the session's state, so that the same file may be imported later."""
 
+    unknown: bool = False
+    """Whether it is in no format that can be imported."""
+
     def skip(self, skipped: Skipped) -> None:
         self.skipped_count += 1
         self.damaged_count += skipped.damaged

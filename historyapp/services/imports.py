@@ -50,6 +50,7 @@ def import_file(
         _read(reader, partial(ImportJob, project, report), seen)
     except PlayheadError as error:
         report.error, report.later = error.detail, isinstance(error, Conflict)
+        report.unknown = not report.format
     except OSError as error:
         report.error = f"The file cannot be read: {error.strerror or error}."
     _name_other_format(report, source, named)
@@ -81,7 +82,7 @@ def inspect_file(
             if seen is not None:
                 seen(source.stream.tell())
     except PlayheadError as error:
-        report.error = error.detail
+        report.error, report.unknown = error.detail, not report.format
     except OSError as error:
         report.error = f"The file cannot be read: {error.strerror or error}."
     for look in looks.values():
