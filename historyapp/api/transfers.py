@@ -22,7 +22,8 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
-from historyapp.services.imports import FileReport, ImportedSession, import_file
+from historyapp.services.import_reports import FileReport, ImportedSession
+from historyapp.services.imports import import_file
 
 router = Router(tags=["transfers"])
 

@@ -9,8 +9,10 @@ from rich.table import Table
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Skipped
 from historyapp.management.command_line import plural, printable
-from historyapp.services.imports import FileReport
+from historyapp.services.import_reports import FileReport
 
+FIRST_PASSED_OVER = 20
+"""Files that were not read and are named once more at the end, without ``--verbose``."""
 FIRST_SKIPPED = 3
 """Skipped records of a file that are named without ``--verbose``."""
 
@@ -26,7 +28,10 @@ def figures(report: FileReport) -> tuple[int, ...]:
     return (len(report.sessions), *read, unpaired(report), report.skipped_count)
 
 
-OUTCOMES = ("read", "imported", "imported in part", "with nothing new", "without a session", "not read")
+OUTCOMES = (
+    *("read", "imported", "imported in part", "with nothing new", "without a session"),
+    *("of an unknown format", "not read"),
+)
 """What can become of a file; of each file one of them."""
 COLUMNS = ("Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped")
 
@@ -75,22 +80,37 @@ def _damaged(skipped: Sequence[Skipped]) -> int:
     return sum(one.damaged for one in skipped)
 
 
-def print_sums(console: Console, reports: Sequence[FileReport], *, dry_run: bool) -> None:
-    """What became of the files, then the sums for each format and for all of them."""
+def print_sums(
+    console: Console, reports: Sequence[FileReport], *, dry_run: bool, verbose: bool = False
+) -> None:
+    """What became of the files, which of them were not read and why, then the sums for each format."""
     console.print()
     if len(reports) > 1:
         outcomes = Counter(_outcome(report, dry_run) for report in reports)
         told = ", ".join(f"{outcomes[outcome]:,} {outcome}" for outcome in OUTCOMES if outcomes[outcome])
-        console.print(f"{plural(len(reports), 'file')}: {told}.\n", soft_wrap=True)
-    if any(_is_unread(report) and not report.format for report in reports):
+        console.print(f"{plural(len(reports), 'file')}: {told}.", soft_wrap=True)
+        _print_passed_over(console, list(filter(_is_unread, reports)), verbose)
+        console.print()
+    if any(report.unknown for report in reports):
         titles = ", ".join(importer.title for importer in IMPORTERS.values())
         console.print(f"Formats that can be imported: {titles}.\n", soft_wrap=True)
     if any(report.sessions for report in reports):
         console.print(_table(reports, dry_run))
 
 
+def _print_passed_over(console: Console, reports: Sequence[FileReport], verbose: bool) -> None:
+    shown = reports if verbose else reports[:FIRST_PASSED_OVER]
+    for report in shown:
+        reason = "of an unknown format" if report.unknown else f"not read: {printable(report.error)}"
+        console.print(f"    {printable(report.name)}: {reason}", soft_wrap=True)
+    if rest := len(reports) - len(shown):
+        console.print(f"    {rest:,} more (--verbose names them)")
+
+
 def _outcome(report: FileReport, dry_run: bool) -> str:
     if not report.sessions:
+        if report.unknown:
+            return "of an unknown format"
         return "not read" if report.error else "without a session"
     if dry_run:
         return "read"

@@ -68,8 +68,28 @@ class History:
         """How many live steps there are; the number of the newest one."""
         return self.tail.totals.steps
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the session is finished or archived, and read as of now."""
+        is_now = self.as_of is None or self.as_of == self.session.head
+        return is_now and self.session.status != Session.Status.LIVE
+
+    def is_open(self, number: int) -> bool:
+        """Whether the step lacks a result, which may still come: a file may grow after its session ended."""
+        step = self.tail.step
+        return step is not None and step.number == number and step.status == "in_flight"
+
     def rows(self, first: int, last: int) -> list[Episode]:
-        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first."""
+        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first, as people see them.
+
+        In a session that has ended nothing is in flight: a newest step that lacks a result is abandoned.
+        """
+        rows = self._stored_rows(first, last)
+        if rows and self.has_ended and rows[-1].status == "in_flight":
+            rows[-1].status = "abandoned"
+        return rows
+
+    def _stored_rows(self, first: int, last: int) -> list[Episode]:
         first, last = max(1, first), min(last, self.steps)
         if first > last:
             return []
@@ -83,6 +103,8 @@ class History:
         rows = Episode.objects.sampled(self.lineage, numbers)
         if self.newest and self.steps in numbers:
             newest = Sample(*(getattr(self.newest, name) for name in Sample._fields))
+            if self.has_ended and newest.status == "in_flight":
+                newest = newest._replace(status="abandoned")
             return [*(row for row in rows if row.number < self.steps), newest]
         return rows
 
@@ -145,7 +167,7 @@ class History:
 
     def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:
         """Steps with their bodies and summaries, oldest first; two queries and one for the summaries."""
-        return [episode for _, episode in self.rows_and_episodes(first, last)]
+        return [episode for _, episode in self._with_bodies(self._stored_rows(first, last))]
 
     def rows_and_episodes(self, first: int, last: int) -> list[tuple[Episode, episodes_core.Episode]]:
         """As :meth:`episodes`, each with its row."""
@@ -173,7 +195,7 @@ class History:
         last = self.steps if last is None else min(last, self.steps)
         size = FIRST_READ
         while last >= first:
-            rows = self.rows(max(first, last - size + 1), last)
+            rows = self._stored_rows(max(first, last - size + 1), last)
             for some in _affordable(rows[::-1]):
                 yield from (episode for _, episode in reversed(self._with_bodies(some[::-1])))
             last -= size

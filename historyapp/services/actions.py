@@ -7,7 +7,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Step
 from historyapp.core.tokens import entry_tokens
-from historyapp.models import Project
+from historyapp.models import Project, Session
 from historyapp.services.append import (
     ACTION_IN_FLIGHT,
     NO_ACTION_IN_FLIGHT,
@@ -36,7 +36,7 @@ def register_action(
         session = lock_tail(project, session_id)
         check_position(session, expected_position)
         check_open(session)
-        if _in_flight(session.live_tail.step):
+        if session.status == Session.Status.LIVE and _in_flight(session.live_tail.step):
             raise Conflict(ACTION_IN_FLIGHT)
         return append_locked(session, [prepared])
 

@@ -164,7 +164,7 @@ def _check(session: Session, expected: int | None) -> None:
     check_open(session)
     check_position(session, expected)
     step = session.live_tail.step
-    if step is not None and step.status == "in_flight":
+    if session.status == Session.Status.LIVE and step is not None and step.status == "in_flight":
         raise Conflict(ACTION_IN_FLIGHT)
 
 

@@ -93,6 +93,7 @@ def _described(
         settings=session.settings,
         metadata=session.metadata,
         forked_from=parent,
+        spawned_by=str(session.spawned_by_id) if session.spawned_by_id else None,
         created_at=session.created_at,
         status=session.status,
         summaries=(

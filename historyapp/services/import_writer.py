@@ -5,7 +5,6 @@ compared, so importing again adds nothing and a grown file adds what is new. Eac
 transaction together with how far the file has been read: a kill costs at most the batch under way.
 """
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -19,6 +18,7 @@ from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session
+from historyapp.services.import_digests import digest_of, earlier_digest_of, is_earlier
 from historyapp.services.import_summaries import write_summaries
 from historyapp.services.reading import Read
 from historyapp.services.rewinds import path_to, rewind_locked
@@ -80,6 +80,8 @@ class _Read(NamedTuple):
     number: int
     position: int
     chain: str
+    earlier_chain: str = ""
+    """As an earlier version made it, for a source that one has read; else empty."""
     prepared: Prepared | None = None
     """An entry as it will be stored."""
     counted: bool = True
@@ -88,6 +90,10 @@ class _Read(NamedTuple):
     @property
     def provisional(self) -> bool:
         return isinstance(self.operation, Append) and self.operation.provisional
+
+    def is_stored_as(self, digest: str) -> bool:
+        """Whether a stored digest is of this operation and all before it."""
+        return digest in (self.chain, self.earlier_chain)
 
     def entry(self) -> Prepared | None:
         """The entry with its tokens; None for what is no entry."""
@@ -108,6 +114,7 @@ class SessionWriter:
         self._settled = source.settled
         self._tail: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
+        self._of_earlier_version = any(map(is_earlier, (source.settled_digest, *self._tail)))
         self._agreed: _Read | None = None
         """The newest operation as the last import read it, once a later one reads differently."""
         self._waiting: list[_Read] = []
@@ -144,16 +151,25 @@ class SessionWriter:
             prepared = prepare(operation.draft, tokens=0)  # they are counted once it is known to be new
         if prepared is not None and isinstance(operation, Append):
             prepared = prepared._replace(draft=operation.draft)
-        chain = digest_of(before.chain, operation, prepared)
         counted = told.prepared is not None
-        read = _Read(operation, before.number + 1, before.position + 1, chain, prepared, counted)
+        chain, earlier = self._chained(before, operation, prepared)
+        read = _Read(operation, before.number + 1, before.position + 1, chain, earlier, prepared, counted)
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
         if read.number > self._settled:
             self._add(before, read)
-        elif read.number == self._settled and read.chain != self.source.settled_digest:
+        elif read.number == self._settled and not read.is_stored_as(self.source.settled_digest):
             raise OtherBeginning(self.start.session)
+
+    def _chained(
+        self, before: _Read, operation: Append | RewindTo, prepared: Prepared | None
+    ) -> tuple[str, str]:
+        """The operation's digests, as this version makes them and as an earlier one did."""
+        chain = digest_of(before.chain, operation, prepared)
+        if not self._of_earlier_version:
+            return chain, ""
+        return chain, earlier_digest_of(before.earlier_chain, operation, prepared)
 
     def _timed(self, operation: Append | RewindTo) -> Append | RewindTo:
         """The operation, without a time of its own that of the one before it."""
@@ -184,7 +200,7 @@ class SessionWriter:
         """The last import's provisional operations are there already, until one reads differently now."""
         place = read.number - self._settled - 1
         if place < len(self._tail):
-            if read.chain == self._tail[place]:
+            if read.is_stored_as(self._tail[place]):
                 return
             self._agreed, self._tail = before, []
         self._waiting.append(read)
@@ -284,17 +300,6 @@ def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
     body = Rewind(to_position=to_position, spans=(), reason=read.reason or None, actor=read.actor or None)
     draft = read.draft._replace(body=body) if read.draft else EntryDraft(body)
     rewind_locked(session, path_to(session, to_position), draft, "import")
-
-
-def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
-    """A digest of an operation, chained to the one before."""
-    if prepared is not None:
-        text = f"{prepared.draft.body.kind}\n{prepared.body}\n{prepared.metadata}"
-    elif isinstance(operation, RewindTo):
-        text = f"rewind to {operation.to_position}: {operation.reason}"
-    else:
-        text = ""
-    return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _shift(source: ImportSource, position: int, by: int) -> None:

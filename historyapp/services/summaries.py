@@ -47,7 +47,7 @@ def summarise(
         if first > last:
             raise Invalid(f"from_step is {first}, which comes after to_step, {last}.")
         rows = (history.row(first), history.row(last))
-        if rows[1].status == "in_flight":
+        if history.is_open(last):
             raise Conflict(f"Step {last} is still in flight. Summarise it once its result is there.")
         owner = history.lineage.session_at(rows[1].last_position)
         summary = Summary.objects.create(

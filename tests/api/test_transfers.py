@@ -11,7 +11,7 @@ from django.test import override_settings
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.models import AuditRecord
-from historyapp.services import imports
+from historyapp.services.import_sessions import ImportJob
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
 
@@ -69,7 +69,7 @@ def test_a_collision_with_another_import_is_a_conflict(alice: Agent, monkeypatch
         raise IntegrityError
 
     with monkeypatch.context() as patch:
-        patch.setattr(imports._Job, "_source", collide)
+        patch.setattr(ImportJob, "_source", collide)
         assert_problem(imported(alice, file()), 409, "Another import of")
     assert imported(alice, file()).status == 201
 

@@ -16,8 +16,8 @@ from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
+from historyapp.services.import_reports import FileReport, ImportedSession
 from historyapp.services.import_writer import Counts
-from historyapp.services.imports import FileReport, ImportedSession
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.commands.conftest import Run
@@ -144,9 +144,42 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     poem = write(tmp_path / "poem.json", "roses are red")
     gone = tmp_path / "gone.jsonl"
     ran = run("import", poem, gone, transcript)
-    assert ran.error == ""
     assert f"{gone}: not read: No such file or directory" in ran.out
     assert f"{poem}: not read: poem.json is in no format that can be imported." in ran.out
+
+
+def test_a_named_file_that_is_missing_fails_the_command_after_the_others_were_read(
+    run: Run, transcript: Path, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone.jsonl"
+    for options in ((), ("--dry-run",), ("--markdown",)):
+        ran = run("import", gone, transcript, *options)
+        assert ran.error == f"Not read: {gone}. The other files were."
+    assert Entry.objects.count() == 4
+
+
+def test_a_file_of_an_unknown_format_does_not_fail_the_command(run: Run, transcript: Path) -> None:
+    poem = write(transcript.parent / "poem.json", "roses are red")
+    assert run("import", poem, transcript).error == ""
+
+
+def test_each_file_that_was_passed_over_is_named_at_the_end_with_the_reason(
+    run: Run, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = transcript.parent
+    for name in ("poem", "song"):
+        write(folder / f"{name}.json", "roses are red")
+    os.mkfifo(folder / "pipe.jsonl")
+    out = run("import", folder).out
+    assert (
+        "\n4 files: 1 imported, 2 of an unknown format, 1 not read.\n"
+        f"    {folder}/pipe.jsonl: not read: it is a pipe or a device, not a file\n"
+        f"    {folder}/poem.json: of an unknown format\n"
+        f"    {folder}/song.json: of an unknown format\n\n"
+    ) in out
+    monkeypatch.setattr("historyapp.management.import_report.FIRST_PASSED_OVER", 1)
+    assert "    2 more (--verbose names them)\n" in run("import", folder).out
+    assert "more (--verbose" not in run("import", folder, "--verbose").out
 
 
 def test_the_sums_tell_what_became_of_every_file(run: Run, transcript: Path, tmp_path: Path) -> None:
@@ -157,7 +190,7 @@ def test_the_sums_tell_what_became_of_every_file(run: Run, transcript: Path, tmp
     write(folder / "poem.json", "roses are red")
     write(folder / "song.json", "violets are blue")
     out = run("import", folder).out
-    assert "\n5 files: 1 imported, 1 with nothing new, 1 without a session, 2 not read.\n" in out
+    assert "\n5 files: 1 imported, 1 with nothing new, 1 without a session, 2 of an unknown format.\n" in out
     assert [line.split()[:-6] for line in out.splitlines()[-3:]] == [
         ["claude_code", "3", "2"],
         ["(not", "read)", "2", "0"],

@@ -83,6 +83,40 @@ def test_a_session_comes_back_equal_with_its_takes_and_forks(told: Session) -> N
         assert rebuild(session, check_only=True).differences == []
 
 
+@pytest.fixture
+def sub_agent(told: Session) -> Session:
+    child = create_session(told.project, names={"title": "a sub-agent"})
+    append(told.project, child.pk, [answer("done")])
+    Session.objects.filter(pk=child.pk).update(spawned_by=told)
+    return Session.objects.get(pk=child.pk)
+
+
+@pytest.mark.parametrize("parent_first", [True, False])
+def test_a_sub_agent_comes_back_as_one_whichever_export_is_imported_first(
+    told: Session, sub_agent: Session, parent_first: bool
+) -> None:
+    elsewhere = Project.objects.create(name="Bob's")
+    files = [exported(told), exported(sub_agent)]
+    for text in files if parent_first else files[::-1]:
+        imported(elsewhere, text)
+    copy = Session.objects.get(project=elsewhere, title="a sub-agent")
+    assert copy.spawned_by == Session.objects.get(project=elsewhere, title=told.title, forked_from=None)
+    assert exported(copy).count(str(copy.spawned_by_id)) == 1
+
+
+def test_a_copy_of_a_sub_agent_beside_the_original_has_the_same_parent(
+    told: Session, sub_agent: Session
+) -> None:
+    (copy,) = imported(told.project, exported(sub_agent))
+    assert copy.pk != sub_agent.pk
+    assert copy.spawned_by == told
+
+
+def test_an_export_cannot_tie_a_session_to_one_of_another_project(sub_agent: Session) -> None:
+    (copy,) = imported(Project.objects.create(name="Charlie's"), exported(sub_agent))
+    assert copy.spawned_by is None
+
+
 def summaries_over_time(session: Session) -> list[list[str]]:
     """Those that are live at each head the session ever had."""
     heads = range(1, session.head + 1)

@@ -40,6 +40,8 @@ class ExportSession:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     forked_from: tuple[str, int] | None = None
     """Id of the parent, and the position up to which it is shared."""
+    spawned_by: str | None = None
+    """Id of the session whose agent started this one."""
     created_at: datetime | None = None
     status: str = ""
     summaries: Iterable[ExportSummary] = ()

@@ -66,6 +66,7 @@ def _header(session: ExportSession, started: datetime | None) -> str:
         "Tags": ", ".join(session.tags),
         "Started": started.isoformat(" ", "seconds") if started else "",
         "Session": session.id,
+        "Sub-agent of": session.spawned_by or "",
     }
     lines = [f"- {name}: {line}" for name, value in facts.items() if (line := _line(value))]
     return f"# {_line(session.title) or 'Session'}\n\n" + "\n".join(lines) + "\n\n"

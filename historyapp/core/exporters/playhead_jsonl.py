@@ -55,6 +55,7 @@ def _header(session: ExportSession) -> str:
         "settings": dict(session.settings),
         "metadata": dict(session.metadata),
         "forked_from": session.forked_from,
+        "spawned_by": session.spawned_by,
         "created_at": session.created_at.isoformat() if session.created_at else None,
         "status": session.status,
     }

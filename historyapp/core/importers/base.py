@@ -24,6 +24,10 @@ class SessionStart:
     tags: tuple[str, ...] = ()
     spawned_by: str | None = None
     """Source id of the session whose agent started this one (a sub-agent)."""
+    partial_copy: str | None = None
+    """Source id under which another transcript tells this session in part. This one takes its place."""
+    whole_copy: str | None = None
+    """Source id under which another transcript tells this session whole, which is told in part here."""
     forked_from: tuple[str, int] | None = None
     """Source id of the parent, announced earlier in the same file, and the last position that is shared."""
     settings: Mapping[str, Any] = field(default_factory=dict)

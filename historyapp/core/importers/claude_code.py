@@ -17,6 +17,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.claude_code_conversation import FORMAT, Conversation, uuid_of
 from historyapp.core.importers.claude_code_places import Places
+from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.growing import Recording
@@ -103,6 +104,7 @@ class _File:
         self._session = stem if _UUID.fullmatch(stem) else _last_session(known_ahead) or stem
         self._title = _title(known_ahead)
         self._main: Conversation | None = None
+        self._queue = PromptQueue()
         self._agents: dict[str, Conversation] = {}
         self._threads: dict[Conversation, int] = {}
         """Those of sub-agents without an id, and their numbers."""
@@ -125,6 +127,8 @@ class _File:
             yield from self._hand_over(line, record)
         elif kind == "progress":
             yield from self._add_progress(line, record)
+        elif kind == "queue-operation":
+            yield from self._queue.add(line, record)
         else:
             yield Skipped(line, f"record of type {preview(kind, 40)}", damaged=False)
 
@@ -132,6 +136,7 @@ class _File:
         """What is left when the file ends, the main session first."""
         for conversation in self._conversations():
             yield from conversation.close()
+        yield from self._queue.rest()
 
     def release(self) -> None:
         """Removes what lies on the disk."""
@@ -144,7 +149,7 @@ class _File:
 
     def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         if not record.get("isSidechain"):
-            self._main = self._main or Conversation(self._recording(self._session, record))
+            self._main = self._main or Conversation(self._recording(self._session, record), self._queue)
             yield from self._main.add(line, record)
             return
         agent = text(record.get("agentId"))
@@ -152,6 +157,7 @@ class _File:
         if conversation is None:
             name = f"agent-{agent}" if agent else f"sidechain-{uuid_of(record) or line}"
             conversation = yield from self._start_agent(name, record, call=self._task(record))
+            conversation.recording.partial_copy = f"{self._session}/progress-{agent}" if agent else None
             self._agents[agent or name] = conversation
         if not agent:
             self._note_thread(uuid_of(record), conversation)
@@ -217,10 +223,11 @@ class _File:
             yield from self._add_echo(agent, line, echo)
 
     def _add_echo(self, agent: str, line: int, echo: dict[str, Any]) -> Iterator[Operation]:
-        """A sub-agent known only by echoes. These leave things out: its own file is another session."""
+        """A sub-agent known only by echoes. These leave things out: its own file takes their place."""
         if agent not in self._echoes:
             call = text(echo.get("parentToolUseID"))
             self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
+            self._echoes[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
         yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
 
     def _has_file(self, agent: str) -> bool:

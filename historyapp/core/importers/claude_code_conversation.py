@@ -9,6 +9,7 @@ from historyapp.core.entries import Body, DebugLog, ModelInput, ToolResults, tex
 from historyapp.core.importers.base import Operation, Skipped
 from historyapp.core.importers.claude_code_branches import OTHER, OUTPUT, PROMPT, RESULTS, Branches
 from historyapp.core.importers.claude_code_places import NOWHERE, Places
+from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import (
     attachment_of,
     blocks_of,
@@ -101,8 +102,9 @@ class Conversation:
     before its results. A record that goes on from an earlier point of the conversation rewinds the session.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, queue: PromptQueue | None = None) -> None:
         self.recording = recording
+        self._queue = PromptQueue() if queue is None else queue
         self.tasks: dict[str, str] = {}
         """Prompts of the latest sub-agents that were started here, and the calls that started them."""
         self._branches = Branches()
@@ -138,6 +140,8 @@ class Conversation:
         """What is left when the file ends."""
         self.recording.provisional = self._message is not None
         yield from self._complete()
+        self.recording.provisional = self.recording.provisional or self._queue.waits
+        yield from self._tell_queued(None)
         yield from self.recording.announce()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
@@ -146,6 +150,7 @@ class Conversation:
             id = uuid_of(record) or f"line {line}"
         if self._message is None or self._message.id != id:
             yield from self._complete()
+            yield from self._tell_queued(record)
             yield from self._branch(record, by_person=False)
             self._message = _Message(id, line, record, late=id in self._told)
             model = record["message"].get("model")
@@ -198,14 +203,32 @@ class Conversation:
                 log = DebugLog(category=category, message=text_of(blocks))
                 yield from self._append(log, record, {"source": source})
             case "attachment" if body := attachment_of(record):
-                if isinstance(body, ModelInput):
-                    yield from self._branch(record, by_person=False)
-                yield from self._append(body, record, {"source": source})
+                yield from self._handle_attachment(body, record, source)
         if self.recording.position > before:
             return
         if record["type"] != "progress":
             yield Skipped(line, f"{record['type']} without content", damaged=False)
         self._place_at(record, before if parent is None else parent)
+
+    def _handle_attachment(
+        self, body: ModelInput | DebugLog, record: dict[str, Any], source: dict[str, Any]
+    ) -> Iterator[Operation]:
+        if isinstance(body, ModelInput):
+            if body.raw_input is None:
+                said = text_of(body.content)
+                if repeated := self._queue.claim(said):
+                    yield repeated
+                elif self._queue.has_told(said):
+                    return
+            yield from self._branch(record, by_person=False)
+        yield from self._append(body, record, {"source": source})
+
+    def _tell_queued(self, record: dict[str, Any] | None) -> Iterator[Operation]:
+        """Prompts that the running turn took from the queue before the record, or before the end."""
+        at = None if record is None else moment(record.get("timestamp"))
+        for prompt in self._queue.due(at):
+            source = source_of(prompt.line, prompt.record) | {"queued": True}
+            yield from self._append(prompt.body(), prompt.record, {"source": source})
 
     def _handle_user(
         self, record: dict[str, Any], blocks: _Blocks, source: dict[str, Any]
@@ -220,6 +243,9 @@ class Conversation:
         body = input_of(record, blocks)
         if isinstance(body, ModelInput):
             self._entitle(body)
+            if body.channel == "user" and self._queue.waits:
+                repeated = self._queue.claim(text_of(body.content))
+                yield from (repeated,) if repeated else self._tell_queued(record)
             if not answers:
                 yield from self._branch(record, may_branch(body), restarts(record, body))
             # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.

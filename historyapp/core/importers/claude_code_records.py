@@ -103,14 +103,15 @@ def input_of(record: dict[str, Any], blocks: list[dict[str, Any]]) -> ModelInput
     if record.get("isVisibleInTranscriptOnly") and not record.get("isCompactSummary"):
         return DebugLog(category="transcript", message=said)
     plain = len(parts) == 1 and parts[0].get("type") == "text"
-    return ModelInput(channel=_channel(record, said), content=said if plain else parts)
+    return ModelInput(channel=channel_of(record, said), content=said if plain else parts)
 
 
 def _part(block: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text(block.get("text"))} if block.get("type") == "text" else block
 
 
-def _channel(record: dict[str, Any], said: str) -> str:
+def channel_of(record: dict[str, Any], said: str) -> str:
+    """Who speaks in a record that begins with these words."""
     if record.get("isCompactSummary"):
         return "compaction"
     if said.startswith(_INTERRUPTION):
@@ -230,20 +231,48 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
     kind = text(attachment.get("type"))
     if kind == "queued_command":
         prompt = attachment.get("prompt")
-        return (
-            ModelInput(channel="user", content=prompt) if prompt and isinstance(prompt, (str, list)) else None
-        )
+        if not prompt or not isinstance(prompt, (str, list)):
+            return None
+        is_meta = attachment.get("commandMode") == "task-notification"
+        channel = "meta" if is_meta else channel_of(attachment, text_of(prompt))
+        return ModelInput(channel=channel, content=prompt)
+    if kind == "hook_system_message":  # Claude Code shows it to the person, not to the model
+        said = text(attachment.get("content")).strip()
+        return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {said}")
     if kind.startswith("hook_") and kind != "hook_additional_context":
         return DebugLog(category="hook", message=dump_json(attachment))
+    if kind == "file" and (picture := _picture(mapping(attachment.get("content")))):
+        return ModelInput(channel="meta", content=[{"type": "text", "text": _name(attachment)}, picture])
     said = "\n\n".join(_texts(attachment))
+    if kind == "file" and said.strip():
+        said = f"{_name(attachment)}:\n\n{said}"
     return ModelInput(channel="meta", raw_input=attachment, content=said) if said.strip() else None
+
+
+def _name(attachment: dict[str, Any]) -> str:
+    return text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
+
+
+def _picture(content: dict[str, Any]) -> dict[str, Any] | None:
+    """A file that is an image, as a part of an input."""
+    file = mapping(content.get("file"))
+    if content.get("type") != "image" or not text(file.get("base64")):
+        return None
+    media_type = text(file.get("type")) or "image/png"
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": media_type, "data": file["base64"]},
+    }
 
 
 def _texts(attachment: dict[str, Any]) -> Iterator[str]:
     for key in ("text", "content", "snippet", "banner"):
         value = attachment.get(key)
         if isinstance(value, dict):
-            value = value.get("content")
+            value = mapping(value.get("file")).get("content", value.get("content"))
         for part in listing(value) or [value]:
             if isinstance(part, str):
                 yield part
+    for skill in listing(attachment.get("skills")):
+        if said := text(mapping(skill).get("content")):
+            yield said

@@ -8,7 +8,6 @@ from historyapp.core.importers.json_document import listing, mapping, text
 _TOOLS = {
     "command_execution": ("shell", ("command",)),
     "file_change": ("apply_patch", ("changes",)),
-    "web_search": ("web_search", ("query",)),
     "todo_list": ("update_plan", ("items",)),
 }
 """The tool that an item stands for, and the item's fields that are its arguments."""
@@ -54,6 +53,9 @@ class ExecStream:
             if completed:
                 self._called.discard(id)
                 yield _response({"type": "function_call_output", "call_id": id, "output": _output(item)})
+        elif completed and kind == "web_search":
+            action = {"type": "search", "query": item.get("query")}
+            yield _response({"type": "web_search_call", "id": id, "status": "completed", "action": action})
         elif completed and kind == "reasoning":
             yield _response({"type": "reasoning", "id": id, "summary": [{"text": item.get("text")}]})
         elif completed and kind == "agent_message":

@@ -47,7 +47,7 @@ def is_output(item: dict[str, Any]) -> bool:
     )
 
 
-def add_item(parts: OutputParts, item: dict[str, Any], line: int) -> None:
+def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
     """Puts an item that the model made to the output that it belongs to."""
     match item.get("type"):
         case "reasoning":
@@ -57,11 +57,13 @@ def add_item(parts: OutputParts, item: dict[str, Any], line: int) -> None:
                 parts.reasoning.append(item)
         case "message":
             parts.texts.append(text_of(parts_of(item)))
+        case _ if is_hosted(item) and not came_back(item):
+            parts.reasoning.append(item)  # as a web search: the provider kept what it found to itself
         case _:
-            parts.calls.append(_call(item, line))
+            parts.calls.append(_call(item))
 
 
-def _call(item: dict[str, Any], line: int) -> SourceCall:
+def _call(item: dict[str, Any]) -> SourceCall:
     kind = text(item.get("type"))
     given = (item.get(key) for key in ("arguments", "input", "action"))
     arguments = next((value for value in given if value is not None), None)
@@ -69,13 +71,12 @@ def _call(item: dict[str, Any], line: int) -> SourceCall:
         arguments = {"prompt": item.get("revised_prompt")}
     if kind in ("function_call", "custom_tool_call", "mcp_call"):
         return SourceCall(item.get("call_id"), _tool_name(item), arguments)
-    return SourceCall(_own_id(item, line), kind.removesuffix("_call"), arguments)
+    return SourceCall(_own_id(item), kind.removesuffix("_call"), arguments)
 
 
-def _own_id(item: dict[str, Any], line: int) -> str:
+def _own_id(item: dict[str, Any]) -> str | None:
     """The id of a call that its provider answers itself; such calls may come without one."""
-    given = (text(item.get(key)) for key in ("call_id", "id"))
-    return next(filter(None, given), f"{text(item.get('type'))}-{line}")
+    return text(item.get("call_id")) or text(item.get("id")) or None
 
 
 def _tool_name(item: dict[str, Any]) -> str:
@@ -84,21 +85,30 @@ def _tool_name(item: dict[str, Any]) -> str:
     return f"{namespace.rstrip('_.')}__{name}" if namespace else name
 
 
-def own_result(item: dict[str, Any], line: int, calls: Calls) -> ToolResult | None:
-    """The result of a call that its provider answers itself, as a web search; None for other items."""
+def is_hosted(item: dict[str, Any]) -> bool:
+    """Whether the item is a call that its provider carries out itself, as a web search."""
     kind = text(item.get("type"))
-    if (
-        not kind.endswith("_call")
-        or kind in _CLIENT_CALLS
-        or item.get("status") not in (None, "completed", "failed")
-    ):
+    return kind.endswith("_call") and kind not in _CLIENT_CALLS
+
+
+def came_back(item: dict[str, Any]) -> Any:
+    """What the item of a hosted call holds of its result; None where it holds nothing."""
+    given = (item.get(key) for key in ("error", "output", "result", "results", "outputs"))
+    return next(filter(None, given), None)
+
+
+def own_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:
+    """The result of a hosted call, as far as its item holds one; None for other items."""
+    outputs = came_back(item) if is_hosted(item) else None
+    if outputs is None:
         return None
-    call, name = calls.answer(item.get("call_id") if kind == "mcp_call" else _own_id(item, line))
-    fault = item.get("error") or (item["status"] if item.get("status") == "failed" else None)
-    if fault:
-        return ToolResult(tool_call_id=call, tool_name=name, status="error", reason=text_of(fault))
-    outputs = next((item[key] for key in ("output", "result", "results", "outputs") if item.get(key)), None)
-    if kind == "image_generation_call" and isinstance(outputs, str):
+    if item["type"] == "mcp_call":
+        call, name = calls.answer(item.get("call_id"), _tool_name(item))
+    else:
+        call, name = calls.answer(_own_id(item), item["type"].removesuffix("_call"))
+    if item.get("error") or item.get("status") == "failed":
+        return ToolResult(tool_call_id=call, tool_name=name, status="error", reason=text_of(outputs))
+    if item["type"] == "image_generation_call" and isinstance(outputs, str):
         source = {"type": "base64", "media_type": "image/png", "data": outputs}
         outputs = [{"type": "image", "source": source}]
     return ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)

@@ -77,6 +77,9 @@ class CodexSession:
         self._recording = Recording(ids[-1] if ids else PurePath(name).stem, agent="codex")
         self._has_meta = False
         self._base = ""
+        self._instructions: RolloutLine | None = None
+        """A first line of 2025 that instructs the model, until a message repeats it or a prompt comes."""
+        self._told_instructions = ""
         self._developer: list[tuple[int, str]] = []
         """The newest live developer messages, each with its position."""
         self._model = ""
@@ -119,8 +122,9 @@ class CodexSession:
 
     def close(self) -> Iterator[Operation]:
         """What is left when the file ends."""
-        self._recording.provisional = bool(self._mirrored) or self._output is not None
+        self._recording.provisional = bool(self._mirrored or self._output or self._instructions)
         yield from self._tell_mirrored()
+        yield from self._tell_unrepeated()
         yield from self._complete()
         yield from self._drop_usage()
         yield from self._recording.announce()
@@ -138,6 +142,16 @@ class CodexSession:
             self._base = instruction
             yield from self._complete()
             yield from self._tell_instruction(line)
+        own = text(meta.get("instructions"))
+        if own.strip() and own not in (self._base, self._told_instructions):
+            self._instructions = line
+
+    def _tell_unrepeated(self) -> Iterator[Operation]:
+        """The first line's instructions, once it is known that no message before a prompt repeats them."""
+        line, self._instructions = self._instructions, None
+        if line is not None:
+            self._told_instructions = text(line.payload["instructions"])
+            yield from self._tell_instruction(line)
 
     def _tell_instruction(self, line: RolloutLine) -> Iterator[Operation]:
         """All that instructs the model by now: the base, then the developer messages in the order they came.
@@ -145,7 +159,7 @@ class CodexSession:
         Codex sends some of them again; such a one stands where it came last.
         """
         latest = dict.fromkeys(said for _, said in reversed(self._developer))
-        texts = [text for text in (self._base, *reversed(latest)) if text]
+        texts = [text for text in (self._base, self._told_instructions, *reversed(latest)) if text]
         yield from self._append(SystemInstruction(text="\n\n".join(texts)), line)
 
     def _add_item(self, line: RolloutLine) -> Iterator[Operation]:
@@ -167,6 +181,7 @@ class CodexSession:
 
     def _add_to_output(self, line: RolloutLine) -> Iterator[Operation]:
         if self._output is None:
+            yield from self._tell_unrepeated()
             usage = self._usage[1] if self._usage else {}
             self._output, self._usage = _Output(line, self._model, usage=usage), None
             yield from self._recording.announce()
@@ -193,7 +208,7 @@ class CodexSession:
     def _tell_output(self, output: _Output) -> Iterator[Operation]:
         parts, calls, source = OutputParts(), self._recording.calls, output.first.source()
         for item in output.items:
-            add_item(parts, item.payload, item.number)
+            add_item(parts, item.payload)
         body = parts.body(calls, source)
         facts = {"source": source, "provider": self._provider}
         if output.model:
@@ -202,7 +217,7 @@ class CodexSession:
             facts |= {"usage": output.usage, "usage_convention": "openai"}
         yield from self._append(body, output.first, facts)
         for item in output.items:
-            if result := own_result(item.payload, item.number, calls):
+            if result := own_result(item.payload, calls):
                 yield from self._append(ToolResults(results=(result,)), item)
 
     def _tell(self, line: RolloutLine) -> Iterator[Operation]:
@@ -221,6 +236,8 @@ class CodexSession:
         if not said.strip() and all("text" in part for part in parts):
             yield Skipped(line.number, "message without content", damaged=False)
             return
+        if self._instructions and text(self._instructions.payload["instructions"]).strip() in said:
+            self._instructions = None
         if role in ("developer", "system"):
             self._developer = [*self._developer, (self._recording.position + 1, said)][
                 -_MOST_DEVELOPER_MESSAGES:
@@ -229,6 +246,7 @@ class CodexSession:
             return
         channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(said)
         if channel == "user":
+            yield from self._tell_unrepeated()
             self._prompts.append(self._live)
             self._recording.title = self._recording.title or title_of(request_in(said))
         plain = len(parts) == 1 and "text" in parts[0]

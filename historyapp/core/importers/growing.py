@@ -23,6 +23,8 @@ class Recording:
     model: str = ""
     tags: tuple[str, ...] = ()
     spawned_by: str | None = None
+    partial_copy: str | None = None
+    whole_copy: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     position: int = 0
     """Of the newest entry that was told."""
@@ -72,6 +74,8 @@ class Recording:
             model=self.model,
             tags=self.tags,
             spawned_by=self.spawned_by,
+            partial_copy=self.partial_copy,
+            whole_copy=self.whole_copy,
             metadata=self.metadata,
         )
 

@@ -134,11 +134,15 @@ def _tau_run(record: dict[str, Any], index: int, session: str) -> Exchange:
 
 
 def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
-    listed = record["messages"]
+    listed = _with_calls(record["messages"], listing(record.get("raw_messages")))
     instruction, messages = split_instruction(listed)
-    # Where the model had no tool calling, the log also has the answer as it was written, like the messages.
-    response = mapping(record.get("raw_response")) or mapping(record.get("response"))
+    # Where the model had no tool calling, its answer is there twice: with its calls and ids, and as text.
+    response, written = mapping(record.get("response")), mapping(record.get("raw_response"))
     reply, facts = _reply(response)
+    if reply is None:
+        response, (reply, facts) = written, _reply(written)
+    else:
+        facts |= known(as_written=text(mapping(_reply(written)[0]).get("content")))
     return Exchange(
         messages,
         offset=len(listed) - len(messages),
@@ -152,6 +156,23 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
         model=text(response.get("model")) or text(record.get("model")),
         metadata=known(tools=record.get("tools")),
     )
+
+
+def _with_calls(sent: list[Any], raw: list[Any]) -> list[Any]:
+    """What was sent to a model without tool calling, but calls and results as they were before it.
+
+    ``raw`` has the same messages before calls were turned into text; its results name the call they answer.
+    """
+    if len(raw) != len(sent):
+        return sent
+    return [
+        after if _calls_or_answers(mapping(after)) else before
+        for before, after in zip(sent, raw, strict=True)
+    ]
+
+
+def _calls_or_answers(message: dict[str, Any]) -> bool:
+    return message.get("role") == "tool" or bool(source_calls(message))
 
 
 def _task(messages: Any) -> str:

@@ -145,6 +145,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
         model=text(record.get("model")),
         tags=tuple(tag for tag in listing(record.get("tags")) if isinstance(tag, str)),
         forked_from=forked_from,
+        spawned_by=text(record.get("spawned_by")) or None,
         settings=mapping(record.get("settings")),
         metadata=mapping(record.get("metadata")),
         created_at=moment(record.get("created_at"), UTC),

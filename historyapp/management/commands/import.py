@@ -24,7 +24,8 @@ from historyapp.management.command_line import (
 from historyapp.management.import_report import print_file, print_markdown, print_sums
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
-from historyapp.services.imports import FileReport, import_file, inspect_file
+from historyapp.services.import_reports import FileReport
+from historyapp.services.imports import import_file, inspect_file
 from historyapp.services.reading import WORTH_A_PROCESS, ReadingProcess, collect_seldom
 
 _OPERATIONS_PER_REFRESH = 200
@@ -75,9 +76,11 @@ class Command(BaseCommand):
         if markdown:
             print_markdown(console, reports)
         else:
-            print_sums(console, reports, dry_run=dry_run)
+            print_sums(console, reports, dry_run=dry_run, verbose=verbose)
         if not any(report.sessions for report in reports):
             raise CommandError("Nothing could be read.")
+        if unread := _unread(paths, files, reports):
+            raise CommandError(f"Not read: {', '.join(unread)}. The other files were.")
 
     def _find(self, paths: list[Path]) -> list[Transcript]:
         """The files below the paths, or below the usual places where no path is given."""
@@ -91,6 +94,15 @@ class Command(BaseCommand):
         if not files:
             raise CommandError(f"There are no transcripts in {where}.")
         return files
+
+
+def _unread(named: list[Path], files: list[Transcript], reports: list[FileReport]) -> list[str]:
+    """The files that were named and are missing, or cannot be read; whatever format they may be in."""
+    return [
+        printable(str(file.path))
+        for file, report in zip(files, reports, strict=True)
+        if file.path in named and report.error and not report.format and not report.unknown
+    ]
 
 
 def _read(

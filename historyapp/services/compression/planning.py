@@ -74,7 +74,7 @@ def _plan_page(run: CompressionRun, after: int, number: int) -> int:
 
 def _wanted(run: CompressionRun, history: History, rows: list[Episode], size: int) -> set[int]:
     """Numbers of the finished steps that have no summary of the run's strategy yet."""
-    wanted = {row.number for row in rows if row.status != "in_flight"}
+    wanted = {row.number for row in rows if not history.is_open(row.number)}
     if run.again or not rows:
         return wanted
     reach = rows[-1].number + max(PAGE, size)  # ranges that begin here may end there

@@ -39,6 +39,7 @@ def sessions(draw: st.DrawFn, id: str = "s", parent: tuple[str, int] | None = No
         settings=draw(st.dictionaries(TEXT, JSON, max_size=1)),
         metadata=draw(st.dictionaries(TEXT, JSON, max_size=1)),
         forked_from=parent,
+        spawned_by=draw(st.sampled_from([None, "parent"])),
         created_at=draw(st.sampled_from([None, START])),
         status=draw(TEXT),
         summaries=draw(st.lists(SUMMARIES, max_size=2)) if len(entries) == 8 else (),
@@ -79,6 +80,7 @@ def test_what_is_exported_is_imported_as_it_was(family: list[ExportSession]) -> 
         for name in ("title", "agent", "model", "tags", "settings", "metadata", "created_at", "status"):
             assert getattr(start, name) == getattr(session, name)
         assert start.forked_from == session.forked_from
+        assert start.spawned_by == session.spawned_by
         assert entries_of(operations, session) == list(session.entries)
         summaries = [op for op in operations if isinstance(op, Summarised) and op.session == session.id]
         assert [[getattr(s, name) for name in SUMMARY] for s in summaries] == [

@@ -164,6 +164,33 @@ def test_a_reminder_is_an_input_and_a_hook_s_report_is_not() -> None:
     assert second.category == "hook"
 
 
+def test_a_file_that_was_attached_is_an_input_with_its_name() -> None:
+    file = {"filePath": "/src/a.css", "content": ".a {}", "numLines": 1}
+    attachment = {"type": "file", "displayPath": "a.css", "content": {"type": "text", "file": file}}
+    (body,) = bodies(read(record("attachment", 1, None, attachment=attachment)))
+    assert (body.channel, body.content, body.raw_input) == ("meta", "a.css:\n\n.a {}", attachment)
+
+
+def test_a_picture_that_was_attached_is_an_image() -> None:
+    content = {"type": "image", "file": {"base64": "AA==", "type": "image/jpeg"}}
+    attachment = {"type": "file", "filename": "/src/a.jpg", "content": content}
+    (body,) = bodies(read(record("attachment", 1, None, attachment=attachment)))
+    source = {"type": "base64", "media_type": "image/jpeg", "data": "AA=="}
+    assert body.content == [says("/src/a.jpg"), {"type": "image", "source": source}]
+
+
+def test_the_text_of_skills_that_were_called_up_is_an_input() -> None:
+    attachment = {"type": "invoked_skills", "skills": [{"name": "a", "content": "Do A"}, {"content": "Do B"}]}
+    (body,) = bodies(read(record("attachment", 1, None, attachment=attachment)))
+    assert (body.channel, body.content) == ("meta", "Do A\n\nDo B")
+
+
+def test_a_hook_s_message_to_the_person_is_a_log_in_its_own_words() -> None:
+    message = {"type": "hook_system_message", "content": "\n\nLinked to\nyour commit.", "hookName": "Start"}
+    (body,) = bodies(read(record("attachment", 1, None, attachment=message)))
+    assert body == DebugLog(category="hook", message="Start: Linked to\nyour commit.")
+
+
 @pytest.mark.parametrize(
     "line",
     [

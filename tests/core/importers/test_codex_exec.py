@@ -56,7 +56,6 @@ def test_a_tool_that_never_ended_is_a_call_without_a_result() -> None:
             "git__log",
             "success",
         ),
-        (item("completed", "web_search", query="x"), "web_search", "success"),
         (item("completed", "todo_list", items=[]), "update_plan", "success"),
     ],
 )
@@ -66,6 +65,14 @@ def test_every_kind_of_tool_is_a_call_with_its_result(
     operations = read(START, completed)
     assert [c.name for c in outputs(operations)[0].tool_calls] == [name]
     assert [(r.tool_name, r.status) for r in results(operations)] == [(name, status)]
+
+
+def test_a_web_search_is_part_of_the_output_and_has_no_result() -> None:
+    started, completed = (item(state, "web_search", query="x") for state in ("started", "completed"))
+    operations = read(START, started, completed, item("completed", "agent_message", text="It is X."))
+    [output] = outputs(operations)
+    assert (output.text, output.tool_calls, results(operations)) == ("It is X.", (), [])
+    assert [block["action"] for block in output.reasoning] == [{"type": "search", "query": "x"}]
 
 
 @pytest.mark.parametrize(

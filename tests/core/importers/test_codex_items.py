@@ -45,14 +45,13 @@ def test_a_namespace_is_part_of_the_tool_s_name() -> None:
     assert body.tool_calls[0].name == "mcp__github__shell"
 
 
-def test_a_web_search_is_answered_by_its_provider() -> None:
-    search = item("web_search_call", status="completed", action={"type": "search", "query": "x"})
+@pytest.mark.parametrize("status", ["completed", "in_progress", "failed", None])
+def test_a_web_search_is_part_of_the_output_and_has_no_result(status: str | None) -> None:
+    search = item("web_search_call", status=status, action={"type": "search", "query": "x"})
     operations = read(search, says("It is X."))
     (body,) = outputs(operations)
-    assert body.tool_calls[0].arguments == {"type": "search", "query": "x"}
-    assert results(operations) == [
-        ToolResult(tool_call_id=body.tool_calls[0].id, tool_name="web_search", status="success")
-    ]
+    assert (body.text, body.tool_calls, results(operations)) == ("It is X.", (), [])
+    assert body.reasoning == [search["payload"]]
 
 
 def test_a_generated_image_is_a_result() -> None:
@@ -61,11 +60,6 @@ def test_a_generated_image_is_a_result() -> None:
     assert outputs(operations)[0].tool_calls[0].arguments == {"prompt": "a cat"}
     source = {"type": "base64", "media_type": "image/png", "data": "AA=="}
     assert results(operations)[0].outputs == [{"type": "image", "source": source}]
-
-
-def test_a_search_that_did_not_end_has_no_result() -> None:
-    operations = read(item("web_search_call", id="ws", status="in_progress", action={}))
-    assert (len(outputs(operations)), results(operations)) == (1, [])
 
 
 def test_a_call_that_failed_at_its_provider_is_an_error() -> None:

@@ -30,8 +30,9 @@ from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "codex_rollout"
 FILES = sorted(CORPUS.glob("**/*.jsonl")) or [CORPUS]
-SELF_ANSWERED = ("web_search_call", "image_generation_call")
-CALLS = ("function_call", "custom_tool_call", "tool_search_call", *SELF_ANSWERED)
+HOSTED = ("web_search_call", "image_generation_call")
+"""Calls that the provider carries out. They count where the file has what came back."""
+CALLS = ("function_call", "custom_tool_call", "tool_search_call")
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
 
 
@@ -100,8 +101,8 @@ def counted(path: Path) -> Counter[str]:
             continue
         inner = record.get("payload", record) if record.get("type") in (None, "response_item") else record
         kind = inner.get("type")
-        answered = kind in SELF_ANSWERED and inner["status"] == "completed"
-        count.update(calls=kind in CALLS, results=kind in RESULTS or answered)
+        answered = kind in HOSTED and "result" in inner
+        count.update(calls=kind in CALLS or answered, results=kind in RESULTS or answered)
     return count
 
 

@@ -62,10 +62,12 @@ def openhands(document: Any) -> Expected:
     if "kind" in document[0]:
         actions = [event for event in document if event["kind"] == "ActionEvent"]
         observations = [event["observation"] for event in document if event["kind"] == "ObservationEvent"]
-        failed = [o for o in observations if o["is_error"] or o["exit_code"] not in (None, 0)]
+        # Only a terminal has an exit code; an editor, a task list and a finish have none.
+        failed = [o for o in observations if o["is_error"] or o.get("exit_code") not in (None, 0)]
+        said = [e for e in document if e["kind"] == "MessageEvent" and e["source"] == "agent"]
         return {
             "sessions": 1,
-            "outputs": len({action["llm_response_id"] for action in actions}),
+            "outputs": len({action["llm_response_id"] for action in (*actions, *said)}),
             "calls": len(actions),
             "results": len(observations),
             "errors": len(failed),

@@ -15,10 +15,12 @@ from tests.core.importers.reading import (
     metadata,
     outputs,
     read,
+    read_path,
     results,
     skipped,
     starts,
 )
+from tests.shared import SHARED, needs
 
 
 def call(id: str | None, name: str = "look", arguments: Any = '{"at": 1}') -> dict[str, Any]:
@@ -207,17 +209,49 @@ def test_a_log_of_a_call_ends_with_its_answer_and_what_it_cost() -> None:
     assert "2025-09-04 19:43:53.5" in str(operations[-1].draft.created_at)  # type: ignore[union-attr]
 
 
-def test_the_answer_of_a_model_without_tool_calling_is_taken_as_it_wrote_it() -> None:
-    written = "<function=finish>\n</function>"
-    log = {
-        "messages": CHAT[:2],
-        "raw_messages": [asks("the task")],
-        "response": completion(says(None, call("a"))),
-        "raw_response": completion(says(written)),
-    }
-    operations = read(OPENAI_CHAT, log)
-    assert outputs(operations)[0].raw_message == says(written)
-    assert starts(operations)[0].title == "the task"
+def without_tool_calling(**fields: Any) -> dict[str, Any]:
+    """A log of a model that is given calls and results as text."""
+    written = "I list.\n<function=bash>\n<parameter=command>ls</parameter>\n</function>"
+    answer = {**completion(says(None, call("b"))), "usage": {"prompt_tokens": 7, "cached": 5}}
+    return {
+        "messages": [asks("Example. The task"), says(written), asks("EXECUTION RESULT of [bash]:\na.py")],
+        "raw_messages": [asks("The task"), says("I list.", call("a")), found("a", "a.py")],
+        "response": answer,
+        "raw_response": {"choices": completion(says(written))["choices"]},
+    } | fields
+
+
+def test_calls_of_a_model_without_tool_calling_keep_their_ids() -> None:
+    operations = read(OPENAI_CHAT, without_tool_calling())
+    first, second = outputs(operations)
+    assert [c.id for c in (*first.tool_calls, *second.tool_calls)] == ["a", "b"]
+    assert (first.text, first.use_tool) == ("I list.", None)
+    assert [(r.tool_call_id, r.outputs) for r in results(operations)] == [("a", "a.py")]
+    assert inputs(operations)[0].content == "Example. The task"
+    assert starts(operations)[0].title == "The task"
+
+
+def test_the_answer_of_a_model_without_tool_calling_keeps_its_usage_and_its_words() -> None:
+    told = metadata(read(OPENAI_CHAT, without_tool_calling()))[-1]
+    assert told["usage"] == {"prompt_tokens": 7, "cached": 5}
+    assert told["as_written"].startswith("I list.\n<function=bash>")
+
+
+def test_without_a_response_the_written_answer_is_taken() -> None:
+    log = without_tool_calling(response=None, raw_messages=[asks("The task")])
+    first, second = outputs(read(OPENAI_CHAT, log))
+    assert [output.use_tool and output.use_tool.name for output in (first, second)] == ["bash", "bash"]
+
+
+@needs("corpus")
+def test_a_log_of_the_corpus_without_tool_calling_keeps_ids_and_cached_tokens() -> None:
+    [path] = (SHARED / "corpus" / "openai_chat").glob("openhands_llm_data__nonfncall-llm-logs*")
+    operations = read_path(OPENAI_CHAT, path)
+    ids = [c.id for output in outputs(operations) for c in output.tool_calls]
+    assert ids == ["call_00_MYiKq2phNBtYd9chUKjkAgdV", "toolu_02", "toolu_03", "toolu_04"]
+    assert [result.tool_call_id for result in results(operations)] == ids[:3]
+    usage = metadata(operations)[-1]["usage"]
+    assert (usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]) == (9204, 9024)
 
 
 def test_of_recorded_calls_only_what_is_new_is_taken() -> None:

@@ -48,6 +48,11 @@ def test_a_header_tells_all_of_the_session() -> None:
     assert (fork.session, fork.forked_from) == ("q", ("p", 1))
 
 
+@pytest.mark.parametrize(("told", "spawned_by"), [("q", "q"), (None, None), (7, None), ("", None)])
+def test_a_header_tells_whose_sub_agent_the_session_is(told: Any, spawned_by: str | None) -> None:
+    assert starts(load(header(spawned_by=told), asks(1)))[0].spawned_by == spawned_by
+
+
 def test_entries_come_with_their_times_and_metadata() -> None:
     operations = load(header(), {**asks(1), "metadata": {"source": "x"}})
     assert bodies(operations) == [ModelInput(content="hi")]

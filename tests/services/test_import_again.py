@@ -1,0 +1,151 @@
+"""A transcript that comes again in another shape is the same session: what counts is the content."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from historyapp.core.importers.base import Append, Source
+from historyapp.models import Entry, ImportSource, Project, Session
+from historyapp.models.history import History
+from historyapp.services import import_writer
+from historyapp.services.import_digests import earlier_digest_of
+from historyapp.services.import_reports import FileReport
+from historyapp.services.imports import import_file
+from historyapp.services.projections import parents_first, rebuild
+from tests.core.importers import codex_lines
+from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
+from tests.services.drafts import said
+from tests.services.scripts import Script, live_texts, read, texts
+
+MAIN = (user(1, None, "go"), assistant(2, 1, call("t")), answer(3, 2, "t"), assistant(4, 3, says("done")))
+AGENT = "agent-a1.jsonl"
+
+
+def imported(project: Project, *lines: Any, name: str = f"{S}.jsonl") -> FileReport:
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    report = import_file(project, Source(name, io.BytesIO(text.encode())))
+    assert report.error == ""
+    return report
+
+
+def of_agent(*lines: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
+
+
+SUB = of_agent(user(11, None, "find it"), assistant(12, 11, call("u")), answer(13, 12, "u", "found"))
+
+
+def echoes(*lines: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the main file tells of a sub-agent, without its results' content."""
+    told = []
+    for number, line in enumerate(lines, start=30):
+        data = {"type": "agent_progress", "agentId": "a1", "message": line}
+        told.append(record("progress", number, None, data=data, parentToolUseID="task"))
+    return told
+
+
+PARTIAL = echoes(user(11, None, "find it"), assistant(12, 11, call("u")), answer(13, 12, "u", "f…"))
+
+
+def kinds(title: str) -> list[str]:
+    return [entry.kind for entry in History(Session.objects.get(title=title)).entries()]
+
+
+def sound() -> None:
+    for session in parents_first():
+        assert rebuild(session, check_only=True).differences == []
+
+
+@pytest.mark.parametrize("noise", ["", '{"broken', '{"type": "mode", "mode": "normal"}', "[1]"])
+def test_a_line_in_front_of_a_known_file_makes_no_second_session(project: Project, noise: str) -> None:
+    imported(project, *MAIN)
+    again = imported(project, noise, *MAIN)
+    assert (again.total("added"), Session.objects.count()) == (0, 1)
+    grown = imported(project, noise, *MAIN, user(5, 4, "and now?"))
+    assert (grown.total("added"), Session.objects.count()) == (1, 1)
+
+
+def test_a_line_within_a_known_file_makes_no_second_session(project: Project) -> None:
+    lines = (codex_lines.meta(), codex_lines.asks("go"), codex_lines.call("c"), codex_lines.output("c"))
+    name = f"rollout-2026-02-23T12-41-04-{codex_lines.S}.jsonl"
+    imported(project, *lines, name=name)
+    again = imported(project, *lines[:2], "", '{"broken', *lines[2:], name=name)
+    assert (again.total("added"), Session.objects.count()) == (0, 1)
+
+
+def test_other_content_in_the_same_places_is_another_session(project: Project) -> None:
+    imported(project, *MAIN)
+    imported(project, user(1, None, "stop"), *MAIN[1:], user(5, 4, "and now?"))
+    assert Session.objects.count() == 2
+
+
+@pytest.mark.parametrize("alone_first", [True, False])
+def test_a_sub_agent_inline_and_in_a_file_of_its_own_is_one_session(
+    project: Project, alone_first: bool
+) -> None:
+    files: list[tuple[list[Any], str]] = [([*MAIN[:2], *SUB, *MAIN[2:]], f"{S}.jsonl"), (SUB, AGENT)]
+    for lines, name in files[::-1] if alone_first else files:
+        imported(project, *lines, name=name)
+    assert Session.objects.count() == 2
+    child = Session.objects.get(title="find it")
+    assert child.spawned_by == Session.objects.get(title="go")
+    assert kinds("find it") == ["model_input", "model_output", "tool_results"]
+
+
+def test_a_sub_agent_s_own_file_takes_the_place_of_its_echoes(project: Project) -> None:
+    imported(project, *MAIN, *PARTIAL)
+    (echoed,) = Session.objects.filter(title="find it")
+    imported(project, *SUB, name=AGENT)
+    assert Session.objects.count() == 2
+    assert kinds("find it") == ["model_input", "model_output", "tool_results"]
+    *_, result = History(Session.objects.get(title="find it")).entries()
+    assert result.body["results"][0]["outputs"] == "found"
+    assert Session.objects.get(title="find it").pk == echoed.pk
+    assert Entry.objects.get(kind="rewind").body["reason"] == "read whole from another transcript"
+    for lines, name in ((SUB, AGENT), ([*MAIN, *PARTIAL], f"{S}.jsonl")):
+        assert imported(project, *lines, name=name).total("added") == 0
+    grown = [*SUB, *of_agent(assistant(14, 13, says("here")))]
+    assert imported(project, *grown, name=AGENT).total("added") == 1
+    sound()
+
+
+def test_echoes_of_a_sub_agent_that_is_known_whole_add_nothing(project: Project) -> None:
+    imported(project, *SUB, name=AGENT)
+    imported(project, *MAIN, *PARTIAL)
+    assert Session.objects.count() == 2
+    assert Session.objects.get(title="find it").spawned_by == Session.objects.get(title="go")
+    assert not Entry.objects.filter(kind="rewind").exists()
+
+
+def entry(text: str, line: int) -> Append:
+    draft = said(text)
+    return Append("s", draft._replace(metadata={"source": {"format": "script", "line": line}}))
+
+
+def test_what_an_earlier_version_imported_is_known_and_grows(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(import_writer, "digest_of", earlier_digest_of)
+        provisional = entry("c", 3)._replace(provisional=True)
+        read(project, script, entry("a", 1), entry("b", 2), provisional)
+    assert len(ImportSource.objects.get().settled_digest) == 64
+    same = [entry("a", 1), entry("b", 2), entry("c", 3)]
+    assert read(project, script, *same).total("added") == 0
+    assert read(project, script, *same, entry("d", 4)).total("added") == 1
+    moved = [entry(text, line) for line, text in enumerate("abcde", start=7)]
+    assert read(project, script, *moved).total("added") == 1
+    assert live_texts() == ["a", "b", "c", "d", "e"]
+    assert Session.objects.count() == 1
+
+
+def test_what_an_earlier_version_imported_otherwise_is_another_session(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(import_writer, "digest_of", earlier_digest_of)
+        read(project, script, *texts("a", "b", "c"))
+    read(project, script, *texts("x", "b", "c"))
+    assert Session.objects.count() == 2

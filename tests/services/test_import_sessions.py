@@ -1,0 +1,51 @@
+"""Which sessions a file makes: none without an entry, whatever format it is forced into."""
+
+import pytest
+
+from historyapp.core.importers import IMPORTERS
+from historyapp.core.importers.base import SessionStart, Source, Summarised
+from historyapp.models import ImportSource, Project, Session
+from historyapp.services.imports import import_file, inspect_file
+from tests.core.importers import claude_lines
+from tests.core.importers.reading import lines, source
+from tests.core.importers.samples import EXPORT, FILES
+from tests.services.scripts import Script, read, texts
+
+CLAUDE = lines(claude_lines.user(1, None, "go"), claude_lines.assistant(2, 1, claude_lines.says("ok")))
+SAMPLES = {**dict(FILES), "claude_code": CLAUDE}
+
+
+def named(name: str, data: object) -> Source:
+    return source(data, "run.jsonl" if isinstance(data, str) else "run.json")
+
+
+@pytest.mark.parametrize("format", sorted(IMPORTERS))
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_a_wrong_format_leaves_no_session_without_entries(project: Project, name: str, format: str) -> None:
+    report = import_file(project, named(name, SAMPLES[name]), format=format)
+    assert not Session.objects.filter(head=0).exists()
+    assert len(report.sessions) == Session.objects.count() == ImportSource.objects.count()
+    looked_at = inspect_file(named(name, SAMPLES[name]), format=format)
+    assert len(looked_at.sessions) == len(report.sessions)
+    assert looked_at.error == report.error
+
+
+def test_a_wrong_format_is_named_with_the_right_one(project: Project) -> None:
+    report = import_file(project, named("claude_code", SAMPLES["claude_code"]), format="codex_rollout")
+    assert report.error == "Nothing in it can be read as Codex rollout. It looks like Claude Code session."
+
+
+def test_an_empty_session_of_playhead_s_own_export_stays_one(project: Project) -> None:
+    header = {**EXPORT[0], "id": "p"}
+    report = import_file(project, source(lines(header), "run.jsonl"))
+    assert (report.error, Session.objects.get().head) == ("", 0)
+
+
+def test_a_session_is_made_with_its_first_entry_and_told_in_the_file_s_order(
+    project: Project, script: Script
+) -> None:
+    other = [SessionStart("b", title="b"), SessionStart("c", title="c")]
+    summary = Summarised("c", 1, 1, "of nothing")
+    report = read(project, script, *other, summary, *texts("x", session="b"), *texts("y"))
+    assert [session.title for session in report.sessions] == ["a run", "b"]
+    assert sorted(Session.objects.values_list("title", flat=True)) == ["a run", "b"]
