@@ -25,7 +25,11 @@ ANSWERS = {
         Answer(text="Milk and bread. There is no other list."),
     ),
     "streaming_agent.py": (Answer(calls=(READ,)), Answer(text="Milk and bread, as ever.")),
-    "any_model_agent.py": (Answer(calls=(READ,)), Answer(text="Milk and bread, as ever.")),
+    "any_model_agent.py": (
+        Answer(calls=(READ,)),
+        Answer(text="Milk and bread."),
+        Answer(text="Milk and bread, as ever."),
+    ),
 }
 
 
