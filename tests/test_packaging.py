@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
 from importlib.metadata import requires
 from pathlib import Path
@@ -29,6 +31,17 @@ for name in names["static"]:
     assert finders.find(name), name
 assert settings.CHECKOUT is None
 print(settings.PACKAGE)
+"""
+
+
+TYPED_AGENT = """
+from historyapp.client import Playhead, Recorder
+
+recorder = Recorder.open(Playhead("http://127.0.0.1:8000", "ph_key"))
+reveal_type(recorder.say("go").positions)
+reveal_type(recorder[0].short)
+reveal_type(recorder[-1])
+recorder.say(contents="go")
 """
 
 
@@ -125,6 +138,26 @@ def test_the_wheel_holds_templates_and_static_files(wheel: Path) -> None:
     wanted = {f"dashboard/{name}" for name in names(files("templates", "static"))}
     assert wanted
     assert wanted - packed == set()
+
+
+@pytest.mark.slow
+def test_a_users_type_checker_sees_the_types_of_the_client(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own, where the wheel is installed as any package."""
+    venv.create(tmp_path / "env", with_pip=False)
+    python = tmp_path / "env" / "bin" / "python"
+    (packages,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    zipfile.ZipFile(wheel).extractall(packages)
+    shared = sysconfig.get_path("purelib"), *(path for path in sys.path if path.endswith("site-packages"))
+    (packages / "shared.pth").write_text("\n".join(dict.fromkeys(shared)))
+    (tmp_path / "agent.py").write_text(TYPED_AGENT)
+    command = [sys.executable, "-m", "mypy", "--python-executable", str(python), "--strict", "agent.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert re.findall(r"agent\.py:\d+: (?:note: Revealed type is|error:) (.*)", done.stdout) == [
+        '"list[int]"',
+        '"str"',
+        '"historyapp.client.answers.Episode"',
+        'Unexpected keyword argument "contents" for "say" of "Recorder"; did you mean "content"?  [call-arg]',
+    ], done.stdout
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from historyapp.api.schemas import Page, shown
 from historyapp.core import episodes as core
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts, ToolCall, ToolResult
-from historyapp.core.rendering import long_form
+from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 
@@ -65,6 +65,7 @@ class EpisodeOut(EpisodeFacts):
     result: ToolResult | None = Field(description="Several results are shown as one.")
     summary: str | None
     formatted: str = Field(description="The long form.")
+    short: str = Field(description="The short form: the call and its result in one sentence.")
 
 
 class EpisodePage(Page[EpisodeItem | EpisodeOut]):
@@ -168,6 +169,7 @@ def episode_json(row: Episode, episode: core.Episode) -> dict[str, Any]:
         "result": _result(result) if result else None,
         "summary": episode.summary,
         "formatted": long_form(episode),
+        "short": short_form(episode),
     }
 
 

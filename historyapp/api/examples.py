@@ -41,6 +41,7 @@ EPISODE: dict[str, Any] = {
     "result": RESULT,
     "summary": None,
     "formatted": _FORMATTED,
+    "short": "Executed `read_file(path='parser.py')`: def parse(text): …",
 }
 EPISODE_ITEM: dict[str, Any] = {
     "number": 1,

@@ -18,6 +18,9 @@ from historyapp.client.errors import (
     Malformed,
     ModelCallFailed,
     NotFound,
+    NotPlayhead,
+    NotSpooled,
+    NotYetKnown,
     PlayheadError,
     ServerFailed,
     ServerUnavailable,
@@ -25,7 +28,9 @@ from historyapp.client.errors import (
     Unauthenticated,
     UnreadableTranscript,
 )
+from historyapp.client.outage import Raise, Wait
 from historyapp.client.recorder import Recorder
+from historyapp.client.spool import RefusedWrite, Spool
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import (
     DebugLog,
@@ -72,14 +77,20 @@ __all__ = [
     "ModelInput",
     "ModelOutput",
     "NotFound",
+    "NotPlayhead",
+    "NotSpooled",
+    "NotYetKnown",
     "Playhead",
     "PlayheadError",
+    "Raise",
     "Recorder",
+    "RefusedWrite",
     "Review",
     "ServerFailed",
     "ServerUnavailable",
     "SessionSettings",
     "Side",
+    "Spool",
     "StartedRun",
     "SystemInstruction",
     "Thoughts",
@@ -90,5 +101,6 @@ __all__ = [
     "Unauthenticated",
     "UnreadableTranscript",
     "UseTool",
+    "Wait",
     "from_exception",
 ]

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from historyapp.client.errors import NotYetKnown
 from historyapp.core.conversation import call_text
 from historyapp.core.entries import Body, load_body
 from historyapp.core.text import Text
 
 Item = TypeVar("Item")
+R = TypeVar("R", bound="Recorded")
 
 
 class Answer(BaseModel):
@@ -75,12 +77,34 @@ class Session(SessionItem):
     """The current memory notebook."""
 
 
-class Appended(Answer):
+class Recorded(Answer):
+    """What is known of a write."""
+
+    @classmethod
+    def in_spool(cls: type[R]) -> R:
+        """The answer to a write that the server has not seen yet."""
+        return cast(R, cls.model_construct())
+
+    @property
+    def spooled(self) -> bool:
+        """Whether the write waits on disk for the server. Then the other fields raise ``NotYetKnown``."""
+        return "head" not in self.__dict__
+
+    if not TYPE_CHECKING:  # a type checker would take it for any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self).model_fields:
+                detail = f"`{name}` is not known yet: this write waits in the spool. Call flush() to send it."
+                raise NotYetKnown({"detail": detail})
+            return super().__getattr__(name)
+
+
+class Appended(Recorded):
     positions: list[int]
     head: int
 
 
-class Registered(Answer):
+class Registered(Recorded):
     position: int
     """Of the newest entry that was appended."""
     number: int
@@ -178,9 +202,14 @@ class Episode(EpisodeFacts):
     summary: Text | None
     formatted: Text
     """The long form."""
+    short: Text
+    """The short form, in one sentence."""
 
     def format(self) -> str:
         """The long form."""
+        return self.formatted
+
+    def __str__(self) -> str:
         return self.formatted
 
     @property

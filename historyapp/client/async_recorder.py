@@ -15,6 +15,7 @@ from historyapp.client.context_answers import Context, Message
 from historyapp.client.errors import Conflict, NotFound
 from historyapp.client.outcomes import CallLike, result_of, tool_result_of
 from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.provider_streams import awaited
 from historyapp.client.recorder import tell_what_is_in_flight
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
@@ -71,7 +72,7 @@ class AsyncRecorder:
         return await self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
     async def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
-        drafts = entries_of(response, context)
+        drafts = entries_of(await awaited(response), context)
         await self.append(*drafts)
         return open_calls(drafts)
 

@@ -8,8 +8,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from historyapp.client import wire
+from historyapp.client import spooling, wire
 from historyapp.client.answers import Page
+from historyapp.client.async_sending import AsyncSender
 from historyapp.client.calls import (
     compressing,
     contexts,
@@ -24,7 +25,9 @@ from historyapp.client.calls import (
 from historyapp.client.calls.making import Id
 from historyapp.client.compression_answers import CompressionRun
 from historyapp.client.description import Call, Pages, Stream
-from historyapp.client.retrying import Outcome
+from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.spool import Spool, Write
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,16 +70,21 @@ class AsyncPlayhead:
         api_key: str,
         *,
         timeout: float = 30.0,
-        attempts: int = 6,
+        on_outage: OnOutage = "wait",
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._attempts = attempts
+        self._timeout = timeout
+        self._outage = outage_of(on_outage)
         self._http = httpx.AsyncClient(
             base_url=wire.api_url(base_url),
             headers=wire.headers(api_key),
             timeout=timeout,
             transport=transport,
         )
+        self._server = wire.server_of(self._http)
+        self._sender = None
+        if isinstance(self._outage, Spool):
+            self._sender = AsyncSender(self._outage, self._server, self._attempt_spooled)
 
     create_session = _answered(organising.create_session)
     sessions = _paged(organising.sessions)
@@ -131,7 +139,20 @@ class AsyncPlayhead:
 
     async def carry_out(self, call: Call[T]) -> T:
         """What a described call answers."""
-        return wire.value_of(call, await self._send(call))
+        if self._sender is not None and call.spooled is not None:
+            return await self._record(call, call.spooled, self._sender)
+        return wire.value_of(call, await self._send(call), self._server)
+
+    async def flush(self, timeout: float = 60.0) -> int:
+        """Sends what waits in the spool, as soon as the server is back. How many writes wait still.
+
+        Args:
+            timeout: seconds that this may take.
+        """
+        if self._sender is None:
+            return 0
+        await self._sender.send_all(Patience(timeout))
+        return await asyncio.to_thread(self._sender.spool.waiting, self._server)
 
     async def wait_for_compression(
         self, session_id: Id, run_id: Id, *, timeout: float | None = None
@@ -150,9 +171,14 @@ class AsyncPlayhead:
         return run
 
     async def aclose(self) -> None:
+        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        if self._sender is not None:
+            await self._sender.stop()
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
+        if self._sender is not None:
+            await self._sender.start()
         return self
 
     async def __aexit__(
@@ -179,23 +205,57 @@ class AsyncPlayhead:
                     yield item
             decoder.finish()
         except httpx.RequestError as error:
-            raise wire.unavailable(error, stream.call) from error
+            raise wire.unavailable(error, stream.call, self._server) from error
         finally:
             await response.aclose()
 
+    async def _record(self, call: Call[T], spooled: Callable[[], T], sender: AsyncSender) -> T:
+        """Sends a write, or keeps it behind those that wait."""
+        call = spooling.stamped(call)
+        request = wire.request_of(self._http, call)
+        if await asyncio.to_thread(sender.spool.is_empty, self._server):
+            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = await self._deliver(call, request, patience)
+            if not is_outage(outcome):
+                return wire.value_of(call, wire.settled(outcome, call, attempts, self._server), self._server)
+        await sender.put(spooling.write_of(request, call, self._server))
+        return spooled()
+
     async def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
         request = wire.request_of(self._http, call)
-        attempt = 0
+        patience = patience_of(self._outage, self._timeout)
+        if self._sender is not None:
+            patience = await self._sender.send_first(call, patience)
+        outcome, attempts = await self._deliver(call, request, patience, stream=stream)
+        return wire.settled(outcome, call, attempts, self._server)
+
+    async def _deliver(
+        self, call: Call[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+    ) -> tuple[Outcome, Attempts]:
+        """Sends a request until its outcome is final."""
+        attempts = Attempts(call, self._timeout, patience)
         while True:
-            attempt += 1
-            outcome: Outcome
-            try:
-                outcome = response = await self._http.send(request, stream=stream)
+            outcome = await self._attempt(call, request, attempts.limit, stream=stream)
+            pause = wire.pause_after(outcome, attempts, call)
+            if pause is None:
+                return outcome, attempts
+            await asyncio.sleep(pause)
+
+    async def _attempt(
+        self, call: Call[Any], request: httpx.Request, seconds: float, *, stream: bool = False
+    ) -> Outcome:
+        wire.limit_attempt(request, call, seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._http.send(request, stream=stream)
                 if not response.is_success:
                     await response.aread()
-            except httpx.RequestError as error:
-                outcome = error
-            pause = wire.pause_after(outcome, attempt, self._attempts, call)
-            if pause is None:
-                return wire.settled(outcome, call)
-            await asyncio.sleep(pause)
+                return response
+        except httpx.RequestError as error:
+            return error
+        except TimeoutError:
+            return httpx.ReadTimeout("the time for the whole request is over", request=request)
+
+    async def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
+        request = spooling.request_of(self._http, write)
+        return await self._attempt(spooling.call_of(write), request, min(seconds, self._timeout))

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from historyapp.client import wire
+from historyapp.client import deadline, spooling, wire
 from historyapp.client.answers import Page
 from historyapp.client.calls import (
     compressing,
@@ -24,7 +24,10 @@ from historyapp.client.calls import (
 from historyapp.client.calls.making import Id
 from historyapp.client.compression_answers import CompressionRun
 from historyapp.client.description import Call, Pages, Stream
-from historyapp.client.retrying import Outcome
+from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.sending import Sender
+from historyapp.client.spool import Spool, Write
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,18 +60,21 @@ def _streamed(describe: Callable[P, Stream[T]]) -> Callable[Concatenate["Playhea
 class Playhead:
     """A Playhead server, as one API key may use it. Threads may share it; close it, or use it in a ``with``.
 
-    Failed requests are sent again where that may help: lost connections, 429 and 503 after the pause that the
-    server asks for, other 5xx. Nothing is recorded twice.
+    Failed requests are sent again where that may help, and nothing is recorded twice.
 
     Args:
         base_url: scheme, host and port, as in ``http://127.0.0.1:8000``.
         api_key: ``ph_…``
-        timeout: seconds to wait for the server to connect, take or say something.
-        attempts: how often a request is sent at most.
-        transport: for proxies, certificates and tests.
+        timeout: seconds that one attempt may take, from looking up the address to the end of the answer. A
+            stream may take longer, but no silence in it.
+        on_outage: what calls do while the server cannot be reached: ``"wait"`` for it, ``"spool"`` writes to
+            a file that is sent later, or ``"raise"``; :class:`Wait`, :class:`Spool` and :class:`Raise` have
+            settings.
+        transport: for proxies, certificates and tests. One that is not of httpx keeps time limits itself.
 
     Raises:
         PlayheadError: from every method; see :mod:`historyapp.client.errors`.
+        ValueError: from here, when an argument is wrong.
     """
 
     def __init__(
@@ -77,16 +83,23 @@ class Playhead:
         api_key: str,
         *,
         timeout: float = 30.0,
-        attempts: int = 6,
+        on_outage: OnOutage = "wait",
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._attempts = attempts
+        self._timeout = timeout
+        self._outage = outage_of(on_outage)
         self._http = httpx.Client(
             base_url=wire.api_url(base_url),
             headers=wire.headers(api_key),
             timeout=timeout,
             transport=transport,
         )
+        deadline.bound(self._http)
+        self._server = wire.server_of(self._http)
+        self._sender = None
+        if isinstance(self._outage, Spool):
+            self._sender = Sender(self._outage, self._server, self._attempt_spooled)
+            self._sender.start()
 
     create_session = _answered(organising.create_session)
     sessions = _paged(organising.sessions)
@@ -141,7 +154,20 @@ class Playhead:
 
     def carry_out(self, call: Call[T]) -> T:
         """What a described call answers."""
-        return wire.value_of(call, self._send(call))
+        if self._sender is not None and call.spooled is not None:
+            return self._record(call, call.spooled, self._sender)
+        return wire.value_of(call, self._send(call), self._server)
+
+    def flush(self, timeout: float = 60.0) -> int:
+        """Sends what waits in the spool, as soon as the server is back. How many writes wait still.
+
+        Args:
+            timeout: seconds that this may take.
+        """
+        if self._sender is None:
+            return 0
+        self._sender.send_all(Patience(timeout))
+        return self._sender.spool.waiting(self._server)
 
     def wait_for_compression(
         self, session_id: Id, run_id: Id, *, timeout: float | None = None
@@ -160,6 +186,9 @@ class Playhead:
         return run
 
     def close(self) -> None:
+        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        if self._sender is not None:
+            self._sender.stop()
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -187,23 +216,54 @@ class Playhead:
                 yield from decoder.feed(chunk)
             decoder.finish()
         except httpx.RequestError as error:
-            raise wire.unavailable(error, stream.call) from error
+            raise wire.unavailable(error, stream.call, self._server) from error
         finally:
             response.close()
 
+    def _record(self, call: Call[T], spooled: Callable[[], T], sender: Sender) -> T:
+        """Sends a write, or keeps it behind those that wait."""
+        call = spooling.stamped(call)
+        request = wire.request_of(self._http, call)
+        if sender.spool.is_empty(self._server):
+            outcome, attempts = self._deliver(call, request, Patience(sender.spool.patience, QUICK_ATTEMPTS))
+            if not is_outage(outcome):
+                return wire.value_of(call, wire.settled(outcome, call, attempts, self._server), self._server)
+        sender.put(spooling.write_of(request, call, self._server))
+        return spooled()
+
     def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
         request = wire.request_of(self._http, call)
-        attempt = 0
+        patience = patience_of(self._outage, self._timeout)
+        if self._sender is not None:
+            patience = self._sender.send_first(call, patience)
+        outcome, attempts = self._deliver(call, request, patience, stream=stream)
+        return wire.settled(outcome, call, attempts, self._server)
+
+    def _deliver(
+        self, call: Call[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+    ) -> tuple[Outcome, Attempts]:
+        """Sends a request until its outcome is final."""
+        attempts = Attempts(call, self._timeout, patience)
         while True:
-            attempt += 1
-            outcome: Outcome
-            try:
-                outcome = response = self._http.send(request, stream=stream)
+            outcome = self._attempt(call, request, attempts.limit, stream=stream)
+            pause = wire.pause_after(outcome, attempts, call)
+            if pause is None:
+                return outcome, attempts
+            time.sleep(pause)
+
+    def _attempt(
+        self, call: Call[Any], request: httpx.Request, seconds: float, *, stream: bool = False
+    ) -> Outcome:
+        wire.limit_attempt(request, call, seconds)
+        try:
+            with deadline.limit(seconds):
+                response = self._http.send(request, stream=stream)
                 if not response.is_success:
                     response.read()
-            except httpx.RequestError as error:
-                outcome = error
-            pause = wire.pause_after(outcome, attempt, self._attempts, call)
-            if pause is None:
-                return wire.settled(outcome, call)
-            time.sleep(pause)
+                return response
+        except httpx.RequestError as error:
+            return error
+
+    def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
+        request = spooling.request_of(self._http, write)
+        return self._attempt(spooling.call_of(write), request, min(seconds, self._timeout))

@@ -44,6 +44,7 @@ class LeftOut(Answer):
     first_step: int | None = None
     last_step: int | None = None
     position: int | None = None
+    last_position: int | None = None
 
 
 class Manifest(Answer):

@@ -30,6 +30,8 @@ class Call(Generic[T]):
     """False where it shall not be sent again once it has begun."""
     silence: float | None = None
     """Seconds that the server may take to say something; null: as the client has it."""
+    spooled: Callable[[], T] | None = None
+    """The answer while the write waits on disk for the server; null: the call needs the server's answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,16 +121,28 @@ class ModelCallFailed(PlayheadError):
 
 
 class ServerFailed(PlayheadError):
-    """A fault of the server (5xx), or an answer that is none of Playhead's."""
+    """A fault of the server (5xx)."""
+
+
+class NotPlayhead(ServerFailed):
+    """What answers is not Playhead: a page of HTML, another API, a proxy. The text says what to check."""
 
 
 class ServerUnavailable(PlayheadError):
-    """No answer, or none but "later" (429, 503), after all retries."""
+    """No answer, or only "later" (429, 502, 503, 504), until the time was over; see ``on_outage``."""
 
     @property
     def retry_after(self) -> float | None:
         """Seconds after which the server wants to be asked again."""
         return self.problem.get("retry_after")
+
+
+class NotSpooled(PlayheadError):
+    """The server cannot be reached, and the spool cannot take the write either: it is recorded nowhere."""
+
+
+class NotYetKnown(PlayheadError, AttributeError):
+    """A write that waits in the spool has no position and no number until the server has it."""
 
 
 _BY_NAME: dict[str, type[PlayheadError]] = {
@@ -145,7 +157,9 @@ _BY_STATUS: dict[int, type[PlayheadError]] = {
     413: TooLarge,
     422: Invalid,
     429: ServerUnavailable,
+    502: ServerUnavailable,
     503: ServerUnavailable,
+    504: ServerUnavailable,
 }
 
 

@@ -5,6 +5,8 @@ from typing import Any
 from uuid import uuid4
 
 from historyapp.client.context_answers import Context
+from historyapp.client.provider_streams import whole_answer
+from historyapp.client.responses_answers import finish_reason, is_response, response_drafts
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
 
 
@@ -12,19 +14,22 @@ def entries_of(response: object, context: Context | None = None) -> list[EntryDr
     """The entries of an answer, with its usage and model in their metadata.
 
     Args:
-        response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it or as an object
-            of the same fields.
+        response: a response or a chat completion of OpenAI or a message of Anthropic, as the SDK returns it
+            or as an object of the same fields; a stream of one of them, or the events of one in a list.
         context: what it answers.
 
     Raises:
-        ValueError: when it is neither.
+        ValueError: when it is nothing of that, or a stream that broke off.
     """
     # Here, because all importers are loaded with them: that doubles the time to import the client.
     from historyapp.core.importers.anthropic_messages import MessageReader
     from historyapp.core.importers.chat_messages import ChatReader
     from historyapp.core.importers.json_document import listing, mapping
 
-    fields = response if isinstance(response, Mapping) else _dumped(response)
+    fields = whole_answer(response)
+    if is_response(fields):
+        facts = _facts(fields, "openai_responses", finish_reason(fields))
+        return _told(response_drafts(fields), facts, context)
     choice = mapping(next(iter(listing(fields.get("choices"))), None))
     if message := mapping(choice.get("message")):
         drafts = list(ChatReader(uuid4().hex).drafts({**message, "role": "assistant"}))
@@ -34,7 +39,10 @@ def entries_of(response: object, context: Context | None = None) -> list[EntryDr
         drafts = list(MessageReader(uuid4().hex).drafts({"role": "assistant", "content": fields["content"]}))
         facts = _facts(fields, "anthropic", fields.get("stop_reason"))
         return _told(drafts, facts, context)
-    raise ValueError("This is neither a chat completion of OpenAI nor a message of Anthropic.")
+    raise ValueError(
+        "This is neither a response or chat completion of OpenAI nor a message of Anthropic. Record other "
+        "answers with append(ModelOutput(text=…, tool_calls=…))."
+    )
 
 
 def open_calls(drafts: list[EntryDraft]) -> tuple[ToolCall, ...]:
@@ -50,21 +58,13 @@ def open_calls(drafts: list[EntryDraft]) -> tuple[ToolCall, ...]:
     return calls
 
 
-def _dumped(response: object) -> Mapping[str, Any]:
-    dump = getattr(response, "model_dump", None)
-    if dump is None:
-        raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.")
-    found: Mapping[str, Any] = dump(mode="json", exclude_none=True)
-    return found
-
-
 def _facts(response: Mapping[str, Any], provider: str, reason: object) -> dict[str, Any]:
     return {
         "provider": provider,
         "model": response.get("model"),
         "source": {"id": response.get("id"), "finish_reason": reason},
         "usage": response.get("usage"),
-        "usage_convention": provider,
+        "usage_convention": "anthropic" if provider == "anthropic" else "openai",
     }
 
 

@@ -127,11 +127,12 @@ class Recorder:
         """Records what a provider's model answered, with its usage, and gives the tool calls to carry out.
 
         Args:
-            response: a chat completion of OpenAI or a message of Anthropic, as the SDK returns it.
+            response: a response or a chat completion of OpenAI or a message of Anthropic, as the SDK returns
+                it; a stream of one of them, or the events of a stream that you have read, in a list.
             context: what it answers. Naming it links the snapshot, and the server learns what models bill.
 
         Raises:
-            ValueError: when it is neither.
+            ValueError: when it is nothing of that, or a stream that broke off. Nothing is recorded then.
         """
         drafts = entries_of(response, context)
         self.append(*drafts)
@@ -201,7 +202,10 @@ class Recorder:
     @overload
     def __getitem__(self, index: slice) -> list[Episode]: ...
     def __getitem__(self, index: int | slice) -> Episode | list[Episode]:
-        """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest one."""
+        """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest one.
+
+        ``str()`` of a step is its long form, ``short`` its short one.
+        """
         steps = range(1, len(self) + 1)
         if isinstance(index, slice):
             return self._steps(steps[index])

@@ -1,20 +1,35 @@
 """Whether to send a request again, and when. Every write carries an ``Idempotency-Key``, so it may be."""
 
 import random
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import httpx
 
-LONGEST_PAUSE = 60.0
-"""In seconds. A server that wants to be left alone for longer is not asked again."""
+from historyapp.client.description import Call
+
+LONGEST_PAUSE = 5.0
+"""In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
+QUICK_ATTEMPTS = 3
+"""How often a request is sent where waiting does not help."""
 _FIRST_PAUSE = 0.25
 _MOST_DOUBLINGS = 10
 _BUSY = (429, 503)
+_OUTAGE = (502, 503, 504)
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_HOPELESS = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError)
+_FATAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError)
 
 Outcome = httpx.Response | httpx.RequestError
+
+
+def is_outage(outcome: Outcome) -> bool:
+    """Whether the server cannot be reached: no connection, no complete answer in time, or 502, 503, 504."""
+    if isinstance(outcome, httpx.RequestError):
+        return not isinstance(outcome, _FATAL)
+    return outcome.status_code in _OUTAGE and not _is_of_a_provider(outcome)
 
 
 def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> float | None:
@@ -25,15 +40,61 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
         repeatable: whether it does no harm to carry the request out twice.
     """
     if isinstance(outcome, httpx.RequestError):
-        again = not isinstance(outcome, _HOPELESS) and (repeatable or isinstance(outcome, _UNSENT))
-        return _growing(attempt) if again else None
+        again = is_outage(outcome) and (repeatable or isinstance(outcome, _UNSENT))
+        return growing_pause(attempt) if again else None
     if outcome.status_code in _BUSY:
-        wanted = retry_after(outcome)
-        if wanted is None:
-            return _growing(attempt)
-        return wanted if wanted <= LONGEST_PAUSE else None
+        requested = retry_after(outcome)
+        return growing_pause(attempt) if requested is None else requested
     failed = outcome.status_code >= 500 and not _is_of_a_provider(outcome)
-    return _growing(attempt) if failed and repeatable else None
+    if not failed or not repeatable or (attempt >= QUICK_ATTEMPTS and not is_outage(outcome)):
+        return None
+    return growing_pause(attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one call may take, over all its attempts."""
+
+    seconds: float
+    attempts: int | None = None
+    """How often the request is sent at most. Null: as often as there is time for."""
+
+
+class Attempts:
+    """The attempts of one request: how long the next one may take, and whether there is a next one.
+
+    Args:
+        timeout: seconds that one attempt may take.
+    """
+
+    def __init__(self, call: Call[Any], timeout: float, patience: Patience) -> None:
+        self.made = 0
+        self._call, self._timeout, self._patience = call, timeout, patience
+        self._begun = time.monotonic()
+
+    @property
+    def limit(self) -> float:
+        """Seconds that the next attempt may take. A model has its own time until it says something."""
+        if self._call.silence is not None:
+            return self._call.silence
+        return max(0.001, min(self._timeout, self._left()))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first attempt began."""
+        return time.monotonic() - self._begun
+
+    def pause_after(self, outcome: Outcome) -> float | None:
+        """Seconds until the next attempt; None when there is none."""
+        self.made += 1
+        pause = pause_before_retry(outcome, self.made, repeatable=self._call.repeatable)
+        most = self._patience.attempts
+        if pause is None or pause >= self._left() or (most is not None and self.made >= most):
+            return None
+        return pause
+
+    def _left(self) -> float:
+        return self._begun + self._patience.seconds - time.monotonic()
 
 
 def _is_of_a_provider(answer: httpx.Response) -> bool:
@@ -54,7 +115,7 @@ def retry_after(response: httpx.Response) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _growing(attempt: int) -> float:
+def growing_pause(attempt: int) -> float:
     """Twice as long each time, with half of it left to chance so that many clients do not come at once."""
     pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), LONGEST_PAUSE)
-    return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret hangs on it
+    return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

@@ -12,8 +12,9 @@ from uuid import uuid4
 import httpx
 
 from historyapp.client.description import Call
-from historyapp.client.errors import ServerFailed, ServerUnavailable, error_of
-from historyapp.client.retrying import Outcome, pause_before_retry, retry_after
+from historyapp.client.errors import ServerUnavailable
+from historyapp.client.recognition import check_success, not_playhead, refusal_of
+from historyapp.client.retrying import Attempts, Outcome
 from historyapp.core.text import dump_json
 
 T = TypeVar("T")
@@ -80,49 +81,66 @@ def request_of(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx
         headers=extra,
         params=call.query,
         content=content,
-        timeout=_timeout(http.timeout, call.silence),
     )
 
 
-def pause_after(outcome: Outcome, attempt: int, attempts: int, call: Call[Any]) -> float | None:
+def server_of(http: httpx.Client | httpx.AsyncClient) -> str:
+    """The server's address as errors name it: without a password, and without ``/api/v1``."""
+    return str(http.base_url.copy_with(userinfo=b"")).rstrip("/").removesuffix(_ROOT)
+
+
+def limit_attempt(request: httpx.Request, call: Call[Any], seconds: float) -> None:
+    """No step of the next attempt takes longer than the attempt may."""
+    usual = request.extensions["timeout"]
+    limits = {name: seconds if value is None else min(value, seconds) for name, value in usual.items()}
+    if call.silence is not None:
+        limits["read"] = call.silence
+    request.extensions["timeout"] = limits
+
+
+def pause_after(outcome: Outcome, attempts: Attempts, call: Call[Any]) -> float | None:
     """Seconds until the next attempt; None when the outcome is final."""
-    if attempt >= attempts:
-        return None
-    pause = pause_before_retry(outcome, attempt, repeatable=call.repeatable)
+    pause = attempts.pause_after(outcome)
     if pause is not None:
-        log.warning("%s %s: %s; again in %.2f s", call.method, call.path, _short(outcome), pause)
+        log.warning("%s %s: %s; again in %.2f s", call.method, call.path, short(outcome), pause)
     return pause
 
 
-def settled(outcome: Outcome, call: Call[Any]) -> httpx.Response:
+def settled(outcome: Outcome, call: Call[Any], attempts: Attempts, server: str) -> httpx.Response:
     """The answer, if it is one.
 
     Raises:
         PlayheadError: if not.
     """
     if isinstance(outcome, httpx.RequestError):
-        raise unavailable(outcome, call)
-    if outcome.is_success:
-        return outcome
-    raise error_of(_problem(outcome))
+        times = f"{attempts.made} attempt{'s' if attempts.made > 1 else ''}"
+        raise unavailable(outcome, call, server, f" in {attempts.seconds:.1f} s and {times}")
+    if not outcome.is_success:
+        raise refusal_of(outcome, server)
+    check_success(outcome, server, streamed=not outcome.is_closed)
+    return outcome
 
 
-def unavailable(error: httpx.RequestError, call: Call[Any]) -> ServerUnavailable:
+def unavailable(error: httpx.RequestError, call: Call[Any], server: str, when: str = "") -> ServerUnavailable:
     """The error for a request that got no answer, or not all of it."""
-    return ServerUnavailable({"detail": f"{call.method} {call.path} got no answer: {_short(error)}."})
+    detail = (
+        f"{call.method} {call.path} got no answer from {server}{when}: {short(error)}. "
+        "Check that Playhead runs there and that this machine reaches it."
+    )
+    return ServerUnavailable({"detail": detail})
 
 
-def value_of(call: Call[T], response: httpx.Response) -> T:
+def value_of(call: Call[T], response: httpx.Response, server: str) -> T:
     """What the answer says.
 
     Raises:
-        ServerFailed: when it is not what the call answers.
+        NotPlayhead: when it is not what the call answers.
     """
     try:
         return call.read(json.loads(response.content) if response.content else None)
     except (ValueError, RecursionError) as error:
-        detail = f"The answer to {call.method} {call.path} is none that this client knows: {error}"
-        raise ServerFailed({"status": response.status_code, "detail": detail[:_LONGEST_TEXT]}) from error
+        why = " ".join(str(error).split())[:_LONGEST_TEXT]
+        raise not_playhead(response, server, f"this client cannot read it: {why}") from error
 
 
 def pauses(timeout: float | None) -> Iterator[float]:
@@ -141,12 +159,6 @@ def pauses(timeout: float | None) -> Iterator[float]:
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-def _timeout(usual: httpx.Timeout, silence: float | None) -> httpx.Timeout:
-    if silence is None:
-        return usual
-    return httpx.Timeout(connect=usual.connect, read=silence, write=usual.write, pool=usual.pool)
-
-
 def _json(call: Call[Any]) -> str:
     try:
         return dump_json(call.body)
@@ -155,19 +167,8 @@ def _json(call: Call[Any]) -> str:
         raise ValueError(f"{what} cannot be written as JSON: {error}") from error
 
 
-def _problem(response: httpx.Response) -> dict[str, Any]:
-    try:
-        found = json.loads(response.content)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        text = response.text[:_LONGEST_TEXT]
-        found = {"detail": f"{response.url.host} answered {response.status_code} {text}".strip()}
-    wait = retry_after(response)
-    return {**found, "status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
-
-
-def _short(outcome: Outcome) -> str:
+def short(outcome: Outcome) -> str:
+    """What happened, in a few words."""
     if isinstance(outcome, httpx.Response):
         return f"status {outcome.status_code}"
     return f"{type(outcome).__name__} {outcome}".strip()

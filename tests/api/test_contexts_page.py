@@ -43,7 +43,7 @@ def test_the_loop_alternates_providers_for_200_steps_without_an_invalid_request(
 ) -> None:
     monkeypatch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
     key = key_for(Project.objects.create(name="A reader's"), "reader")
-    monkeypatch.setenv("PLAYHEAD", f"{live_server.url}/api/v1")
+    monkeypatch.setenv("PLAYHEAD", live_server.url)
     monkeypatch.setenv("KEY", key)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parser.py").write_text("def parse(text):\n    return text.splitlines()[:-1]\n" * 20)

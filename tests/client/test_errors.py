@@ -11,12 +11,10 @@ from historyapp.client import (
     Conflict,
     Forbidden,
     Invalid,
-    Malformed,
     ModelInput,
     NotFound,
     Playhead,
-    PlayheadError,
-    ServerFailed,
+    Raise,
     ServerUnavailable,
     TooLarge,
     Unauthenticated,
@@ -25,7 +23,6 @@ from historyapp.client import (
 from historyapp.client.errors import error_of
 from historyapp.models import Project
 from tests.api.conftest import key_for
-from tests.client.proxy import FaultyProxy, answering
 
 
 @pytest.fixture
@@ -85,30 +82,6 @@ def test_a_body_that_is_too_large_is_told_the_limit(
     assert caught.value.max_body == 1000
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(301, ServerFailed), (400, Malformed), (415, Malformed), (429, ServerUnavailable), (501, ServerFailed)],
-)
-def test_an_answer_that_is_none_of_playheads_is_an_error_too(
-    proxy: FaultyProxy, api_key: str, status: int, kind: type[PlayheadError]
-) -> None:
-    proxy.faults = [answering(status, {"Retry-After": "0"}, b"<h1>gateway</h1>")] * 2
-    with pytest.raises(PlayheadError) as caught:
-        Playhead(proxy.url, api_key, attempts=1).session(uuid4())
-    assert type(caught.value) is kind
-    assert caught.value.status == status
-    assert "gateway" in caught.value.detail
-
-
-@pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"id": 1}', b"[" * 100_000])
-def test_a_success_that_says_nonsense_is_a_fault_of_the_server(
-    proxy: FaultyProxy, api_key: str, body: bytes
-) -> None:
-    proxy.faults = [answering(200, {}, body)]
-    with pytest.raises(ServerFailed, match="none that this client knows"):
-        Playhead(proxy.url, api_key).session(uuid4())
-
-
 @pytest.mark.parametrize("value", [float("nan"), object(), {("a",): 1}])
 def test_what_json_cannot_hold_is_refused_before_it_is_sent(
     playhead: Playhead, session_id: UUID, value: object
@@ -119,14 +92,14 @@ def test_what_json_cannot_hold_is_refused_before_it_is_sent(
 
 def test_nobody_answering_is_unavailable(api_key: str) -> None:
     with pytest.raises(ServerUnavailable) as caught:
-        list(Playhead("http://127.0.0.1:9", api_key, attempts=1).sessions())
+        list(Playhead("http://127.0.0.1:9", api_key, on_outage=Raise(1)).sessions())
     assert caught.value.status is None
     assert "GET /sessions got no answer" in str(caught.value)
 
 
 def test_the_key_is_in_no_text(api_key: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    client = Playhead("http://somebody:secret@127.0.0.1:9", api_key, attempts=2)
+    client = Playhead("http://somebody:secret@127.0.0.1:9", api_key, on_outage=Raise(2))
     with pytest.raises(ServerUnavailable) as caught:
         list(client.sessions())
     told = [repr(client), repr(caught.value), caplog.text, "".join(traceback.format_exception(caught.value))]

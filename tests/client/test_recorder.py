@@ -144,6 +144,29 @@ def test_steps_are_read_as_from_a_list(five: Recorder) -> None:
             five[index]
 
 
+def test_a_step_reads_as_its_long_form_and_has_a_short_one(recorder: Recorder) -> None:
+    recorder.after_parse(proposal())
+    recorder.after_execute("fine")
+    recorder.after_parse(proposal("rm"))
+    recorder.after_execute(ValueError("no"))
+    recorder.append(ModelOutput(text="Done."))
+    recorder.after_parse(proposal("sleep"))
+    assert (
+        str(recorder[0])
+        == recorder[0].format()
+        == ('Executed `ls()`\n- **Reasoning:** "so"\n- **Status:** `success`\n- **Output:** fine')
+    )
+    assert [step.short for step in recorder] == [
+        "Executed `ls()`: fine",
+        "Executed `rm()`: Action failed: 'no'",
+        "Answered: Done.",
+        "Executed `sleep()`.",
+    ]
+    assert str(recorder[-1]).endswith("- **Status:** `did_not_finish`\n")
+    lines = [f"{step.number}. {step.short}" for step in recorder[:]]
+    assert "\n".join(lines) == recorder.fmt_list()
+
+
 def test_a_new_recorder_has_no_steps(recorder: Recorder) -> None:
     assert (len(recorder), recorder.cursor, recorder.in_flight, recorder[:]) == (0, 0, None, [])
     assert not recorder

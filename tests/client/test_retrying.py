@@ -18,11 +18,13 @@ from historyapp.client import (
     Playhead,
     ServerFailed,
     ServerUnavailable,
+    Wait,
 )
 from historyapp.client.retrying import LONGEST_PAUSE, Outcome, pause_before_retry, retry_after
 from tests.client.proxy import BUSY, SHORT_ANSWER, Fault, FaultyProxy, answering, lost_answer, lost_request
 
-FAILED = answering(500, {}, b"{}")
+PROBLEM = "application/problem+json"
+FAILED = answering(500, {"Content-Type": PROBLEM}, b"{}")
 FAULTS = [lost_request, lost_answer, BUSY, SHORT_ANSWER, FAILED]
 NAMES = ["lost_request", "lost_answer", "busy", "short_answer", "failed"]
 
@@ -94,15 +96,24 @@ def test_what_fits_the_session_no_longer_is_not_sent_again(
     assert len(proxy.seen) == 1
 
 
-def test_it_ends_after_so_many_attempts(
+def test_a_fault_of_the_server_is_final_after_three_attempts(
     proxy: FaultyProxy, api_key: str, session_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("historyapp.client.blocking.time.sleep", pauses.append)
     proxy.faults = [answering(503, {"Retry-After": "7"}), answering(429, {"Retry-After": "9"}), FAILED]
     with pytest.raises(ServerFailed):
-        Playhead(proxy.url, api_key, attempts=3).session(session_id)
+        Playhead(proxy.url, api_key).session(session_id)
     assert pauses == [7.0, 9.0]
+
+
+def test_a_server_that_asks_for_more_time_than_there_is_is_left_alone(
+    proxy: FaultyProxy, api_key: str, session_id: UUID
+) -> None:
+    proxy.faults = [answering(503, {"Retry-After": "60", "Content-Type": PROBLEM}, b"{}")]
+    with pytest.raises(ServerUnavailable) as caught:
+        Playhead(proxy.url, api_key, on_outage=Wait(50)).session(session_id)
+    assert (caught.value.retry_after, len(proxy.seen)) == (60.0, 1)
 
 
 def test_the_asynchronous_client_retries_too(proxy: FaultyProxy, api_key: str, session_id: UUID) -> None:
@@ -147,11 +158,6 @@ def test_what_does_harm_twice_is_repeated_only_if_it_was_not_begun(outcome: Outc
 @pytest.mark.parametrize("error", [httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.DecodingError])
 def test_what_cannot_succeed_is_not_repeated(error: type[httpx.RequestError]) -> None:
     assert pause_before_retry(error("no"), 1, repeatable=True) is None
-
-
-def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone() -> None:
-    assert pause_before_retry(answer(503, "60"), 1, repeatable=True) == 60
-    assert pause_before_retry(answer(503, "61"), 1, repeatable=True) is None
 
 
 def test_a_moment_is_understood_as_well_as_seconds() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.episodes import Status
+from historyapp.core.conversation import Status
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append
 from historyapp.models import Entry, Episode, Project, Session

@@ -1,10 +1,11 @@
 """What an agent appends to the log, and reading the log by position."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from historyapp.client.answers import Appended, Entry, Registered
+from historyapp.client.answers import Appended, Entry, Recorded, Registered
 from historyapp.client.calls.making import Id, at, get, given, pages, post
 from historyapp.client.description import Call, Pages
 from historyapp.core.actions import ActionProposal
@@ -15,6 +16,7 @@ NewEntry = Body | EntryDraft | Mapping[str, Any]
 """A body of the core; with ``EntryDraft`` its metadata and time too; or an object as the API takes it."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
+R = TypeVar("R", bound=Recorded)
 
 
 def append(
@@ -34,7 +36,8 @@ def append(
         Conflict: when the head is another by now; ``head`` tells which.
     """
     body = {"entries": [_entry(entry) for entry in entries], "expected_position": expected_position}
-    return post(at("sessions", session_id, "entries"), Appended, body, key=idempotency_key)
+    call = post(at("sessions", session_id, "entries"), Appended, body, key=idempotency_key)
+    return _spoolable(call, Appended, expected_position)
 
 
 def register_action(
@@ -53,7 +56,8 @@ def register_action(
     """
     more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
     body = {**action.model_dump(exclude_none=True), **more}
-    return post(at("sessions", session_id, "actions"), Registered, body, key=idempotency_key)
+    call = post(at("sessions", session_id, "actions"), Registered, body, key=idempotency_key)
+    return _spoolable(call, Registered, expected_position)
 
 
 def register_result(
@@ -72,7 +76,8 @@ def register_result(
     """
     more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
     body = {**result.model_dump(exclude_none=True), **more}
-    return post(at("sessions", session_id, "results"), Registered, body, key=idempotency_key)
+    call = post(at("sessions", session_id, "results"), Registered, body, key=idempotency_key)
+    return _spoolable(call, Registered, expected_position)
 
 
 def append_step(
@@ -92,7 +97,8 @@ def append_step(
         **given({"timestamp": timestamp}),
     }
     path = at("sessions", session_id, "steps")
-    return Call("POST", path, Registered.model_validate, body=body, idempotency_key=idempotency_key)
+    call = Call("POST", path, Registered.model_validate, body=body, idempotency_key=idempotency_key)
+    return _spoolable(call, Registered)
 
 
 def entries(
@@ -129,6 +135,11 @@ def entries(
 def entry(session_id: Id, position: int, *, as_of: int | None = None) -> Call[Entry]:
     """One entry, live or in a take."""
     return get(at("sessions", session_id, "entries", position), Entry, as_of=as_of)
+
+
+def _spoolable(call: Call[R], answer: type[R], expected_position: int | None = None) -> Call[R]:
+    """The call as one that can wait on disk. A check of the head only makes sense at once."""
+    return call if expected_position is not None else replace(call, spooled=answer.in_spool)
 
 
 def _entry(entry: NewEntry) -> Mapping[str, Any]:

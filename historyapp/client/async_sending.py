@@ -1,0 +1,117 @@
+"""Sends what waits in a spool, from a task that lives while something waits."""
+
+import asyncio
+import itertools
+import math
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Any
+
+from historyapp.client.description import Call
+from historyapp.client.errors import NotSpooled
+from historyapp.client.retrying import Outcome, Patience, growing_pause
+from historyapp.client.spool import Spool, Write
+from historyapp.client.spooling import TURN_PAUSE, log, settle, still_waiting
+
+
+class AsyncSender:
+    """What :class:`historyapp.client.sending.Sender` is, for the client that awaits.
+
+    Disks are slow, so the file is used from a thread.
+    """
+
+    def __init__(
+        self, spool: Spool, server: str, attempt: Callable[[Write, float], Awaitable[Outcome]]
+    ) -> None:
+        self.spool, self._server, self._attempt = spool, server, attempt
+        self._task: asyncio.Task[None] | None = None
+
+    async def put(self, write: Write) -> None:
+        try:
+            await asyncio.to_thread(self.spool.put, write)
+        except NotSpooled:
+            await self.drain(self.spool.patience)
+            await asyncio.to_thread(self.spool.put, write)
+        await self.start()
+
+    async def send_first(self, call: Call[Any], patience: Patience) -> Patience:
+        if await self._is_empty():
+            return patience
+        begun = time.monotonic()
+        if why := await self.send_all(patience):
+            raise await asyncio.to_thread(still_waiting, self.spool, self._server, why, call)
+        return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
+
+    async def send_all(self, patience: Patience) -> str:
+        end = time.monotonic() + patience.seconds
+        for attempt in itertools.count(1):
+            why = await self.drain(end - time.monotonic())
+            pause = growing_pause(attempt)
+            if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
+                return why
+            await asyncio.sleep(pause)
+        raise AssertionError  # the count has no end
+
+    async def drain(self, seconds: float) -> str:
+        end = time.monotonic() + seconds
+        held = await self._lock(end)
+        if held is None:
+            return "another client is sending from it."
+        with closing(held):
+            while write := await asyncio.to_thread(self.spool.first, self._server):
+                left = end - time.monotonic()
+                if left <= 0:
+                    return "there was not enough time to send them all."
+                outcome = await self._attempt(write, left)
+                if why := await asyncio.to_thread(settle, self.spool, write, outcome):
+                    return why
+        return ""
+
+    async def start(self) -> None:
+        task = self._task
+        # A task of a loop that has ended is done or will never be.
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            self._task = asyncio.create_task(self._run(), name="playhead-spool")
+
+    async def stop(self) -> None:
+        if self._task is not None and self._task.get_loop() is asyncio.get_running_loop():
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._task = None
+
+    async def _run(self) -> None:
+        failed = 0
+        while not await self._is_done():
+            try:
+                why = await self.drain(math.inf)
+            except NotSpooled as error:
+                why = str(error)
+            failed = failed + 1 if why else 0
+            if why:
+                pause = growing_pause(failed)
+                log.warning("The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, why, pause)
+                await asyncio.sleep(pause)
+
+    async def _is_done(self) -> bool:
+        """Whether nothing is left. A write that comes later finds no task and starts one."""
+        try:
+            done = self.spool.is_empty(self._server)  # in this thread, so that nothing comes in between
+        except NotSpooled:
+            return False
+        if done:
+            self._task = None
+        return done
+
+    async def _is_empty(self) -> bool:
+        return await asyncio.to_thread(self.spool.is_empty, self._server)
+
+    async def _lock(self, end: float) -> sqlite3.Connection | None:
+        while True:
+            held = self.spool.lock()
+            if held is not None or time.monotonic() >= end:
+                return held
+            await asyncio.sleep(TURN_PAUSE)

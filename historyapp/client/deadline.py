@@ -1,0 +1,122 @@
+"""A limit on the whole of a blocking request.
+
+httpx limits each read and each write of its own. A server that sends one byte a second would hold its caller
+for as long as it likes. Here every operation on the network gets what is left of the whole.
+"""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore
+import httpx
+
+_end: ContextVar[float | None] = ContextVar("playhead_request_end", default=None)
+_PIECE = 65_536
+"""Bytes that are written before the clock is looked at again."""
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[None]:
+    """What this thread sends and receives over a bounded client must be done within ``seconds``."""
+    token = _end.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def bound(client: httpx.Client) -> None:
+    """Has the client heed :func:`limit`. Transports that are not httpx's own stay as they are."""
+    for transport in [client._transport, *client._mounts.values()]:
+        pool = getattr(transport, "_pool", None)
+        # httpx has no public way to hand a network backend to its transport; httpcore has.
+        if isinstance(pool, httpcore.ConnectionPool) and not isinstance(pool._network_backend, _Backend):
+            pool._network_backend = _Backend(pool._network_backend)
+
+
+def _left(timeout: float | None, error: type[httpcore.TimeoutException]) -> float | None:
+    end = _end.get()
+    if end is None:
+        return timeout
+    left = end - time.monotonic()
+    if left <= 0:
+        raise error("the time for the whole request is over")
+    return left if timeout is None else min(timeout, left)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self, inner: httpcore.NetworkBackend) -> None:
+        self._inner = inner
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        failed: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in _addresses(host, port, _left(timeout, httpcore.ConnectTimeout)):
+            left = _left(timeout, httpcore.ConnectTimeout)
+            try:
+                return _Stream(self._inner.connect_tcp(address, port, left, local_address, socket_options))
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.connect_unix_socket(path, left, socket_options))
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE):
+            self._inner.write(buffer[start : start + _PIECE], _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+def _addresses(host: str, port: int, seconds: float | None) -> list[str]:
+    """The host's IP addresses. The look-up knows no time limit, so it runs in a thread of its own."""
+    found: list[Any] = []
+
+    def look_up() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            found.append(error)
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise httpcore.ConnectTimeout(f"the address of {host} was not found in time")
+    if isinstance(found[0], Exception):
+        raise httpcore.ConnectError(str(found[0])) from found[0]
+    return list(dict.fromkeys(str(info[4][0]) for info in found[0]))

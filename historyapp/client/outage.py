@@ -1,0 +1,66 @@
+"""What the client does while the server cannot be reached."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from historyapp.client.retrying import QUICK_ATTEMPTS, Patience
+from historyapp.client.spool import Spool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Every call tries again until the server answers, for at most ``seconds`` in all."""
+
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"Wait({self.seconds!r}): the seconds must be more than 0.")
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Every call fails after a few quick attempts."""
+
+    attempts: int = QUICK_ATTEMPTS
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"Raise({self.attempts!r}): a request is sent at least once.")
+
+
+Outage = Wait | Raise | Spool
+OnOutage = Outage | Literal["wait", "raise", "spool"]
+
+
+def outage_of(chosen: OnOutage) -> Outage:
+    """The behaviour that a word stands for.
+
+    Raises:
+        ValueError: for any other word.
+    """
+    match chosen:
+        case Wait() | Raise() | Spool():
+            return chosen
+        case "wait":
+            return Wait()
+        case "raise":
+            return Raise()
+        case "spool":
+            return Spool()
+    raise ValueError(f"on_outage is {chosen!r}. Use 'wait', 'spool', 'raise', Wait(…), Spool(…) or Raise(…).")
+
+
+def patience_of(outage: Outage, timeout: float) -> Patience:
+    """How long a call may take that needs the server's answer.
+
+    Args:
+        timeout: seconds that one attempt may take.
+    """
+    match outage:
+        case Wait():
+            return Patience(outage.seconds)
+        case Raise():
+            return Patience(timeout, outage.attempts)
+        case Spool():
+            return Patience(timeout, QUICK_ATTEMPTS)

@@ -1,0 +1,143 @@
+"""What a provider's SDK returned as plain fields: a whole answer as it is, a stream put together."""
+
+from collections.abc import AsyncIterable, Iterable, Mapping
+from typing import Any
+
+from historyapp.core.text import dump_json
+
+_FINAL = ("get_final_completion", "get_final_message", "get_final_response")
+"""Methods of the SDKs' streaming helpers that give the whole answer."""
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_PARSED = ("parsed", "parsed_arguments", "parsed_output")
+"""Fields that the SDKs add for their callers. No provider takes them back."""
+_CUT_OFF = (
+    "The stream ended before the answer was complete, so nothing was recorded. "
+    "Record what there is with append(ModelOutput(text=…)) if the agent goes on with it."
+)
+
+
+def whole_answer(response: object) -> Mapping[str, Any]:
+    """The fields of an answer.
+
+    Args:
+        response: as the SDK returns it; a stream, read to its end here or by the caller; the events of a
+            stream in their order; or an object of the same fields.
+
+    Raises:
+        ValueError: when it is nothing of that, or not complete.
+    """
+    if isinstance(response, (str, bytes)) or response is None:
+        raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.")
+    if finish := next((name for name in _FINAL if hasattr(response, name)), None):
+        return _finished(_final(getattr(response, finish)))
+    if isinstance(response, Mapping) or hasattr(response, "model_dump"):
+        return fields_of(response)
+    if isinstance(response, Iterable):
+        return from_events(response)
+    advice = ""
+    if isinstance(response, AsyncIterable):
+        advice = " Await it: collect its events in a list, or use AsyncRecorder."
+    elif hasattr(response, "__enter__") or hasattr(response, "__aenter__"):
+        advice = " Enter it with `with`, and give the stream that comes out."
+    raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.{advice}")
+
+
+async def awaited(response: object) -> object:
+    """The whole answer of an asynchronous stream, or its events; anything else as it is.
+
+    Raises:
+        ValueError: when the stream is not complete.
+    """
+    finish = next((name for name in _FINAL if hasattr(response, name)), None)
+    if finish and isinstance(response, AsyncIterable):
+        try:
+            return _finished(fields_of(await getattr(response, finish)()))
+        except (AssertionError, RuntimeError) as error:
+            raise ValueError(_CUT_OFF) from error
+    if isinstance(response, AsyncIterable):
+        return [event async for event in response]
+    return response
+
+
+def from_events(events: Iterable[object]) -> Mapping[str, Any]:
+    """The answer that the events of a stream make.
+
+    Raises:
+        ValueError: when they are no provider's, or end too early.
+    """
+    # Here, because all importers are loaded with it: that doubles the time to import the client.
+    from historyapp.core.importers.event_streams import streamed_message
+
+    found = [event for event in map(_event, events) if event is not None]
+    if ended := next((event for event in reversed(found) if event.get("type") in _ENDS), None):
+        return _finished(ended["response"])
+    lines = "\n".join(f"data: {dump_json(event)}" for event in found)
+    message = streamed_message(lines)
+    if message is None:
+        if any(str(event.get("type", "")).startswith("response.") for event in found):
+            raise ValueError(_CUT_OFF)
+        raise ValueError("These are not the events of a stream of OpenAI or Anthropic, or there are none.")
+    return _finished(message)
+
+
+def fields_of(response: Any) -> Mapping[str, Any]:
+    """The fields of an object of the SDK, without those that are only for its caller."""
+    if isinstance(response, Mapping):
+        return response
+    try:
+        dump = response.model_dump
+    except AttributeError:
+        raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.") from None
+    found: Mapping[str, Any] = _without_parsed(dump(mode="json", exclude_none=True, warnings=False))
+    return found
+
+
+def _final(finish: Any) -> Mapping[str, Any]:
+    try:
+        found = finish()
+    except (AssertionError, RuntimeError) as error:  # how the SDKs say that there is none
+        raise ValueError(_CUT_OFF) from error
+    if hasattr(found, "__await__"):
+        found.close()
+        raise ValueError("This stream must be awaited. Use AsyncRecorder, or give what its method returns.")
+    return fields_of(found)
+
+
+def _finished(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer of a stream, which says why it ended if it did."""
+    choice = next(iter(answer.get("choices") or ()), answer)
+    if choice.get("finish_reason") or answer.get("stop_reason") or answer.get("object") == "response":
+        return answer
+    raise ValueError(_CUT_OFF)
+
+
+def _event(event: object) -> Mapping[str, Any] | None:
+    """An event as the provider sent it; None for those that the SDKs add for their callers."""
+    if getattr(event, "type", None) == "chunk":
+        event = getattr(event, "chunk", event)
+    fields = fields_of(event)
+    kind = fields.get("type")
+    added = isinstance(kind, str) and "choices" not in fields and not kind.startswith("response.")
+    return None if added and kind not in _ANTHROPIC else fields
+
+
+_ANTHROPIC = (
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+)
+
+
+def _without_parsed(value: Any) -> Any:
+    """Drops them where the SDKs put them, and never within arguments, which are the model's."""
+    if isinstance(value, list):
+        return [_without_parsed(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: item for name, item in value.items() if name not in _PARSED}
+    return {
+        name: item if name in ("input", "arguments") else _without_parsed(item) for name, item in kept.items()
+    }

@@ -1,0 +1,92 @@
+"""Whether an answer is Playhead's. An address with a typing error is often answered by something else."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+
+from historyapp.client.errors import NotPlayhead, PlayheadError, ServerUnavailable, TooLarge, error_of
+from historyapp.client.retrying import is_outage, retry_after
+
+_PROBLEM = "application/problem+json"
+_TITLE = re.compile(r"<title[^<>]{0,100}>([^<]{1,100})", re.IGNORECASE)
+_LONGEST_TEXT = 100
+_READ = 4000
+"""Characters of a foreign page that are searched for its title."""
+
+
+def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
+    """The error that an answer which is no success stands for."""
+    found = _json(response)
+    wait = retry_after(response)
+    facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
+    if _media_type(response) == _PROBLEM and isinstance(found, dict):
+        return error_of({**found, **facts})
+    seen = f"{_address(response)} answered {_description(response)}"
+    if is_outage(response):
+        detail = f"{seen}. A proxy answers, but Playhead behind it does not. Check that Playhead runs there."
+        return ServerUnavailable({**facts, "detail": detail})
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        return ServerUnavailable({**facts, "detail": f"{seen}. Something before Playhead limits requests."})
+    if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+        detail = f"{seen}. A proxy before Playhead takes no body as large as this one; raise its limit."
+        return TooLarge({**facts, "detail": detail})
+    return NotPlayhead({**facts, "detail": f"{seen}. {_advice(response, server)}"})
+
+
+def check_success(response: httpx.Response, server: str, *, streamed: bool) -> None:
+    """Raises:
+    NotPlayhead: when the answer has a type that Playhead does not answer with.
+    """
+    kind = _media_type(response)
+    if response.status_code == httpx.codes.NO_CONTENT or (kind != "text/html" and streamed):
+        return
+    if kind != "application/json":
+        raise not_playhead(response, server)
+
+
+def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPlayhead:
+    """The error for a success that is not one of Playhead's."""
+    seen = f"{_address(response)} answered {_description(response)}{f', and {why}' if why else ''}"
+    return NotPlayhead({"status": response.status_code, "detail": f"{seen}. {_advice(response, server)}"})
+
+
+def _advice(response: httpx.Response, server: str) -> str:
+    if response.is_redirect:
+        return (
+            "This client follows no redirects. Give it the address that Playhead itself answers at, with the "
+            "right scheme (http or https), and check that no proxy asks for a sign-in there."
+        )
+    return (
+        f"This is not Playhead. Check the address {server}: Playhead prints it when it starts "
+        '("Playhead ready at …"). A proxy before it must pass /api/v1 on unchanged.'
+    )
+
+
+def _description(response: httpx.Response) -> str:
+    """Status, type and as much of the text as helps to recognise it."""
+    if response.is_redirect:
+        target = response.headers.get("Location", "").partition("?")[0]
+        return f"{response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
+    kind = _media_type(response) or "no content type"
+    text = response.text[:_READ] if response.is_closed else ""
+    title = _TITLE.search(text)
+    said = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
+    return f"{response.status_code} with {kind}{f', {said!r}' if said else ''}"
+
+
+def _address(response: httpx.Response) -> str:
+    return str(response.url.copy_with(userinfo=b"", query=None))
+
+
+def _media_type(response: httpx.Response) -> str:
+    media_type: str = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return media_type
+
+
+def _json(response: httpx.Response) -> Any:
+    try:
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        return None

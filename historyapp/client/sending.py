@@ -1,0 +1,138 @@
+"""Sends what waits in a spool, from a thread that lives while something waits."""
+
+import itertools
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from historyapp.client.description import Call
+from historyapp.client.errors import NotSpooled
+from historyapp.client.retrying import Outcome, Patience, growing_pause
+from historyapp.client.spool import Spool, Write
+from historyapp.client.spooling import TURN_PAUSE, log, settle, still_waiting
+
+
+class Sender:
+    """One client's access to a spool.
+
+    Args:
+        server: only what is meant for it is sent.
+        attempt: sends a write once, within so many seconds.
+    """
+
+    def __init__(self, spool: Spool, server: str, attempt: Callable[[Write, float], Outcome]) -> None:
+        self.spool, self._server, self._attempt = spool, server, attempt
+        self._stopped = threading.Event()
+        self._guard = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def put(self, write: Write) -> None:
+        """Keeps a write, and sends it later.
+
+        Raises:
+            NotSpooled: when there is no room for it, and what waits cannot be sent either.
+        """
+        try:
+            self.spool.put(write)
+        except NotSpooled:
+            self.drain(self.spool.patience)
+            self.spool.put(write)
+        self.start()
+
+    def send_first(self, call: Call[Any], patience: Patience) -> Patience:
+        """Sends what waits before a call that needs the server's answer. What is left of its time.
+
+        Raises:
+            ServerUnavailable: when that cannot be done in the call's time.
+        """
+        if self.spool.is_empty(self._server):
+            return patience
+        begun = time.monotonic()
+        if why := self.send_all(patience):
+            raise still_waiting(self.spool, self._server, why, call)
+        return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
+
+    def send_all(self, patience: Patience) -> str:
+        """Sends what waits, with pauses in which the server may come back.
+
+        Returns:
+            Why it is not all sent; empty when it is.
+        """
+        end = time.monotonic() + patience.seconds
+        for attempt in itertools.count(1):
+            why = self.drain(end - time.monotonic())
+            pause = growing_pause(attempt)
+            if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
+                return why
+            time.sleep(pause)
+        raise AssertionError  # the count has no end
+
+    def drain(self, seconds: float) -> str:
+        """Sends what waits, in order, until something cannot be sent.
+
+        Returns:
+            Why it is not all sent; empty when it is.
+        """
+        end = time.monotonic() + seconds
+        held = self._lock(end)
+        if held is None:
+            return "another client is sending from it."
+        with closing(held):
+            while write := self.spool.first(self._server):
+                left = end - time.monotonic()
+                if left <= 0:
+                    return "there was not enough time to send them all."
+                if self._stopped.is_set():
+                    return "this client is closed."
+                if why := settle(self.spool, write, self._attempt(write, left)):
+                    return why
+        return ""
+
+    def start(self) -> None:
+        """Sends what waits in the background."""
+        with self._guard:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="playhead-spool", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread after the request that is under way, or after a second."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+    def _run(self) -> None:
+        failed = 0
+        while not self._stopped.is_set() and not self._is_done():
+            try:
+                why = self.drain(math.inf)
+            except (NotSpooled, RuntimeError) as error:  # the latter when the client is closed meanwhile
+                why = str(error)
+            failed = failed + 1 if why else 0
+            if why:
+                pause = growing_pause(failed)
+                log.warning("The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, why, pause)
+                self._stopped.wait(pause)
+
+    def _is_done(self) -> bool:
+        """Whether nothing is left. Asked under the guard: a write that comes then starts the next thread."""
+        with self._guard:
+            try:
+                done = self.spool.is_empty(self._server)
+            except NotSpooled:
+                return False
+            if done:
+                self._thread = None
+            return done
+
+    def _lock(self, end: float) -> sqlite3.Connection | None:
+        while True:
+            held = self.spool.lock()
+            if held is not None or self._stopped.is_set() or time.monotonic() >= end:
+                return held
+            time.sleep(TURN_PAUSE)

@@ -1,0 +1,211 @@
+"""Writes that wait on disk until the server can be reached again.
+
+The file is an SQLite database: a process may be killed at any moment, and several may share one file.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from historyapp.client.errors import NotSpooled
+
+SMALLEST = 65_536
+"""Bytes that a spool must be allowed at least: the empty file takes some."""
+_PAGE = 4096
+_RESERVE = 64
+"""Pages beyond the limit, to note in a full file that a write was refused."""
+_BUSY_SECONDS = 5.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS writes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    server TEXT NOT NULL,
+    path TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    made_at TEXT NOT NULL,
+    problem TEXT
+);
+CREATE INDEX IF NOT EXISTS waiting ON writes (server, id) WHERE problem IS NULL;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One request as it is sent, again and again if need be: same path, same key, same bytes."""
+
+    server: str
+    path: str
+    key: str
+    """Its ``Idempotency-Key``."""
+    body: bytes
+    id: int = 0
+    """Its place in the spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedWrite:
+    """A write that the server refused when it was sent from the spool. It is in no session."""
+
+    path: str
+    body: Any
+    made_at: datetime
+    problem: dict[str, Any]
+    """The server's problem document."""
+
+
+class Spool:
+    """A bounded file in which writes wait while the server cannot be reached.
+
+    Args:
+        path: of the file, made if it is not there. None: one file for all agents of this user,
+            ``~/.local/state/playhead/spool``.
+        max_bytes: that the file may take, at least 65,536.
+        patience: seconds that a write may wait for the server before it goes to the file.
+
+    Raises:
+        ValueError: for nonsense in the arguments, and for a file that is no spool.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        max_bytes: int = 64 * 2**20,
+        patience: float = 2.0,
+    ) -> None:
+        if max_bytes < SMALLEST:
+            raise ValueError(f"max_bytes is {max_bytes}. A spool needs at least {SMALLEST}.")
+        if not patience > 0:
+            raise ValueError(f"patience is {patience!r}. It must be more than 0 seconds.")
+        self.path = Path(path) if path is not None else Path.home() / ".local/state/playhead/spool"
+        self.max_bytes, self.patience = max_bytes, patience
+        self._make()
+
+    def waiting(self, server: str | None = None) -> int:
+        """How many writes wait: for one server, or in all."""
+        query = "SELECT count(*) FROM writes WHERE problem IS NULL AND (?1 IS NULL OR server = ?1)"
+        with self._open() as file:
+            count: int = file.execute(query, (server,)).fetchone()[0]
+            return count
+
+    def refused(self) -> list[RefusedWrite]:
+        """The writes that the server refused, the oldest first. They stay until they are discarded."""
+        query = "SELECT path, body, made_at, problem FROM writes WHERE problem IS NOT NULL ORDER BY id"
+        with self._open() as file:
+            return [
+                RefusedWrite(path, json.loads(body), datetime.fromisoformat(made_at), json.loads(problem))
+                for path, body, made_at, problem in file.execute(query)
+            ]
+
+    def discard_refused(self) -> int:
+        """Deletes the writes that the server refused. How many there were."""
+        with self._open(reserve=_RESERVE) as file:
+            return file.execute("DELETE FROM writes WHERE problem IS NOT NULL").rowcount
+
+    # What the clients do with it
+
+    def is_empty(self, server: str) -> bool:
+        """Whether nothing waits for this server."""
+        return self.first(server) is None
+
+    def put(self, write: Write) -> None:
+        """Keeps a write behind all others.
+
+        Raises:
+            NotSpooled: when the file is full, or cannot be written.
+        """
+        row = (write.server, write.path, write.key, write.body, datetime.now(UTC).isoformat())
+        with self._open() as file:
+            file.execute("INSERT INTO writes (server, path, key, body, made_at) VALUES (?, ?, ?, ?, ?)", row)
+
+    def first(self, server: str, among: Sequence[str] = ()) -> Write | None:
+        """The write that is to be sent next; None when nothing waits.
+
+        Args:
+            among: paths; without them those of any path.
+        """
+        paths = f" AND path IN ({', '.join('?' * len(among))})" if among else ""
+        query = (
+            "SELECT path, key, body, id FROM writes "  # noqa: S608  only question marks are put in
+            f"WHERE problem IS NULL AND server = ?{paths} ORDER BY id LIMIT 1"
+        )
+        with self._open() as file:
+            row = file.execute(query, (server, *among)).fetchone()
+        return Write(server, *row) if row else None
+
+    def sent(self, write: Write) -> None:
+        """Forgets a write that the server has."""
+        with self._open(reserve=_RESERVE) as file:
+            file.execute("DELETE FROM writes WHERE id = ?", (write.id,))
+
+    def refuse(self, write: Write, problem: dict[str, Any]) -> None:
+        """Sets a write aside that the server will never take."""
+        with self._open(reserve=_RESERVE) as file:
+            text = json.dumps(problem)
+            file.execute("UPDATE writes SET problem = ? WHERE id = ?", (text, write.id))
+
+    def lock(self) -> sqlite3.Connection | None:
+        """The right to send, for one process and thread at a time; None while another one has it.
+
+        It ends when the connection is closed, and with its process.
+        """
+        path = self.path.with_name(self.path.name + ".lock")
+        try:
+            held = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error:
+                held.close()
+                raise
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                return None
+            raise NotSpooled(
+                {"detail": f"The lock of the spool {self.path} cannot be used: {error}."}
+            ) from error
+        return held
+
+    def _make(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Agents' texts stand in it, so others must not read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with self._connection(0) as file:
+                file.executescript(_TABLES)
+        except (OSError, sqlite3.Error) as error:
+            detail = f"{self.path} cannot be a spool: {error}. Name another file, or move this one away."
+            raise ValueError(detail) from error
+
+    @contextmanager
+    def _open(self, reserve: int = 0) -> Iterator[sqlite3.Connection]:
+        """A connection for one statement: connections survive no fork, and belong to one thread."""
+        try:
+            with self._connection(reserve) as file:
+                yield file
+        except sqlite3.Error as error:
+            raise NotSpooled({"detail": self._why(error)}) from error
+
+    @contextmanager
+    def _connection(self, reserve: int) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
+            file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")
+            yield file
+
+    def _why(self, error: sqlite3.Error) -> str:
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+            return f"The spool {self.path} cannot be used: {error}."
+        return (
+            f"This write is recorded nowhere, because the spool {self.path} is full: it may take "
+            f"{self.max_bytes:,} bytes, and the disk must have room. "
+            "Start the server so that it empties, or give it a larger max_bytes."
+        )
+
+    def __repr__(self) -> str:
+        return f"Spool({str(self.path)!r}, max_bytes={self.max_bytes}, patience={self.patience})"

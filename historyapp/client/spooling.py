@@ -1,0 +1,108 @@
+"""What both clients do with a spool: how a write goes into it, and what becomes of it when it is sent."""
+
+import json
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import httpx
+
+from historyapp.client.description import Call
+from historyapp.client.errors import Conflict, Invalid, NotFound, PlayheadError, ServerUnavailable, TooLarge
+from historyapp.client.recognition import check_success, refusal_of
+from historyapp.client.retrying import Outcome
+from historyapp.client.spool import Spool, Write
+from historyapp.client.wire import short
+
+T = TypeVar("T")
+log = logging.getLogger("historyapp.client")
+TURN_PAUSE = 0.05
+"""Seconds between two looks whether another process has finished sending."""
+_FOR_GOOD = (Conflict, Invalid, NotFound, TooLarge)
+"""Refusals that sending the same write again cannot change."""
+
+
+def stamped(call: Call[T]) -> Call[T]:
+    """The call with the time of now in its entries, so that the log tells when they were made, not sent.
+
+    It is done before the first attempt: all attempts with one ``Idempotency-Key`` must send the same body.
+    """
+    now, body = datetime.now(UTC).isoformat(), dict(call.body or {})
+    if "entries" in body:
+        body["entries"] = [{"created_at": now, **entry} for entry in body["entries"]]
+    elif call.path.endswith("/steps"):
+        body.setdefault("timestamp", now)
+    else:
+        body.setdefault("created_at", now)
+    return replace(call, body=body)
+
+
+def write_of(request: httpx.Request, call: Call[Any], server: str) -> Write:
+    """A request as the spool keeps it."""
+    return Write(server, call.path, request.headers["Idempotency-Key"], request.content)
+
+
+def call_of(write: Write) -> Call[None]:
+    """A write from the spool as a call: for log lines and errors."""
+    return Call("POST", write.path, lambda _: None, idempotency_key=write.key)
+
+
+def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> httpx.Request:
+    """The request that it was made of: same path, same key, same bytes."""
+    headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
+    return http.build_request("POST", write.path, headers=headers, content=write.body)
+
+
+def settle(spool: Spool, write: Write, outcome: Outcome) -> str:
+    """Takes a write out of the spool's queue if the server has answered it.
+
+    Returns:
+        Why it must stay and be sent again later; empty when the next one can be sent.
+    """
+    if isinstance(outcome, httpx.RequestError):
+        return short(outcome)
+    if not outcome.is_success:
+        refusal = refusal_of(outcome, write.server)
+        if not isinstance(refusal, _FOR_GOOD):
+            return str(refusal)
+        _set_aside(spool, write, refusal.problem)
+        return ""
+    try:
+        check_success(outcome, write.server, streamed=False)
+        if "head" not in json.loads(outcome.content):
+            return f"{write.server} answers with JSON that is not Playhead's"
+    except (PlayheadError, ValueError, TypeError) as error:
+        return str(error)
+    spool.sent(write)
+    return ""
+
+
+def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
+    log.error(
+        "POST %s from the spool %s was refused: %s It is kept there; see Spool.refused().",
+        write.path,
+        spool.path,
+        problem.get("detail"),
+    )
+    spool.refuse(write, problem)
+    session, _, noun = write.path.rpartition("/")
+    following = (
+        spool.first(write.server, among=(write.path, f"{session}/results")) if noun == "actions" else None
+    )
+    # Without its action a result would be taken for that of another one.
+    if following is not None and following.path != write.path:
+        detail = "The action that this is the result of was refused."
+        spool.refuse(following, {"status": problem.get("status"), "detail": detail})
+
+
+def still_waiting(spool: Spool, server: str, why: str, call: Call[Any]) -> ServerUnavailable:
+    """The error for a call that needs the server's answer while writes wait for the server."""
+    count = spool.waiting(server)
+    writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
+    detail = (
+        f"{call.method} {call.path} needs the server's answer, so it cannot be spooled, and {writes} in "
+        f"{spool.path} that must be sent first: {why} "
+        'An agent that reads from Playhead while it works should use on_outage="wait".'
+    )
+    return ServerUnavailable({"detail": detail})

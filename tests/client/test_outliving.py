@@ -1,0 +1,110 @@
+"""An agent, as a process of its own, outlives its server: three times ``kill -9`` in the middle of a run."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from historyapp.client import Playhead
+from tests.client.server_process import KEY, ServerProcess
+
+pytestmark = pytest.mark.slow
+
+STEPS_BETWEEN = 4
+AGENT = """
+import asyncio, sys, time
+from pathlib import Path
+
+from historyapp.client import ActionProposal, AsyncPlayhead, AsyncRecorder, Playhead, Recorder, Spool, UseTool
+
+kind, on_outage, url, key, session, folder = sys.argv[1:]
+outage = Spool(Path(folder) / "agent.spool") if on_outage == "spool" else on_outage
+
+
+def proposal(number):
+    return ActionProposal(thoughts=f"step {number}", use_tool=UseTool(name="count", arguments={"n": number}))
+
+
+def is_over(number):
+    print(number, flush=True)
+    return (Path(folder) / "stop").exists()
+
+
+def blocking():
+    with Playhead(url, key, timeout=5, on_outage=outage) as playhead:
+        recorder = Recorder.open(playhead, session)
+        number = 0
+        while not is_over(number):
+            number += 1
+            if on_outage == "wait":
+                recorder.context(format="openai_chat")
+            recorder.after_parse(proposal(number))
+            time.sleep(0.1)
+            recorder.after_execute(number)
+        assert playhead.flush(60) == 0
+        print(number)
+
+
+async def awaiting():
+    async with AsyncPlayhead(url, key, timeout=5, on_outage=outage) as playhead:
+        recorder = await AsyncRecorder.open(playhead, session)
+        number = 0
+        while not is_over(number):
+            number += 1
+            if on_outage == "wait":
+                await recorder.context(format="openai_chat")
+            await recorder.after_parse(proposal(number))
+            await asyncio.sleep(0.1)
+            await recorder.after_execute(number)
+        assert await playhead.flush(60) == 0
+        print(number)
+
+
+blocking() if kind == "blocking" else asyncio.run(awaiting())
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path / "home") as server:
+        yield server
+
+
+@pytest.mark.parametrize("on_outage", ["wait", "spool"])
+@pytest.mark.parametrize("kind", ["blocking", "awaiting"])
+def test_every_step_is_recorded_once_over_three_restarts(
+    server: ServerProcess, tmp_path: Path, kind: str, on_outage: str
+) -> None:
+    session = uuid4()
+    command = [sys.executable, "-c", AGENT, kind, on_outage, server.url, KEY, str(session), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout
+        for _ in range(3):
+            after(STEPS_BETWEEN, agent.stdout)
+            server.kill()
+            server.start()
+        after(STEPS_BETWEEN, agent.stdout)
+        (tmp_path / "stop").touch()
+        steps = int(agent.stdout.read().split()[-1])
+        assert agent.wait(60) == 0
+    check(server, session, steps)
+
+
+def after(steps: int, printed: Iterator[str]) -> None:
+    """Waits until the agent has gone on by so many steps."""
+    first = int(next(printed))
+    assert any(int(line) >= first + steps for line in printed)
+
+
+def check(server: ServerProcess, session: UUID, steps: int) -> None:
+    assert steps > 3 * STEPS_BETWEEN
+    with Playhead(server.url, KEY) as playhead:
+        recorded = list(playhead.full_episodes(session))
+        entries = list(playhead.entries(session, take="all"))
+    assert [step.action and step.action.arguments["n"] for step in recorded] == list(range(1, steps + 1))
+    assert [step.result and step.result.outputs for step in recorded] == list(range(1, steps + 1))
+    assert len(entries) == 2 * steps
+    assert [entry.created_at for entry in entries] == sorted(entry.created_at for entry in entries)

@@ -1,0 +1,172 @@
+"""The file in which writes wait: in order, bounded, whole after any crash, and shared by processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from historyapp.client import NotSpooled, Spool
+from historyapp.client.spool import SMALLEST, Write
+
+SERVER = "http://127.0.0.1:8000"
+WRITER = """
+import sys
+from historyapp.client.spool import Spool, Write
+
+spool = Spool(sys.argv[1])
+for number in range(int(sys.argv[3])):
+    spool.put(Write("http://127.0.0.1:8000", "/sessions/s/entries", f"{sys.argv[2]}-{number}", b"{}"))
+    print(number, flush=True)
+"""
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "agent.spool")
+
+
+def write(key: str, *, body: bytes = b"{}", server: str = SERVER, path: str = "/sessions/s/entries") -> Write:
+    return Write(server, path, key, body)
+
+
+def emptied(spool: Spool) -> list[str]:
+    """The keys of all writes in the order in which they would be sent."""
+    keys = []
+    while found := spool.first(SERVER):
+        keys.append(found.key)
+        spool.sent(found)
+    return keys
+
+
+def test_writes_come_out_as_they_went_in(spool: Spool) -> None:
+    for key in ("a", "b", "c"):
+        spool.put(write(key, body=key.encode()))
+    again = Spool(spool.path)
+    found = again.first(SERVER)
+    assert found is not None
+    assert (found.path, found.key, found.body) == ("/sessions/s/entries", "a", b"a")
+    assert again.waiting() == 3
+    assert emptied(again) == ["a", "b", "c"]
+    assert (spool.waiting(), spool.is_empty(SERVER)) == (0, True)
+
+
+def test_a_server_is_sent_only_what_is_meant_for_it(spool: Spool) -> None:
+    spool.put(write("a", server="http://other:1"))
+    assert spool.is_empty(SERVER)
+    assert (spool.waiting("http://other:1"), spool.waiting(SERVER), spool.waiting()) == (1, 0, 1)
+
+
+def test_a_full_spool_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "small", max_bytes=SMALLEST)
+    kept: list[str] = []
+
+    def fill() -> None:
+        for number in range(1000):
+            spool.put(write(str(number), body=b"x" * 1000))
+            kept.append(str(number))
+
+    with pytest.raises(NotSpooled, match=r"recorded nowhere.*is full: it may take 65,536 bytes.*max_bytes"):
+        fill()
+    assert len(kept) > 20
+    assert spool.path.stat().st_size <= SMALLEST
+    first = spool.first(SERVER)
+    assert first is not None
+    spool.refuse(first, {"detail": "x" * 1000})  # there is room for that in a full file too
+    assert emptied(spool) == kept[1:]
+    spool.put(write("new", body=b"x" * 1000))
+
+
+def test_one_write_that_is_larger_than_the_spool_is_refused(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "small", max_bytes=SMALLEST)
+    with pytest.raises(NotSpooled, match="is full"):
+        spool.put(write("a", body=b"x" * SMALLEST))
+    assert spool.waiting() == 0
+
+
+def test_only_its_owner_can_read_it(spool: Spool) -> None:
+    assert spool.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_lies_in_the_users_state_folder_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Spool().path == tmp_path / ".local" / "state" / "playhead" / "spool"
+    assert Spool().path.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"max_bytes": 100}, "at least 65536"), ({"patience": 0}, "more than 0"), ({"patience": -1.0}, "0 s")],
+)
+def test_nonsense_is_refused(tmp_path: Path, options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Spool(tmp_path / "spool", **options)  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_no_spool_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk, bread" * 100)
+    with pytest.raises(ValueError, match=r"notes\.txt cannot be a spool: .*another file"):
+        Spool(tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "milk, bread" * 100
+    with pytest.raises(ValueError, match="cannot be a spool"):
+        Spool(tmp_path)
+
+
+def test_a_spool_that_is_damaged_later_is_an_error_that_names_it(spool: Spool) -> None:
+    spool.path.write_bytes(b"nonsense" * 1000)
+    with pytest.raises(NotSpooled, match=r"agent\.spool cannot be used"):
+        spool.put(write("a"))
+
+
+def test_one_sends_at_a_time(spool: Spool) -> None:
+    held = spool.lock()
+    assert held is not None
+    assert spool.lock() is None
+    assert Spool(spool.path).lock() is None
+    held.close()
+    again = spool.lock()
+    assert again is not None
+    again.close()
+
+
+def test_refused_writes_are_kept_until_they_are_discarded(spool: Spool) -> None:
+    for key in ("a", "b"):
+        spool.put(write(key, body=b'{"entries": []}'))
+    first = spool.first(SERVER)
+    assert first is not None
+    spool.refuse(first, {"status": 409, "detail": "no"})
+    (refused,) = Spool(spool.path).refused()
+    assert (refused.path, refused.body, refused.problem["status"]) == (first.path, {"entries": []}, 409)
+    assert spool.waiting() == 1
+    assert (spool.discard_refused(), spool.discard_refused()) == (1, 0)
+    assert emptied(spool) == ["b"]
+
+
+@pytest.mark.slow
+def test_processes_that_share_a_spool_lose_and_mix_up_nothing(spool: Spool) -> None:
+    command = [sys.executable, "-c", WRITER, str(spool.path)]
+    processes = [subprocess.Popen([*command, name, "40"], stdout=subprocess.DEVNULL) for name in "abc"]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    keys = emptied(spool)
+    assert len(keys) == 120
+    for name in "abc":
+        assert [key for key in keys if key.startswith(name)] == [f"{name}-{number}" for number in range(40)]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_a_whole_file_with_all_that_it_said_it_kept(spool: Spool) -> None:
+    command = [sys.executable, "-c", WRITER, str(spool.path), "a", "100000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if int(line) == 25:
+                break
+        os.kill(process.pid, signal.SIGKILL)
+        told = 26 + len(process.stdout.read().splitlines())
+    keys = emptied(spool)
+    assert keys == [f"a-{number}" for number in range(len(keys))]
+    assert len(keys) in (told, told + 1)

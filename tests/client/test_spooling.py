@@ -1,0 +1,298 @@
+"""``on_outage="spool"``: writes return at once, and reach the session once, in order, when it is back."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from historyapp.client import (
+    ActionProposal,
+    Conflict,
+    ModelInput,
+    NotSpooled,
+    NotYetKnown,
+    Playhead,
+    Recorder,
+    ServerUnavailable,
+    Spool,
+    UseTool,
+)
+from tests.client.bad_server import BadServer, hanging
+from tests.client.proxy import FaultyProxy, answering, lost_answer, lost_request
+
+LOOK = ActionProposal(thoughts="so", use_tool=UseTool(name="ls"))
+Open = Callable[[], Playhead]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "agent.spool")
+
+
+@pytest.fixture
+def session_id(playhead: Playhead) -> UUID:
+    return playhead.create_session().id
+
+
+@pytest.fixture
+def open_client(proxy: FaultyProxy, api_key: str, spool: Spool) -> Iterator[Open]:
+    """Clients whose way to the server can be broken."""
+    opened: list[Playhead] = []
+
+    def open() -> Playhead:
+        opened.append(Playhead(proxy.url, api_key, on_outage=spool))
+        return opened[-1]
+
+    yield open
+    for client in opened:
+        client.close()
+
+
+def down(proxy: FaultyProxy) -> None:
+    proxy.faults = [lost_request] * 10_000
+
+
+def up(proxy: FaultyProxy) -> None:
+    proxy.faults = []
+
+
+def contents(playhead: Playhead, session_id: UUID) -> list[Any]:
+    return [entry.fields["content"] for entry in playhead.entries(session_id)]
+
+
+def test_while_the_server_answers_nothing_is_spooled(
+    open_client: Open, spool: Spool, session_id: UUID
+) -> None:
+    appended = open_client().append(session_id, [ModelInput(content="go")])
+    assert (appended.spooled, appended.positions, appended.head) == (False, [1], 1)
+    assert spool.waiting() == 0
+
+
+def test_writes_of_an_outage_arrive_once_and_in_order(
+    open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
+) -> None:
+    client = open_client()
+    client.append(session_id, [ModelInput(content=0)])
+    down(proxy)
+    for number in range(1, 6):
+        assert client.append(session_id, [ModelInput(content=number)]).spooled
+    assert spool.waiting() == 5
+    up(proxy)
+    assert client.flush(20) == 0
+    client.append(session_id, [ModelInput(content=6)])
+    assert contents(playhead, session_id) == list(range(7))
+
+
+def test_they_are_sent_without_being_asked_to(
+    open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
+) -> None:
+    down(proxy)
+    open_client().append(session_id, [ModelInput(content="go")])
+    up(proxy)
+    for _ in range(200):
+        if not spool.waiting():
+            break
+        time.sleep(0.1)
+    assert contents(playhead, session_id) == ["go"]
+
+
+def test_only_the_first_write_of_an_outage_waits_and_not_for_long(
+    api_key: str, tmp_path: Path, session_id: UUID
+) -> None:
+    with BadServer(hanging) as server:
+        client = Playhead(server.url, api_key, on_outage=Spool(tmp_path / "spool", patience=0.3))
+        took = []
+        for number in range(5):
+            begun = time.monotonic()
+            client.append(session_id, [ModelInput(content=number)])
+            took.append(time.monotonic() - begun)
+        client.close()
+    assert took[0] < 1.5
+    assert sum(took[1:]) < 2
+
+
+def test_what_the_server_had_already_is_not_written_twice(
+    open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
+) -> None:
+    proxy.faults = [lost_answer] * 6
+    client = open_client()
+    client.append(session_id, [ModelInput(content="go")])
+    client.append(session_id, [ModelInput(content="on")])
+    assert client.flush(30) == 0
+    assert contents(playhead, session_id) == ["go", "on"]
+    keys = {seen.idempotency_key for seen in proxy.seen if seen.method == "POST"}
+    assert len(keys) == 2
+
+
+def test_an_agent_that_is_started_again_sends_what_the_last_one_left(
+    open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID
+) -> None:
+    down(proxy)
+    first = open_client()
+    first.append(session_id, [ModelInput(content="before")])
+    first.close()
+    assert spool.waiting() == 1
+    up(proxy)
+    second = open_client()
+    second.append(session_id, [ModelInput(content="after")])
+    assert second.flush(20) == 0
+    assert contents(playhead, session_id) == ["before", "after"]
+
+
+def test_the_log_tells_when_it_happened_and_not_when_it_was_sent(
+    open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
+) -> None:
+    down(proxy)
+    client = open_client()
+    recorder = Recorder(client, session_id)
+    recorder.say("go")
+    recorder.after_parse(LOOK)
+    recorder.after_execute("fine")
+    client.append_step(session_id, analysis_result="a", execution_result="b", supervision_result="c")
+    made = datetime.now(UTC)
+    time.sleep(0.3)
+    up(proxy)
+    assert client.flush(20) == 0
+    assert all(entry.created_at <= made for entry in playhead.entries(session_id))
+    assert playhead.session(session_id).steps == 2
+
+
+def test_what_a_spooled_write_cannot_know_is_said(
+    open_client: Open, proxy: FaultyProxy, session_id: UUID
+) -> None:
+    down(proxy)
+    client = open_client()
+    appended = client.append(session_id, [ModelInput(content="go")])
+    registered = client.register_action(session_id, LOOK)
+    assert (appended.spooled, registered.spooled) == (True, True)
+    with pytest.raises(NotYetKnown, match=r"`positions` is not known yet: .* waits in the spool"):
+        appended.positions  # noqa: B018
+    with pytest.raises(NotYetKnown, match="`number`"):
+        registered.number  # noqa: B018
+    assert getattr(appended, "head", None) is None
+
+
+def test_reads_say_that_they_cannot_be_spooled(
+    open_client: Open, proxy: FaultyProxy, session_id: UUID
+) -> None:
+    down(proxy)
+    recorder = Recorder(open_client(), session_id)
+    with pytest.raises(ServerUnavailable):
+        recorder.context()
+    recorder.say("go")
+    for read in (recorder.context, recorder.fmt_list, recorder.rewind):
+        with pytest.raises(
+            ServerUnavailable, match=r"cannot be spooled, and 1 write waits in .*agent\.spool"
+        ):
+            read()
+    with pytest.raises(ServerUnavailable, match="cannot be spooled"):
+        recorder.playhead.append(session_id, [ModelInput(content="x")], expected_position=0)
+
+
+def test_a_read_sees_what_was_spooled_before_it(
+    open_client: Open, proxy: FaultyProxy, session_id: UUID
+) -> None:
+    down(proxy)
+    recorder = Recorder(open_client(), session_id)
+    recorder.after_parse(LOOK)
+    recorder.after_execute("fine")
+    up(proxy)
+    assert recorder.fmt_list() == "1. Executed `ls()`: fine"
+
+
+def test_a_refusal_is_raised_at_once_while_the_server_answers(open_client: Open, session_id: UUID) -> None:
+    client = open_client()
+    client.register_action(session_id, LOOK)
+    with pytest.raises(Conflict, match="already set"):
+        client.register_action(session_id, LOOK)
+
+
+def test_a_spooled_write_that_is_refused_is_set_aside_with_the_result_that_belongs_to_it(
+    open_client: Open,
+    proxy: FaultyProxy,
+    spool: Spool,
+    playhead: Playhead,
+    session_id: UUID,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    other = playhead.create_session().id
+    client = open_client()
+    client.register_action(session_id, LOOK)
+    down(proxy)
+    client.register_action(session_id, ActionProposal(use_tool=UseTool(name="rm")))
+    client.append(other, [ModelInput(content="elsewhere")])
+    Recorder(client, session_id).after_execute("of rm, and not of ls")
+    up(proxy)
+    assert client.flush(20) == 0
+    refused = spool.refused()
+    assert [write.path.rpartition("/")[2] for write in refused] == ["actions", "results"]
+    assert refused[0].body["use_tool"]["name"] == "rm"
+    assert "already set" in refused[0].problem["detail"]
+    assert "was refused" in caplog.text
+    assert Recorder(playhead, session_id).fmt_list() == "1. Executed `ls()`."
+    assert contents(playhead, other) == ["elsewhere"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        answering(200, {"Content-Type": "text/html"}, b"<title>Sign in</title>"),
+        answering(200, {"Content-Type": "application/json"}, b'{"message": "ok"}'),
+        answering(404, {"Content-Type": "text/html"}, b"not here"),
+        answering(401, {"Content-Type": "application/problem+json"}, b"{}"),
+        answering(400, {"Content-Type": "application/problem+json"}, b"{}"),
+    ],
+)
+def test_nothing_is_forgotten_on_the_word_of_a_stranger(
+    open_client: Open, proxy: FaultyProxy, spool: Spool, playhead: Playhead, session_id: UUID, fault: Any
+) -> None:
+    down(proxy)
+    client = open_client()
+    client.append(session_id, [ModelInput(content="go")])
+    proxy.faults = [fault] * 10_000
+    assert client.flush(0.5) == 1
+    assert spool.refused() == []
+    up(proxy)
+    assert client.flush(20) == 0
+    assert contents(playhead, session_id) == ["go"]
+
+
+def test_a_full_spool_refuses_the_write_and_loses_none(
+    proxy: FaultyProxy, api_key: str, tmp_path: Path, playhead: Playhead, session_id: UUID
+) -> None:
+    spool = Spool(tmp_path / "small", max_bytes=65_536, patience=0.2)
+    with Playhead(proxy.url, api_key, on_outage=spool) as client:
+        down(proxy)
+        taken: list[str] = []
+
+        def record(text: str) -> None:
+            client.append(session_id, [ModelInput(content=text)])
+            taken.append(text)
+
+        def fill() -> None:
+            for number in range(100):
+                record(f"{number} {'x' * 4000}")
+
+        with pytest.raises(NotSpooled, match="is full"):
+            fill()
+        up(proxy)
+        record("at last")
+        assert client.flush(20) == 0
+    assert contents(playhead, session_id) == taken
+
+
+def test_two_clients_with_one_spool_send_everything_once(
+    open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
+) -> None:
+    down(proxy)
+    first, second = open_client(), open_client()
+    for number in range(10):
+        (first, second)[number % 2].append(session_id, [ModelInput(content=number)])
+    up(proxy)
+    first.flush(20)
+    second.flush(20)
+    assert contents(playhead, session_id) == list(range(10))
