@@ -20,6 +20,7 @@ from historyapp.management.command_line import (
     plain_errors,
     plural,
 )
+from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.starting import RunWish, Started, start_run
 from historyapp.services.compression.working import work_on
@@ -111,7 +112,8 @@ def _ended(console: Console, run: CompressionRun) -> CompressionRun:
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. What was summarised stays; the rest is done by a worker, or by this command again."
+                "Stopped. What was summarised stays; the rest is done by a worker, or by this command again.",
+                returncode=INTERRUPTED,
             ) from None
         working.result()
     run.refresh_from_db()
