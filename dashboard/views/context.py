@@ -140,7 +140,7 @@ def _changes(look: Look, before: int, after: Built) -> Changes | None:
         earlier = look.built(before)
     except Invalid:
         return None
-    return changes(earlier, after, price_list().of(after.terms.model))
+    return changes(earlier, after, price_list())
 
 
 @signed_in

@@ -137,6 +137,7 @@ class RunItem(BaseModel):
     tokens_in: int = Field(description="Spent.")
     tokens_out: int
     money: float | str = Field(description=MONEY)
+    prices_as_of: str | None = Field(description="The date of the price list; null where no model is asked.")
     tokens_before: int = Field(description="Of the steps that have been summarised.")
     tokens_after: int = Field(description="Of their summaries.")
     tokens_saved: int = Field(description="Negative where summaries are longer than their steps.")
@@ -171,6 +172,7 @@ class RunPage(Page[RunItem]):
 _ESTIMATE = {
     "strategy": "simple_extract", "model": "", "note": "", "from_step": 1, "to_step": 8, "steps": 8,
     "summaries": 8, "calls": 0, "tokens_before": 2400, "tokens_in": 0, "tokens_out": 0, "money": 0.0,
+    "prices_as_of": "2025-11-30",
 }  # fmt: skip
 
 
@@ -191,6 +193,7 @@ class EstimateOut(BaseModel):
     tokens_in: int = Field(description="That would be spent.")
     tokens_out: int
     money: float | str = Field(description=MONEY)
+    prices_as_of: str = Field(description="The date of the price list.")
 
 
 class TrialOut(BaseModel):
@@ -268,6 +271,7 @@ def run_json(run: CompressionRun) -> dict[str, Any]:
         "tokens_in": run.tokens_in,
         "tokens_out": run.tokens_out,
         "money": money(run.cost),
+        "prices_as_of": run.prices_as_of or None,
         "tokens_before": run.tokens_before,
         "tokens_after": run.tokens_after,
         "tokens_saved": run.tokens_saved,
@@ -298,6 +302,7 @@ def estimate_json(estimate: Estimate) -> dict[str, Any]:
         "tokens_in": estimate.tokens_in,
         "tokens_out": estimate.tokens_out,
         "money": money(estimate.cost),
+        "prices_as_of": estimate.prices_as_of,
     }
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from historyapp.core.prices import load_prices
 from historyapp.models import CompressionRun, Summary
 from tests.api.agent import Agent
 from tests.api.compressing import carry_out
@@ -227,6 +228,7 @@ def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: 
     assert (told["summaries"], told["calls"]) == (2, 2)
     assert told["tokens_in"] > told["tokens_before"]
     assert told["money"] > 0
+    assert told["prices_as_of"] == load_prices().as_of
     assert six.get(f"{path}openai:my-own")["money"] == "unknown"
 
 

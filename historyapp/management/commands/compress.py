@@ -24,6 +24,7 @@ from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.starting import RunWish, Started, start_run
 from historyapp.services.compression.working import work_on
+from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
 LOOK_SECONDS = 0.2
@@ -149,5 +150,4 @@ def _report(console: Console, run: CompressionRun) -> None:
 def _money(run: CompressionRun) -> str:
     if not run.calls:
         return ""
-    money = "at an unknown price" if run.cost is None else f"for ${run.cost / 1_000_000:,.4f}"
-    return f"The model was called {run.calls:,} times {money}."
+    return f"The model was called {plural(run.calls, 'time')} {money_text(run.cost, run.prices_as_of)}."
