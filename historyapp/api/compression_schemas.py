@@ -14,6 +14,7 @@ from historyapp.api.problems import Malformed, NotValid
 from historyapp.api.reading import AsOf
 from historyapp.api.schemas import Page, shown
 from historyapp.core.errors import NotFound
+from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.finding import MOST_ERRORS
@@ -22,7 +23,8 @@ from historyapp.services.compression.starting import Estimate, RunWish
 MICRO = 1_000_000
 State = Literal["queued", "running", "succeeded", "partly_failed", "failed", "cancelled"]
 MONEY = 'US dollars at the price list; `"unknown"` where the model\'s price is.'
-STRATEGY = "Without it the session's `compression_strategy`."
+_NAMES = ", ".join(f"`{name}`" for name in STRATEGIES)
+STRATEGY = f"One of {_NAMES}. Without it the session's `compression_strategy`."
 MODEL = "`provider:model`, a model's name, or `local`; without it the session's `llm_name`."
 STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
 

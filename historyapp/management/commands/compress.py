@@ -12,6 +12,7 @@ from django.db import connection
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from historyapp.core.strategies import STRATEGIES
 from historyapp.management.command_line import (
     ACTOR,
     add_common_arguments,
@@ -40,7 +41,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", type=_session, help="its id")
-        parser.add_argument("--strategy", help="default: the one in the session's settings")
+        parser.add_argument(
+            "--strategy", help=f"{', '.join(STRATEGIES)} (default: the one in the session's settings)"
+        )
         parser.add_argument(
             "--from",
             dest="from_step",
