@@ -1,7 +1,7 @@
 """The worked examples of docs/extending.md: each is added to a copy of the project, checked, and taken out.
 
-A section of the page has a line that begins with ``Files:``, a block below the name of each file (the whole of
-a new one, or ``diff`` blocks for one that is there), and at its end an ``sh`` block that checks what was added.
+A section of the page has a line that begins with ``Files:``, a block below the name of each file (the whole
+of a new one, or ``diff`` blocks for one that is there), and at its end an ``sh`` block that checks it.
 """
 
 import os
