@@ -6,7 +6,7 @@ beside what is made of the steps.
 
 from collections.abc import Iterable, Sequence
 
-from historyapp.core.entries import ToolResults
+from historyapp.core.entries import Body, ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, entry_text
@@ -18,7 +18,11 @@ _LONGEST_TOKEN = 128
 def own_texts(episode: Episode) -> list[str]:
     """What a model would read of each of the step's entries."""
     results = [result.model_copy(update={"feedback": None}) for result in (*episode.results, *episode.strays)]
-    bodies = (episode.output, *(ToolResults(results=(result,)) for result in results), *episode.reviews)
+    bodies: list[Body] = [
+        episode.output,
+        *(ToolResults(results=(result,)) for result in results),
+        *episode.reviews,
+    ]
     return [text for body in bodies if (text := entry_text(body))]
 
 
