@@ -25,6 +25,7 @@ from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import AuditRecord, CompressionRun, Session
 from historyapp.models.history import History
 from historyapp.services.compression.starting import RunWish, estimate, start_run
+from historyapp.services.prices import money_text
 from historyapp.services.rewinds import Target, last_good_step, rewind
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _compression(session: Session) -> Prospect:
     told = estimate(session, RunWish())
     if not told.steps:
         return Prospect(session, "There is nothing to compress: its newest steps stay in full.")
-    money = "at an unknown price" if told.cost is None else f"for ${told.cost / 1_000_000:,.4f}"
+    money = money_text(told.cost, told.prices_as_of)
     by = f"{told.strategy} with {told.model}" if told.model else told.strategy
     steps = f"Steps {told.first_step:,} to {told.last_step:,}, {told.tokens_before:,} tokens"
     calls = f": {told.calls:,} calls of the model at most, {money}" if told.calls else ""

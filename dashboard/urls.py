@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from dashboard.tabs import TABS
 from dashboard.views import (
     compressing,
     compressions,
@@ -17,6 +18,7 @@ from dashboard.views import (
     sign_in,
     steps,
     summaries,
+    tabs,
 )
 
 urlpatterns = [
@@ -41,7 +43,7 @@ urlpatterns = [
     path("sessions/<uuid:session_id>/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
     path("sessions/<uuid:session_id>/context", context.context, name="context"),
     path("sessions/<uuid:session_id>/context/blocks/<slug:key>", context.context_block, name="context-block"),
-    path("sessions/<uuid:session_id>/ledger", context.ledger, name="ledger"),
+    *(path(f"sessions/<uuid:session_id>/{name}", tabs.tab, {"name": name}, name=name) for name in TABS),
     path("sessions/<uuid:session_id>/rewinds", rewinds.rewind, name="rewind"),
     path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
     path("sessions/<uuid:session_id>/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),

@@ -1,9 +1,12 @@
 """The command line: Django's management commands under the name ``playhead``."""
 
-import argparse
 import os
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
+from typing import NoReturn
+
+from historyapp.management.exit_codes import FAILED, INTERRUPTED, WRONG_USAGE
 
 HELP = """\
 Playhead: record, browse and replay what AI agents do.
@@ -17,7 +20,8 @@ Playhead: record, browse and replay what AI agents do.
   playhead rebuild-projections     make counters and step rows again from the log
   playhead purge                   delete sessions for ever that were archived long ago
 
-  playhead COMMAND --help          all that a command takes; --home DIR names the data folder
+  playhead COMMAND --help          all that a command takes
+  playhead --home DIR COMMAND      use this data folder; --home may stand behind COMMAND too
   playhead help --commands         every command, Django's own included (migrate, check, shell ...)
   playhead --version
 """
@@ -26,43 +30,75 @@ Playhead: record, browse and replay what AI agents do.
 def main() -> None:
     """Run one management command; a wrong configuration ends it with one sentence instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
-    if sys.argv[1:] in (["--version"], ["version"]):
-        sys.exit(print(f"Playhead {version('playhead')}"))  # noqa: T201 what was asked for
-    if sys.argv[1:] in ([], ["help"], ["--help"], ["-h"]):
+    home, arguments = split_home(sys.argv[1:])
+    if home is not None:
+        os.environ["PLAYHEAD_HOME"] = home  # settings read it before any command parses its options
+    if arguments in (["--version"], ["version"]):
+        print(f"Playhead {version('playhead')}")  # noqa: T201 what was asked for
+        return
+    if arguments in ([], ["help"], ["--help"], ["-h"]):
         print(HELP, end="")  # noqa: T201 what was asked for
         return
     os.umask(0o077)  # what is written into the data folder is nobody else's business
-    _take_home(sys.argv[1:])
 
-    from django.conf import settings
+    import django
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
     try:
-        settings.INSTALLED_APPS  # noqa: B018  (loads the settings, which read the environment)
-        execute_from_command_line(_with_command_name(sys.argv))
+        django.setup()
+        execute_from_command_line([sys.argv[0], *_with_command_name(arguments)])
     except ImproperlyConfigured as error:
         sys.exit(f"playhead: {error}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough, as `head` has. What Python still holds goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
 
 
-def _take_home(arguments: list[str]) -> None:
-    """Let ``--home`` win over ``PLAYHEAD_HOME``: settings read it before any command parses its options."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--home")
-    known, _ = parser.parse_known_args(arguments)
-    if known.home:
-        os.environ["PLAYHEAD_HOME"] = known.home
+def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The folder that ``--home`` names, and the arguments without it, wherever among them it stood.
+
+    Behind ``--`` there are no options. Ends the program when ``--home`` names no folder.
+    """
+    home, rest, waiting = None, list[str](), list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            return home, [*rest, argument, *waiting]
+        if argument == "--home":
+            home = waiting.pop(0) if waiting and not waiting[0].startswith("-") else ""
+        elif argument.startswith("--home="):
+            home = argument.removeprefix("--home=")
+        else:
+            rest.append(argument)
+            continue
+        if not home:
+            _refuse("--home needs a folder, as in `playhead --home DIR keys list`.")
+    return home, rest
 
 
-def _with_command_name(argv: list[str]) -> list[str]:
-    """``sign-in`` means the command ``sign_in``: Django names commands after modules."""
-    program, *arguments = argv
-    place = 1 if arguments[:1] == ["help"] else 0
-    if len(arguments) > place and not arguments[place].startswith("-"):
-        arguments[place] = arguments[place].replace("-", "_")
-    return [program, *arguments]
+def _with_command_name(arguments: Sequence[str]) -> list[str]:
+    """``sign-in`` means the command ``sign_in``: Django names commands after modules.
+
+    Ends the program when there is no such command.
+    """
+    from django.core.management import get_commands
+
+    place = 1 if arguments[0] == "help" else 0
+    if len(arguments) <= place or arguments[place] == "--commands":
+        return list(arguments)
+    name = arguments[place].replace("-", "_")
+    if name not in get_commands():
+        _refuse(f"There is no command {arguments[place]!r}. `playhead` alone lists the commands.")
+    return [*arguments[:place], name, *arguments[place + 1 :]]
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"playhead: {sentence}", file=sys.stderr)  # noqa: T201 the program ends with it
+    sys.exit(WRONG_USAGE)
 
 
 if __name__ == "__main__":

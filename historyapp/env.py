@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from django.http.request import split_domain_port
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
@@ -96,16 +97,21 @@ def words(name: str) -> list[str]:
 def origin(name: str) -> str:
     """``scheme://host[:port]`` without a path, or an empty string."""
     value = text(name).rstrip("/")
-    if not value:
-        return ""
-    try:
-        parts = urlsplit(value)
-        complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        complete = False
-    if not complete or value != f"{parts.scheme}://{parts.netloc}" or "@" in parts.netloc:
+    if value and not is_origin(value):
         raise ImproperlyConfigured(f"{name} must look like https://playhead.example.org, not {value!r}.")
     return value
+
+
+def is_origin(value: str) -> bool:
+    """Whether a text is ``http`` or ``https``, a host that a request can name, and at most a port."""
+    try:
+        parts = urlsplit(value)
+        complete = parts.scheme in {"http", "https"} and parts.port != 0
+    except ValueError:
+        return False
+    return (
+        complete and split_domain_port(parts.netloc)[0] != "" and value == f"{parts.scheme}://{parts.netloc}"
+    )
 
 
 def token(name: str) -> str:

@@ -20,7 +20,7 @@ from historyapp.core.context_diff import (
 )
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.manifest import Manifest, Segment
-from historyapp.core.prices import Price
+from historyapp.core.prices import Prices
 from historyapp.core.text import preview
 from historyapp.services.contexts import Built
 
@@ -209,6 +209,8 @@ class Changes:
     cache: CacheEffect
     parting: Break | None
     """None when both requests are the same."""
+    prices_as_of: str
+    """The date of the price list behind ``cache``."""
 
     @property
     def kept(self) -> str:
@@ -226,15 +228,16 @@ class Changes:
         return max(0, -(self.cache.saved or 0))
 
 
-def changes(before: Built, after: Built, price: Price | None) -> Changes:
+def changes(before: Built, after: Built, prices: Prices) -> Changes:
     """Compares two contexts as a provider's prompt cache does."""
     old, new = prefix_bytes(before.request), prefix_bytes(after.request)
     prefix = diff_prefix(old, new)
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
         prefix=prefix,
-        cache=cache_effect(after.tokens, prefix.share, price),
+        cache=cache_effect(after.tokens, prefix.share, prices.of(after.terms.model)),
         parting=_parting(old, new, prefix.first_difference),
+        prices_as_of=prices.as_of,
     )
 
 

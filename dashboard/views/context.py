@@ -1,4 +1,4 @@
-"""The context panel: what the model is sent after a step, under any terms, and what the session cost."""
+"""The context panel: what the model is sent after a step, under any terms."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +12,12 @@ from dashboard.access import PersonRequest, signed_in
 from dashboard.place import Place, page_context, place_of, whole_number
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.context import Changes, Contents, changes, composition, request_json, request_parts
-from dashboard.rendering.ledger import draw_chart, shown_steps
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
 from historyapp.services.contexts import Built, Wish
-from historyapp.services.ledger import ledger_of, step_accounts
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import serve
 
@@ -146,7 +144,7 @@ def _changes(look: Look, before: int, after: Built) -> Changes | None:
         earlier = look.built(before)
     except Invalid:
         return None
-    return changes(earlier, after, price_list().of(after.terms.model))
+    return changes(earlier, after, price_list())
 
 
 @signed_in
@@ -169,21 +167,6 @@ def _block(look: Look, key: str) -> Block:
     if found is None:
         raise NotFound(f"The request has no part {key[:50]}.")
     return found
-
-
-@signed_in
-@require_safe
-def ledger(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Tokens and money of the session, and a chart of the steps around the playhead."""
-    place = place_of(request, session_id)
-    steps = shown_steps(place.step, place.steps)
-    accounts = step_accounts(place.history, steps.start, steps.stop - 1)
-    shown = {
-        "place": place,
-        "ledger": ledger_of(place.history),
-        "chart": draw_chart(accounts, place),
-    }
-    return render(request, "_ledger.html", shown) if request.htmx else _page(request, "_ledger.html", shown)
 
 
 def _page(request: PersonRequest, part: str, shown: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -11,6 +11,7 @@ from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.place import Place, page_context, place_of, whole_number
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.strip import draw_strip
+from dashboard.tabs import TABS
 from dashboard.views.context import form_context
 from dashboard.views.rewinds import standing_rewind
 from historyapp.core.errors import Invalid
@@ -109,6 +110,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "compressing": _under_way(place),
         "formats": EXPORTERS.values(),
         "longest_title": TITLE,
+        "tabs": TABS.values(),
         **form_context(place),
     }
     return render(request, "session_detail.html", context)

@@ -14,6 +14,7 @@ from historyapp.api.problems import Malformed, NotValid
 from historyapp.api.reading import AsOf
 from historyapp.api.schemas import Page, shown
 from historyapp.core.errors import NotFound
+from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.finding import MOST_ERRORS
@@ -22,7 +23,8 @@ from historyapp.services.compression.starting import Estimate, RunWish
 MICRO = 1_000_000
 State = Literal["queued", "running", "succeeded", "partly_failed", "failed", "cancelled"]
 MONEY = 'US dollars at the price list; `"unknown"` where the model\'s price is.'
-STRATEGY = "Without it the session's `compression_strategy`."
+_NAMES = ", ".join(f"`{name}`" for name in STRATEGIES)
+STRATEGY = f"One of {_NAMES}. Without it the session's `compression_strategy`."
 MODEL = "`provider:model`, a model's name, or `local`; without it the session's `llm_name`."
 STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
 
@@ -137,6 +139,7 @@ class RunItem(BaseModel):
     tokens_in: int = Field(description="Spent.")
     tokens_out: int
     money: float | str = Field(description=MONEY)
+    prices_as_of: str | None = Field(description="The date of the price list; null where no model is asked.")
     tokens_before: int = Field(description="Of the steps that have been summarised.")
     tokens_after: int = Field(description="Of their summaries.")
     tokens_saved: int = Field(description="Negative where summaries are longer than their steps.")
@@ -171,6 +174,7 @@ class RunPage(Page[RunItem]):
 _ESTIMATE = {
     "strategy": "simple_extract", "model": "", "note": "", "from_step": 1, "to_step": 8, "steps": 8,
     "summaries": 8, "calls": 0, "tokens_before": 2400, "tokens_in": 0, "tokens_out": 0, "money": 0.0,
+    "prices_as_of": "2025-11-30",
 }  # fmt: skip
 
 
@@ -191,6 +195,7 @@ class EstimateOut(BaseModel):
     tokens_in: int = Field(description="That would be spent.")
     tokens_out: int
     money: float | str = Field(description=MONEY)
+    prices_as_of: str = Field(description="The date of the price list.")
 
 
 class TrialOut(BaseModel):
@@ -268,6 +273,7 @@ def run_json(run: CompressionRun) -> dict[str, Any]:
         "tokens_in": run.tokens_in,
         "tokens_out": run.tokens_out,
         "money": money(run.cost),
+        "prices_as_of": run.prices_as_of or None,
         "tokens_before": run.tokens_before,
         "tokens_after": run.tokens_after,
         "tokens_saved": run.tokens_saved,
@@ -298,6 +304,7 @@ def estimate_json(estimate: Estimate) -> dict[str, Any]:
         "tokens_in": estimate.tokens_in,
         "tokens_out": estimate.tokens_out,
         "money": money(estimate.cost),
+        "prices_as_of": estimate.prices_as_of,
     }
 
 

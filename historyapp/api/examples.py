@@ -114,6 +114,7 @@ RUN: dict[str, Any] = {
     "tokens_in": 0,
     "tokens_out": 0,
     "money": 0.0,
+    "prices_as_of": None,
     "tokens_before": 930,
     "tokens_after": 120,
     "tokens_saved": 810,

@@ -23,6 +23,7 @@ from historyapp.core.text import Text, dump_json
 from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.services.calls import Answered, CallWish, ModelCall
 from historyapp.services.idempotency import Answer, earlier, once
+from historyapp.services.prices import price_list
 
 router = Router(tags=["calls"])
 
@@ -163,5 +164,6 @@ def answered_json(answered: Answered) -> dict[str, Any]:
         "latency": round(answered.latency, 3),
         "usage": usage_json(answered.usage) if collected.usage else None,
         "money": "unknown" if answered.cost is None else answered.cost / 1_000_000,
+        "prices_as_of": price_list().as_of,
         "output": collected.output.model_dump(exclude={"kind", "raw_message", "reasoning"}),
     }

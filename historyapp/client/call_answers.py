@@ -52,6 +52,8 @@ class Answered(Answer):
     usage: Usage | None
     money: float | str
     """US dollars; ``unknown`` where the model's price is."""
+    prices_as_of: str = ""
+    """The date of the price list."""
     output: Output
 
 

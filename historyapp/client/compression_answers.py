@@ -40,6 +40,8 @@ class RunItem(Answer):
     tokens_out: int
     money: float | str
     """``unknown`` where the model's price is."""
+    prices_as_of: str | None = None
+    """The date of the price list; null where no model is asked."""
     tokens_before: int
     tokens_after: int
     tokens_saved: int
@@ -90,6 +92,8 @@ class Estimate(Answer):
     tokens_out: int
     money: float | str
     """``unknown`` where the model's price is."""
+    prices_as_of: str = ""
+    """The date of the price list."""
 
 
 class Trial(Answer):

@@ -38,6 +38,8 @@ class Price(BaseModel):
         return round(input + usage.output * self.output)
 
 
+LONGEST_DATE = 40
+"""Characters of a list's date."""
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
 """How a release of a model is named: OpenAI and Anthropic put its day last, Google's cloud after an ``@``."""
@@ -76,6 +78,6 @@ def load_prices(overrides: Path | None = None) -> Prices:
 
 def _read(data: Any, name: str) -> tuple[str, dict[str, Price]]:
     try:
-        return str(data["as_of"]), _PRICES.validate_python(data["per_million_tokens"])
+        return str(data["as_of"])[:LONGEST_DATE], _PRICES.validate_python(data["per_million_tokens"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{name} is no price list: {error}") from error

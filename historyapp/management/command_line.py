@@ -10,8 +10,9 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import DatabaseError
 from rich.console import Console
 
-from historyapp.core.errors import PlayheadError
+from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.text import clean
+from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
 from historyapp.services.bootstrap import default_project
 
@@ -21,11 +22,22 @@ ACTOR = "command line"
 _PIPE_WIDTH = 160
 
 
-def add_common_arguments(parser: argparse.ArgumentParser, *, project: bool = True) -> None:
-    """``--home``, which ``historyapp.__main__`` reads before the settings are loaded, and ``--project``."""
-    parser.add_argument("--home", help="data folder (default: PLAYHEAD_HOME, else .playhead)")
+def add_common_arguments(
+    parser: argparse.ArgumentParser, *, project: bool = True, again: bool = False
+) -> None:
+    """``--project``, and ``--home``, which ``historyapp.__main__`` takes out before a command sees it.
+
+    ``again``: the parser belongs to an action of a command that takes both already. What was said before the
+    action then stays.
+    """
+    default = argparse.SUPPRESS if again else None
+    parser.add_argument(
+        "--home", metavar="DIR", default=default, help="data folder (default: PLAYHEAD_HOME, else .playhead)"
+    )
     if project:
-        parser.add_argument("--project", metavar="NAME", help="the project (default: the oldest one)")
+        parser.add_argument(
+            "--project", metavar="NAME", default=default, help="the project (default: the oldest one)"
+        )
 
 
 def chosen_project(name: str | None) -> Project:
@@ -47,9 +59,14 @@ def chosen_project(name: str | None) -> Project:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turns what may be expected to go wrong into one sentence and exit code 1."""
+    """Turns what may be expected to go wrong into one sentence and an exit code.
+
+    The code is 2 for what can never work (the API answers it with 422), else 1.
+    """
     try:
         yield
+    except Invalid as error:
+        raise CommandError(error.detail, returncode=WRONG_USAGE) from error
     except PlayheadError as error:
         raise CommandError(error.detail) from error
     except DatabaseError as error:

@@ -71,6 +71,9 @@ class CompressionRun(models.Model):
     tokens_out = models.PositiveBigIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
     """In millionths of a dollar; null: the model's price is not known."""
+    prices_as_of = models.CharField(max_length=40, blank=True)
+    """The date of the price list behind ``cost``; empty where no model is asked, and for runs of versions
+    that did not note it."""
     tokens_before = models.PositiveBigIntegerField(default=0)
     """Of the steps that have been summarised."""
     tokens_after = models.PositiveBigIntegerField(default=0)

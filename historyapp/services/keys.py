@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import SCOPES, ApiKey, Project, SignInLink
+from historyapp.running import running_address
 from historyapp.services.audit import record
 from historyapp.services.statements import select_key
 from historyapp.services.transactions import writing
@@ -143,7 +144,7 @@ def create_sign_in_link(user: User) -> str:
 
 def usual_address() -> str:
     """Where a sign-in link leads when nobody says where the server is reached."""
-    return settings.PLAYHEAD_BASE_URL or LOCAL_ADDRESS
+    return settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME) or LOCAL_ADDRESS
 
 
 def use_sign_in_link(token: str) -> User:

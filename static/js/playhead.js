@@ -13,7 +13,7 @@ if (panel) {
   const asOf = root.dataset.asOf;
 
   const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}`;
-  const ledgerUrl = (step) => `${root.dataset.page}/ledger?step=${step}${asOf && `&as_of=${asOf}`}`;
+  const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}`;
   const within = (step) => Math.min(Math.max(1, step), number("steps"));
@@ -66,7 +66,7 @@ if (panel) {
     if (!playing) part("announced").textContent = view().querySelector("header").innerText;
     await mark(at);
     prefetch(at + 1);
-    if (!playing) await followInLedger(at);
+    if (!playing) await followInTabs(at);
   }
 
   function showControls(at) {
@@ -100,13 +100,13 @@ if (panel) {
     cursor.setAttribute("display", at < first || at > last ? "none" : "inline");
   }
 
-  /** Loads the chart that the step belongs to when the open ledger shows another. */
-  async function followInLedger(at, { anew = false } = {}) {
-    const chart = part("chart");
-    const ledger = root.querySelector(".ledger[open] .ledger-body");
-    if (!chart || !ledger) return;
-    if (!anew && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) return;
-    await load(ledgerUrl(at), ledger);
+  /** Loads the open tabs for the step, but for those whose chart shows it already. */
+  async function followInTabs(at, { anew = false } = {}) {
+    for (const tab of root.querySelectorAll(".tab[open]")) {
+      const chart = tab.querySelector("[data-chart]");
+      if (!anew && chart && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) continue;
+      await load(tabUrl(tab, at), tab.querySelector(".tab-body"));
+    }
   }
 
   function aim(link) {
@@ -275,7 +275,7 @@ if (panel) {
     else extend(Number(before.steps), rows);
     if (wasNewest && !playing && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });
-    await followInLedger(number("at"), { anew: true });
+    await followInTabs(number("at"), { anew: true });
   }
 
   /** Puts rows into the list from the newest step known so far, which may have changed. */
@@ -293,10 +293,10 @@ if (panel) {
 
   root.addEventListener("playhead:news", (event) => (event.detail.done = grow(event.detail)));
   root.addEventListener("htmx:configRequest", (event) => {
-    if (event.target.matches(".ledger")) event.detail.path = ledgerUrl(number("at"));
+    if (event.target.matches(".tab")) event.detail.path = tabUrl(event.target, number("at"));
   });
   root.addEventListener("htmx:afterSwap", (event) => {
-    if (event.target.matches(".ledger-body")) showInLedger(number("at"));
+    if (event.target.matches(".tab-body")) showInLedger(number("at"));
   });
 
   window.addEventListener("popstate", (event) => {

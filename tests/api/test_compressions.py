@@ -6,6 +6,9 @@ from uuid import UUID
 import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from historyapp.api.root import api
+from historyapp.core.prices import load_prices
+from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Summary
 from tests.api.agent import Agent
 from tests.api.compressing import carry_out
@@ -40,6 +43,13 @@ def test_a_run_takes_all_steps_but_the_newest_and_tells_how_far_it_is(six: Agent
     assert whole["tokens_saved"] == whole["tokens_before"] - whole["tokens_after"]
     assert (whole["money"], whole["model"]) == (0.0, "")
     assert whole["actor"].startswith("key:ph_")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_is_named_by_the_documentation_and_can_be_asked_for(six: Agent, name: str) -> None:
+    wish = api.get_openapi_schema()["components"]["schemas"]["CompressionIn"]["properties"]["strategy"]
+    assert f"`{name}`" in wish["description"]
+    assert six.post("/compressions", {"strategy": name})["strategy"] == name
 
 
 def test_its_summaries_name_the_run(six: Agent) -> None:
@@ -227,6 +237,7 @@ def test_an_estimate_of_a_model_tells_tokens_and_money(six: Agent, monkeypatch: 
     assert (told["summaries"], told["calls"]) == (2, 2)
     assert told["tokens_in"] > told["tokens_before"]
     assert told["money"] > 0
+    assert told["prices_as_of"] == load_prices().as_of
     assert six.get(f"{path}openai:my-own")["money"] == "unknown"
 
 

@@ -9,6 +9,7 @@ from django.http import StreamingHttpResponse
 from django.test import Client
 
 from historyapp.api.model_calls import SILENCE
+from historyapp.core.prices import load_prices
 from historyapp.llm import listening
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.models import Entry, Session, Snapshot
@@ -72,6 +73,7 @@ def test_an_answer_streams_and_becomes_one_entry(ready: Agent, loopback: Loopbac
     assert entry["metadata"]["snapshot"] == appended["snapshot"]
     assert appended["money"] > 0
     assert entry["metadata"]["cost"] == appended["money"]
+    assert entry["metadata"]["prices_as_of"] == appended["prices_as_of"] == load_prices().as_of
 
 
 @pytest.mark.parametrize("model", MODELS)

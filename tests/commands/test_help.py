@@ -19,7 +19,7 @@ def test_help_names_every_command_of_playhead_and_none_of_django(
     lines = printed(capsys, monkeypatch, *arguments).splitlines()
     named = [line.split()[1] for line in lines if line.startswith("  playhead ")]
     own = {name.replace("_", "-") for name, app in get_commands().items() if app == "historyapp"}
-    assert set(named) == own | {"COMMAND", "help", "--version"}
+    assert set(named) == own | {"COMMAND", "help", "--home", "--version"}
     assert max(map(len, lines)) < 100
 
 

@@ -163,6 +163,20 @@ def test_the_option_for_the_data_folder_wins_over_the_variable(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["option"]
 
 
+def playhead(home: Path, *arguments: str) -> str:
+    """What a command prints on this data folder."""
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments, "--home", str(home)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_a_sign_in_link_made_later_leads_to_the_running_server(up: Up, home: Path) -> None:
+    link = playhead(home, "sign-in")
+    assert link.startswith(f"http://127.0.0.1:{up.port}/sign-in/")
+    assert up.get(urlsplit(link.strip()).path) == 200
+    up.stop(signal.SIGKILL)
+    assert playhead(home, "sign-in").startswith("http://127.0.0.1:8000/sign-in/")
+
+
 def refused(home: Path, *options: str, **variables: str) -> str:
     """What ``up`` says when it does not start: one line, without a traceback."""
     done = subprocess.run(

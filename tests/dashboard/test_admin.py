@@ -1,5 +1,6 @@
 """The administration: staff see all sessions, compress and rewind them, and change nothing else."""
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -7,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from historyapp.core.prices import load_prices
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -89,6 +91,16 @@ def test_compress_asks_first_with_what_it_would_cost(staff: Client, stuck: Sessi
     assert "Steps 1 to 1, " in text(page)
     assert "by simple_extract" in text(page)
     assert not CompressionRun.objects.exists()
+
+
+def test_what_compress_would_cost_is_told_with_the_date_of_the_prices(
+    staff: Client, stuck: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    names = {"compression_strategy": "episode_summary", "llm_name": "gpt-5-mini"}
+    change_session(stuck.project, stuck.pk, {"settings": names})
+    page = text(choose(staff, COMPRESS, stuck))
+    assert re.search(rf"for \$[\d.]+ at the prices of {load_prices().as_of}\.", page)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp import tasks
+from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.services.append import append
@@ -59,10 +60,14 @@ def test_a_model_that_costs_is_told_with_its_price(
     page = text(alice.get(form(session, "?strategy=episode_summary&from_step=1&to_step=3")))
     assert "Calls about 3" in page
     assert "Cost at most $0.0" in page
+    assert f"At the prices of {load_prices().as_of}." in page
     unknown = text(
         alice.get(form(session, "?strategy=episode_summary&model=gpt-unheard-of&from_step=1&to_step=3"))
     )
     assert "Cost price unknown" in unknown
+    assert f"The price list of {load_prices().as_of} does not have this model." in unknown
+    free = text(alice.get(form(session, "?strategy=simple_extract&from_step=1&to_step=3")))
+    assert load_prices().as_of not in free
 
 
 def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

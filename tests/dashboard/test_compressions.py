@@ -46,6 +46,16 @@ def test_a_run_is_listed_with_its_figures(alice: Client, session: Session) -> No
     assert page_of(run) in html(alice.get("/compressions"))
 
 
+def test_a_run_keeps_the_date_of_the_prices_that_it_was_paid_by(alice: Client, session: Session) -> None:
+    run = ended(session)
+    assert "At the prices of" not in text(alice.get(page_of(run)))
+    figures = {"calls": 5, "cost": 2_100, "prices_as_of": "2024-02-29"}
+    CompressionRun.objects.filter(pk=run.pk).update(**figures)
+    page = text(alice.get(page_of(run)))
+    assert "Cost $0.0021" in page
+    assert "At the prices of 2024-02-29." in page
+
+
 def test_runs_are_listed_newest_first_a_page_at_a_time(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

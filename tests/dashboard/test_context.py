@@ -15,6 +15,7 @@ from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstructi
 from historyapp.core.formats import FORMATS
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import POLICIES
+from historyapp.core.prices import load_prices
 from historyapp.core.settings import SessionSettings
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -234,11 +235,14 @@ def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client,
     assert "step 3 – full" in shown
     assert re.search(r"A cache can reuse 2,\d{3} tokens", shown)
     assert re.search(r"That saves \$0\.00[1-9]\d*", shown)
+    assert f"At the prices of {load_prices().as_of}." in shown
     assert "The cache breaks here" in shown
 
 
 def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Session) -> None:
-    assert "That saves unknown" in panel(alice, session, "?step=3&view=diff&model=my-own")
+    shown = panel(alice, session, "?step=3&view=diff&model=my-own")
+    assert "That saves unknown" in shown
+    assert f"The price list of {load_prices().as_of} does not have my-own" in shown
 
 
 def test_the_same_context_twice_has_no_break(alice: Client, session: Session) -> None:
@@ -289,6 +293,7 @@ def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) ->
     append(project, session.pk, [draft(ModelOutput(text="b"), model="my-own", usage=usage)])
     shown = text(fragment(alice, address(session, name="ledger")))
     assert "Money $0.16" in shown
+    assert f"At the prices of {load_prices().as_of}." in shown
     assert "my-own 1.0M 1.0k unknown" in shown
     assert "uncached 1,200,000 from caches 800,000" in shown
     assert "step 2 · 1,000,000 in, 400,000 of them from a cache · 1,000 out · price unknown" in shown

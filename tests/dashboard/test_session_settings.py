@@ -7,6 +7,8 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.base import Strategy
 from historyapp.models import Session
 from historyapp.services.sessions import change_session
 from tests.dashboard.pages import html, text
@@ -27,6 +29,13 @@ def test_every_setting_has_a_label_and_help(alice: Client, session: Session) -> 
         assert f'<label for="{name}">' in page
         assert re.search(rf'(?:input|select) id="{name}" name="{name}"', page)
         assert re.search(rf'id="{name}-help" class="hint">[^<]{{10,}}', page)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_every_strategy_can_be_chosen(alice: Client, session: Session, strategy: Strategy) -> None:
+    assert f'<option value="{strategy.name}"' in html(alice.get(form(session)))
+    alice.post(form(session), {"compression_strategy": strategy.name})
+    assert kept(session).compression_strategy == strategy.name
 
 
 def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -> None:

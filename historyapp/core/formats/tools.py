@@ -15,6 +15,8 @@ from historyapp.core.text import clean, clean_value, depth_exceeds
 
 Definition = Mapping[str, Any]
 _NO_ARGUMENTS = {"type": "object", "properties": {}}
+OWN_TOOLS_AS_OF = "2026-11-22"
+"""The day on which the tools that providers have made themselves were last compared with the SDKs' types."""
 _OWN = {
     "anthropic_messages": re.compile(r"[a-z][a-z0-9_]*_20\d{6}"),
     "openai_responses": re.compile(
@@ -61,7 +63,10 @@ def _no_function(definition: Definition) -> str:
     kind = definition.get("type")
     if maker := maker_of(definition):
         return f"A tool of type {kind!r} can only be sent in the format {maker}."
-    return f"A tool of type {str(kind)[:64]!r} is no function, and none that a provider carries out itself."
+    return (
+        f"A tool of type {str(kind)[:64]!r} is no function, and none that a provider carries out "
+        f"itself, as far as these were known on {OWN_TOOLS_AS_OF}."
+    )
 
 
 def maker_of(definition: Any) -> str | None:

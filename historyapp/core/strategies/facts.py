@@ -13,6 +13,7 @@ from typing import NamedTuple
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import LONGEST_PIECE, one_line, pieces
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.policies.clipping import fair_share
 from historyapp.core.results import NO_OUTPUT, returned
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.judged import judged_fields
@@ -113,6 +114,8 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
     """The step within ``tokens``: call, outcome, what the results tell; a thought if there is room."""
     facts = facts_of(episode, language)
     fields = [f"{label}: {text}" for label, text in judged_fields(episode, language).items()]
+    if fields:
+        facts = facts._replace(lines=tuple(_beside(facts.lines, "\n".join(fields))))
     told = _Told(episode.status, (), 0)  # where even the call has no room
     room = int(tokens * _FIRST_RATIO)
     for _ in range(_TRIES):
@@ -130,6 +133,11 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
         longer = f"{told.text}\n{_thought(episode, 3 * left, language)}".strip()
         return longer if count(longer) <= tokens else told.text
     return told.text
+
+
+def _beside(lines: Iterable[Fact], told: str) -> Iterator[Fact]:
+    """The lines that a text does not hold already."""
+    return (line for line in lines if line.text not in told)
 
 
 def _with_names(told: _Told, tokens: int, count: TokenCounter) -> str:
@@ -157,8 +165,10 @@ def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_
     head = f"{one_line(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
     head = head if status != "answered" else called
     if fields:
-        level = max(12, int(room * _FIELDS_SHARE) // len(fields))
-        head = "\n".join(([head] if called else []) + [one_line(field, level) for field in fields])
+        longest = [len(field) for field in fields]
+        wanted = room - len(head) - len(fields)
+        level = fair_share(longest, wanted if sum(longest) <= wanted else int(room * _FIELDS_SHARE))
+        head = "\n".join(([head] if called else []) + [one_line(field, max(12, level)) for field in fields])
     kept, names = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
     return _Told(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
 

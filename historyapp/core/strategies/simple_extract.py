@@ -1,6 +1,7 @@
 """Without a model: the names, lines and outcomes that later steps refer to, step by step."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import ceil
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,13 +12,13 @@ from historyapp.core.strategies.composing import composed
 from historyapp.core.strategies.facts import extract
 from historyapp.core.strategies.judged import judged_fields
 from historyapp.core.strategies.said import words_of
+from historyapp.core.strategies.sizes import no_larger, own_texts, saves, tokens_of
+from historyapp.core.tokens import entry_text
 
 MAX_TOKENS = 100
 LEAST_TOKENS = 10
 SHORTER = 0.75
-"""Of a step's own tokens, an extract has at most so many."""
-LONGEST_TOKEN = 8
-"""Characters: longer texts are not counted, they have more tokens than an extract may have."""
+"""Of the tokens of a step's long form and its review, an extract has at most so many."""
 
 
 class ExtractOptions(BaseModel):
@@ -38,23 +39,33 @@ def write(material: Material, means: Means) -> Written:
 
 
 def extracted(episodes: tuple[Episode, ...], means: Means, tokens: int = MAX_TOKENS) -> str:
-    """Each step within ``tokens``, and clearly shorter than it is; several begin with their numbers."""
-    texts = [
-        extract(episode, _room(episode, tokens, means), means.language, means.count) for episode in episodes
-    ]
+    """Each step within ``tokens`` and shorter than it is; several begin with their numbers.
+
+    A step that is shorter than an extract of it stands in its own words. All together are never larger than
+    the steps: steps of a few words each do without their numbers.
+    """
+    owns = [own_texts(episode) for episode in episodes]
+    texts = [_extract(episode, own, tokens, means) for episode, own in zip(episodes, owns, strict=True)]
     if len(texts) == 1:
         return texts[0]
-    return "\n".join(
-        f"Step {episode.number}: {text}" for episode, text in zip(episodes, texts, strict=True) if text
-    )
+    numbered = zip(episodes, texts, strict=True)
+    whole = "\n".join(f"Step {episode.number}: {text}" for episode, text in numbered if text)
+    own = [text for own in owns for text in own]
+    if saves(whole, own, means.count):
+        return whole
+    return no_larger("\n".join(filter(None, texts)), own, means.count)
+
+
+def _extract(episode: Episode, own: Sequence[str], tokens: int, means: Means) -> str:
+    text = extract(episode, _room(episode, tokens, means), means.language, means.count)
+    return no_larger(text, own, means.count)
 
 
 def _room(episode: Episode, tokens: int, means: Means) -> int:
     """An extract that is hardly shorter than a short step would save nothing."""
-    whole = long_form(episode)
-    if episode.reviews or len(whole) > LONGEST_TOKEN * tokens / SHORTER:
-        return tokens  # a judgement is kept whole
-    return min(tokens, max(LEAST_TOKENS, round(SHORTER * means.count(whole))))
+    most = ceil(tokens / SHORTER)
+    whole = tokens_of([long_form(episode), *map(entry_text, episode.reviews)], most, means.count)
+    return min(tokens, max(LEAST_TOKENS, round(SHORTER * whole)))
 
 
 def _points(episodes: tuple[Episode, ...], means: Means) -> Iterable[str]:

@@ -16,6 +16,8 @@ from historyapp.core.strategies.facts import facts_of
 from historyapp.core.strategies.judged import judged_fields
 from historyapp.core.strategies.said import SHARE, words_of
 from historyapp.core.strategies.shortening import clip
+from historyapp.core.strategies.simple_extract import extracted
+from historyapp.core.strategies.sizes import own_texts, saves
 
 Style = Literal["json", "table"]
 LONGEST_TARGET = 120
@@ -34,10 +36,16 @@ class StructuredOptions(BaseModel):
 
 
 def write(material: Material, means: Means) -> Written:
-    """All steps as rows. Where there is no room, facts go first, then the oldest rows; it says how many."""
+    """All steps as rows. Where there is no room, facts go first, then the oldest rows; it says how many.
+
+    Where the steps are shorter than their rows an extract of them takes the table's place.
+    """
     options = means.options if isinstance(means.options, StructuredOptions) else StructuredOptions()
     rows = [_row(episode, means) for episode in material.episodes]
     words = words_of(material)
+    own = [text for episode in material.episodes for text in own_texts(episode)]
+    if not saves(_shown(rows, [], 0, options.style), own, means.count):
+        return composed(words, means.max_length, extracted(material.episodes, means))
     if options.style == "table":
         return composed(words, means.max_length, lambda room: _fitted(rows, [], room, "table"))
     said = [clip(text, max(1, int(means.max_length * SHARE) // len(words) - 8)) for text in words]

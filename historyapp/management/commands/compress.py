@@ -12,6 +12,7 @@ from django.db import connection
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from historyapp.core.strategies import STRATEGIES
 from historyapp.management.command_line import (
     ACTOR,
     add_common_arguments,
@@ -20,9 +21,11 @@ from historyapp.management.command_line import (
     plain_errors,
     plural,
 )
+from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.starting import RunWish, Started, start_run
 from historyapp.services.compression.working import work_on
+from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
 LOOK_SECONDS = 0.2
@@ -38,7 +41,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("session", metavar="SESSION", type=_session, help="its id")
-        parser.add_argument("--strategy", help="default: the one in the session's settings")
+        parser.add_argument(
+            "--strategy", help=f"{', '.join(STRATEGIES)} (default: the one in the session's settings)"
+        )
         parser.add_argument(
             "--from",
             dest="from_step",
@@ -111,7 +116,8 @@ def _ended(console: Console, run: CompressionRun) -> CompressionRun:
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. What was summarised stays; the rest is done by a worker, or by this command again."
+                "Stopped. What was summarised stays; the rest is done by a worker, or by this command again.",
+                returncode=INTERRUPTED,
             ) from None
         working.result()
     run.refresh_from_db()
@@ -147,5 +153,4 @@ def _report(console: Console, run: CompressionRun) -> None:
 def _money(run: CompressionRun) -> str:
     if not run.calls:
         return ""
-    money = "at an unknown price" if run.cost is None else f"for ${run.cost / 1_000_000:,.4f}"
-    return f"The model was called {run.calls:,} times {money}."
+    return f"The model was called {plural(run.calls, 'time')} {money_text(run.cost, run.prices_as_of)}."

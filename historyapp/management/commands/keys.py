@@ -26,6 +26,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_common_arguments(parser)
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="show every key of the project, also those that no longer work")
         create = actions.add_parser("create", help="make a key and print it, once")
@@ -43,7 +44,7 @@ class Command(BaseCommand):
             help="how the key begins, as the list shows it; its id where several begin so",
         )
         for action in actions.choices.values():
-            add_common_arguments(action)
+            add_common_arguments(action, again=True)
 
     def handle(self, *, action: str, project: str | None, **options: Any) -> None:
         with plain_errors():

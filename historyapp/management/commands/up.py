@@ -18,6 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from historyapp import demo
 from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
+from historyapp.running import announced
 from historyapp.server import EVERYWHERE, CannotListen, claim, reachable, serve
 from historyapp.services.bootstrap import bootstrap
 from historyapp.worker import BackgroundWorker, leave
@@ -66,7 +67,8 @@ class Command(BaseCommand):
 
         crash: SystemExit | None = None
         try:
-            serve(ip, port, threads, welcome)
+            with announced(settings.PLAYHEAD_HOME, address):
+                serve(ip, port, threads, welcome)
         except SystemExit as end:
             crash = end
         ended = worker.stop()

@@ -70,6 +70,8 @@ class Estimate:
     tokens_out: int
     cost: int | None
     """In millionths of a dollar; null: the model's price is not known."""
+    prices_as_of: str
+    """The date of the price list behind ``cost``."""
 
     @property
     def steps(self) -> int:
@@ -132,7 +134,8 @@ def estimate(session: Session, wish: RunWish, as_of: int | None = None) -> Estim
         input=(tokens + calls * strategy.instruction_tokens) if asks else 0,
         output=calls * strategy.answer_tokens,
     )
-    price = price_list().of(terms.chosen.name)
+    prices = price_list()
+    price = prices.of(terms.chosen.name)
     cost = 0 if not asks else price.cost(usage) if price else None
     return Estimate(
         strategy.name,
@@ -146,6 +149,7 @@ def estimate(session: Session, wish: RunWish, as_of: int | None = None) -> Estim
         usage.input,
         usage.output,
         cost,
+        prices.as_of,
     )
 
 
@@ -216,7 +220,7 @@ def _create(
     automatic: bool = False,
     comparison: UUID | None = None,
 ) -> CompressionRun:
-    steps, asks = terms.steps, terms.chosen.name not in ("", "local")
+    steps, asks, prices = terms.steps, terms.chosen.name not in ("", "local"), price_list()
     run = CompressionRun(
         session=session,
         strategy=terms.strategy.name,
@@ -230,7 +234,8 @@ def _create(
         head=terms.head,
         from_step=steps.start,
         to_step=steps.stop - 1,
-        cost=0 if not asks or price_list().of(terms.chosen.name) else None,
+        cost=0 if not asks or prices.of(terms.chosen.name) else None,
+        prices_as_of=prices.as_of if asks else "",
         actor=actor[:200],
     )
     if not steps:
@@ -292,6 +297,7 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         again = run.items.filter(state=CompressionItem.State.FAILED)
         run.failed -= again.update(state=CompressionItem.State.WAITING, error="", claim=None)
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
+        run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
         record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
     return run

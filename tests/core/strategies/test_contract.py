@@ -7,14 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from bench.quality.corpus import load
 from historyapp.core.entries import Entry, ModelOutput
-from historyapp.core.episodes import group_episodes
+from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies import MANUAL, STRATEGIES, strategy_named
 from historyapp.core.strategies.base import Material, Strategy, Written
+from historyapp.core.strategies.said import take_words
+from historyapp.core.strategies.sizes import own_texts
 from historyapp.core.text import clean
+from historyapp.core.tokens import count_tokens
 from tests.core.entries import LIVE, TEXT
 from tests.core.strategies.scripted import Model, called, judged, means, steps
+from tests.shared import SHARED, needs
 
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 HOSTILE = {
@@ -70,6 +75,47 @@ def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: li
     episodes = tuple(group_episodes(entries))
     if episodes:
         check(strategy, Material(episodes, tuple(inputs), "task"), length)
+
+
+def check_size(strategy: Strategy, episodes: tuple[Episode, ...]) -> None:
+    """What is made of the steps, without the user's own words, is no larger than the steps."""
+    _, made = take_words(strategy.write(Material(episodes), means()).text)
+    own = sum(count_tokens(text) for episode in episodes for text in own_texts(episode))
+    assert count_tokens(made.strip()) <= max(1, own)
+
+
+@each
+@settings(max_examples=200)
+@given(LIVE)
+def test_an_extract_is_never_larger_than_the_steps(strategy: Strategy, entries: list[Entry]) -> None:
+    if episodes := tuple(group_episodes(entries)):
+        check_size(strategy, episodes[:1])
+        check_size(strategy, episodes)
+
+
+@each
+@pytest.mark.parametrize("told", HOSTILE.values(), ids=HOSTILE)
+def test_an_extract_of_odd_steps_is_never_larger_than_they_are(
+    strategy: Strategy, told: list[ModelOutput]
+) -> None:
+    check_size(strategy, steps(told))
+    check_size(strategy, steps(told, called("more"), told))
+
+
+@each
+@pytest.mark.parametrize("words", [1, 5, 20, 80])
+def test_an_extract_of_a_judged_step_is_never_larger_than_the_step(strategy: Strategy, words: int) -> None:
+    text = " ".join(f"word{n}" for n in range(words))
+    check_size(strategy, steps(judged(f"Goal: {text}", f"Result: {text}", f"State: {text}", score=0.5)))
+    check_size(strategy, steps(*[judged(text, {"result": text}, {"state": text}, passed=True)] * 4))
+
+
+@needs("corpus")
+@each
+def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy) -> None:
+    for session in load(SHARED / "corpus"):
+        for episode in session.episodes[::20]:
+            check_size(strategy, (episode,))
 
 
 @each

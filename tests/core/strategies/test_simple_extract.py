@@ -2,10 +2,11 @@
 
 import pytest
 
-from historyapp.core.entries import Body, ModelOutput
+from historyapp.core.entries import Body, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.rendering import long_form
 from historyapp.core.strategies.base import Material, Written
 from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
+from historyapp.core.strategies.sizes import own_texts
 from historyapp.core.tokens import count_tokens
 from tests.core.strategies.scripted import called, judged, means, steps
 
@@ -107,8 +108,12 @@ def test_plain_texts_give_goal_and_results() -> None:
 
 
 def test_steps_that_share_a_summary_have_numbers() -> None:
-    text = SIMPLE_EXTRACT.write(Material(steps(called("a"), called("b"))), means()).text
-    assert text == "Step 1: read_file: src/a_b.py → success\na\nStep 2: read_file: src/a_b.py → success\nb"
+    thoughts = "I look at the file before I change anything in it, since much depends on it. " * 3
+    told = [called(result, thoughts=thoughts) for result in "ab"]
+    text = SIMPLE_EXTRACT.write(Material(steps(*told)), means()).text
+    first, second = text.split("\nStep 2: ")
+    assert first.startswith("Step 1: read_file: src/a_b.py → success\na")
+    assert second.startswith("read_file: src/a_b.py → success\nb")
 
 
 def test_where_even_the_call_has_no_room_the_outcome_is_told() -> None:
@@ -125,3 +130,32 @@ def test_the_numbers_that_viewers_put_before_lines_and_empty_results_take_no_roo
     text = write(called("  201→def load_all():\n202\treturn a_b")).text
     assert text.endswith("success\ndef load_all():\nreturn a_b")
     assert write(called("")).text == "read_file: src/a_b.py → success"
+
+
+def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
+    told = judged("Look at it.", "Found 3 files.", "Good.", score=0.9, passed=True)
+    assert write(told).text == "Look at it. execute_step {} Found 3 files. Look at it. Good."
+    long = judged(
+        "Goal: mend the parser\nTask state: half done",
+        {"key_results": ["two files", "one test"], "completion": "80 %"},
+        {"score": 0.9, "passed": True},
+    )
+    assert count_tokens(write(long).text) < 0.75 * sum(map(count_tokens, own_texts(steps(long)[0])))
+
+
+def test_what_the_fields_of_a_judged_step_say_is_not_said_again() -> None:
+    analysis = "Goal: mend the parser, which fails on every file that ends with two empty lines"
+    told = judged(analysis, "Found 3 files.", "Go on with the second one, and look at its tests too.")
+    assert write(told).text.count("Found 3 files.") == 1
+
+
+def test_a_short_step_stands_in_its_own_words() -> None:
+    call = ModelOutput(tool_calls=(ToolCall(id="1", name="get_current_time"),))
+    result = ToolResult(tool_call_id="1", status="success", outputs="Noon")
+    assert write([call, ToolResults(results=(result,))]).text == "get_current_time {} Noon"
+    assert write([ModelOutput(text="Yes.")]).text == "Yes."
+
+
+def test_steps_of_a_few_words_share_a_summary_without_numbers() -> None:
+    answers = [[ModelOutput(text=text)] for text in ("Yes.", "No.")]
+    assert SIMPLE_EXTRACT.write(Material(steps(*answers)), means()).text == "Yes.\nNo."

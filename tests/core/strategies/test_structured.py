@@ -10,6 +10,9 @@ from historyapp.core.strategies.base import Material
 from historyapp.core.strategies.structured import STRUCTURED, StructuredOptions
 from tests.core.strategies.scripted import called, judged, means, steps
 
+PLAIN = "We look at all that was said here, and then we go on as we did before. " * 8
+"""Thoughts, which stand in no row: steps without any may be shorter than their rows."""
+
 
 def text_of(*told: list[Body], inputs: tuple[str, ...] = (), style: Any = "json", length: int = 8_000) -> str:
     options = StructuredOptions(style=style)
@@ -19,9 +22,9 @@ def text_of(*told: list[Body], inputs: tuple[str, ...] = (), style: Any = "json"
 def test_each_step_is_a_row() -> None:
     found = json.loads(
         text_of(
-            called("def load_all(): pass", path="a/b.py", line=120),
+            called("def load_all(): pass", path="a/b.py", line=120, thoughts=PLAIN),
             called("KeyError: 'x_y'", "run", "error", command="make"),
-            [ModelOutput(text="Done: see c_d.py.")],
+            [ModelOutput(text="Done: see c_d.py.", thoughts=PLAIN)],
         )
     )
     assert found == {
@@ -43,12 +46,12 @@ def test_each_step_is_a_row() -> None:
 
 
 def test_what_the_user_said_is_a_field_of_its_own() -> None:
-    assert json.loads(text_of(called(), inputs=('Say "hi"\nnow',)))["user"] == ['Say "hi"\nnow']
+    assert json.loads(text_of(called(thoughts=PLAIN), inputs=('Say "hi"\nnow',)))["user"] == ['Say "hi"\nnow']
 
 
 def test_the_table_has_the_same_columns_and_no_cell_breaks_it() -> None:
     said, head, _, row = text_of(
-        called("a|b_c\nd_e|f", "run", "error", command="x"), inputs=("Go",), style="table"
+        called("a|b_c\nd_e|f", "run", "error", command="x", thoughts=PLAIN), inputs=("Go",), style="table"
     ).split("\n")
     assert said == 'The user said: "Go"'
     assert head == "| step | tool | target | outcome | facts |"
@@ -56,13 +59,16 @@ def test_the_table_has_the_same_columns_and_no_cell_breaks_it() -> None:
 
 
 def test_judged_fields_are_facts() -> None:
-    (row,) = json.loads(text_of(judged("Goal: mend it", "All done.", {"score": 1}, score=1.0)))["steps"]
+    (row,) = json.loads(text_of(judged(f"Goal: mend it\n{PLAIN}", "All done.", {"score": 1}, score=1.0)))[
+        "steps"
+    ]
     assert row["facts"][:3] == ["Goal: mend it", "Key results: All done.", "Score: 1"]
 
 
 @pytest.mark.parametrize("style", ["json", "table"])
 def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> None:
-    told = [called(" ".join(f"name_{n}_{m}" for m in range(12)), path=f"f_{n}.py") for n in range(30)]
+    names = [" ".join(f"name_{n}_{m}" for m in range(12)) for n in range(30)]
+    told = [called(text, path=f"f_{n}.py", thoughts=PLAIN) for n, text in enumerate(names)]
     whole = text_of(*told, style=style, length=100_000)
     fewer = text_of(*told, style=style, length=len(whole) // 2)
     assert "f_0.py" in fewer
@@ -80,5 +86,15 @@ def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> N
 @pytest.mark.parametrize("length", [120, 300, 2_000])
 def test_it_stays_valid_json_beside_what_the_user_said(length: int) -> None:
     inputs = tuple('He said "no" and \\ more\n' * 40 for _ in range(3))
-    found = json.loads(text_of(called(), called(), inputs=inputs, length=length))
+    found = json.loads(text_of(called(thoughts=PLAIN), called(), inputs=inputs, length=length))
     assert found["left_out" if length == 120 else "user"]
+
+
+@pytest.mark.parametrize("style", ["json", "table"])
+def test_steps_that_are_shorter_than_their_rows_stand_as_an_extract(style: str) -> None:
+    text = text_of(called("Noon", "time"), called("Nine", "time"), inputs=("Go",), style=style)
+    assert text.splitlines()[0] == 'The user said: "Go"'
+    assert "steps" not in text
+    assert "|" not in text
+    assert "Noon" in text
+    assert "Nine" in text

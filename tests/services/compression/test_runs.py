@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
+from historyapp.core.prices import load_prices
 from historyapp.core.strategies.base import Written
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
@@ -67,6 +68,11 @@ def test_the_account_of_a_run_holds_what_the_provider_reported(
     assert run.tokens_before == sum(summary.tokens_before for summary in summaries) > 0
     assert run.tokens_after == sum(summary.tokens_after for summary in summaries) > 0
     assert sum(summary.cost or 0 for summary in summaries) == run.cost
+    assert run.prices_as_of == load_prices().as_of
+
+
+def test_a_run_that_asks_no_model_needs_no_price_list(record: Record, compress: Compress) -> None:
+    assert compress(record(6), strategy="simple_extract", model=None).prices_as_of == ""
 
 
 def test_a_second_run_pays_for_no_step_twice(record: Record, compress: Compress, loopback: Loopback) -> None:

@@ -1,0 +1,19 @@
+"""Money is told with the day as of which the prices are."""
+
+import pytest
+
+from historyapp.services.prices import money_text
+
+
+@pytest.mark.parametrize(
+    ("micros", "as_of", "told"),
+    [
+        (2_100, "2025-11-30", "for $0.0021 at the prices of 2025-11-30"),
+        (0, "2025-11-30", "for $0.0000 at the prices of 2025-11-30"),
+        (2_100, "", "for $0.0021"),
+        (None, "2025-11-30", "at a price that the list of 2025-11-30 does not have"),
+        (None, "", "at an unknown price"),
+    ],
+)
+def test_the_date_of_the_list_stands_beside_the_money(micros: int | None, as_of: str, told: str) -> None:
+    assert money_text(micros, as_of) == told

@@ -1,0 +1,184 @@
+"""The worked examples of docs/extending.md: each is added to a copy of the project, checked, and taken out.
+
+A section of the page has a line that begins with ``Files:``, a block below the name of each file (the whole
+of a new one, or ``diff`` blocks for one that is there), and at its end an ``sh`` block that checks it.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "extending.md"
+COPIED = ("historyapp", "dashboard", "templates", "static", "tests", "bench", "manage.py", "pyproject.toml")
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^`(?P<path>[\w./-]+)`\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+_FILES = re.compile(r"^Files: (.+)$", re.MULTILINE)
+_LIMIT = re.compile(r"^\| \[(.+?)\]\(#.+?\) \| (\d+) \|$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A block: a new file, or a change of one that is there."""
+
+    path: str
+    before: str | None
+    """What the file holds now; None: the file is new."""
+    after: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A section of the page."""
+
+    title: str
+    files: list[str]
+    edits: list[Edit]
+    checks: list[str]
+
+    def add(self, folder: Path) -> None:
+        for edit in self.edits:
+            _replace(folder / edit.path, edit.before, edit.after)
+
+    def remove(self, folder: Path) -> None:
+        for edit in reversed(self.edits):
+            _replace(folder / edit.path, edit.after, edit.before)
+
+
+def _replace(path: Path, before: str | None, after: str | None) -> None:
+    text = path.read_text() if path.exists() else None
+    if before is None:
+        assert text is None, f"{path} is there already"
+    elif after is None:
+        assert text == before
+        path.unlink()
+        return
+    else:
+        assert text is not None, f"{path} is not there"
+        assert text.count(before) == 1, f"{path} holds these lines {text.count(before)} times:\n{before}"
+        after = text.replace(before, after)
+    path.write_text(after or "")
+
+
+def read(markdown: str) -> Iterator[Example]:
+    """The page's worked examples."""
+    parts = _SECTION.split(markdown)[1:]
+    for title, section in zip(parts[::2], parts[1::2], strict=True):
+        listed = _FILES.search(section)
+        assert listed, f"{title} lists no files"
+        edits, checks, path = list[Edit](), list[str](), ""
+        for block in _BLOCK.finditer(section):
+            path = block["path"] or path
+            if block["language"] == "sh":
+                checks += block["text"].splitlines()
+            else:
+                edits.append(_edit(path, block["language"], block["text"]))
+        yield Example(title, re.findall(r"`(.+?)`", listed[1]), edits, checks)
+
+
+def _edit(path: str, language: str, text: str) -> Edit:
+    if language != "diff":
+        return Edit(path, None, text)
+    lines = text.splitlines(keepends=True)
+    assert all(line[0] in " +-\n" for line in lines), f"a line of the diff of {path} has no mark"
+    before = "".join(line[1:] or "\n" for line in lines if line[0] != "+")
+    return Edit(path, before, "".join(line[1:] or "\n" for line in lines if line[0] != "-"))
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """What each file of a folder holds, as a digest."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def limits() -> dict[str, int]:
+    """How many files each addition may touch, as the page's table says."""
+    return {what.capitalize(): int(files) for what, files in _LIMIT.findall(PAGE.read_text())}
+
+
+EXAMPLES = {example.title: example for example in read(PAGE.read_text())}
+each = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The project without its documentation and its tools."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, tmp_path / name)
+    return tmp_path
+
+
+def run(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    """A check of the page, in a copy of the project."""
+    program, *arguments = shlex.split(command)
+    assert program == ".venv/bin/python"
+    names = ("PLAYHEAD_HOME", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in names and not name.startswith("PYTEST")
+    }
+    environment |= {"PYTHONPATH": str(folder), "PLAYHEAD_SHARED": str(folder / "nothing")}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_every_addition_of_the_table_has_an_example_and_every_example_a_limit() -> None:
+    assert list(limits()) == list(EXAMPLES)
+
+
+@each
+def test_it_touches_the_files_that_it_lists_and_no_more_than_the_table_says(
+    example: Example, copy: Path
+) -> None:
+    before = contents(copy)
+    example.add(copy)
+    after = contents(copy)
+    touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert touched == set(example.files)
+    assert len(touched) <= limits()[example.title]
+    example.remove(copy)
+    assert contents(copy) == before
+
+
+@pytest.mark.slow
+@each
+def test_it_works_once_it_is_added_and_not_before(example: Example, copy: Path) -> None:
+    assert example.checks
+    for command in example.checks:
+        assert run(copy, command).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    example.add(copy)
+    for command in example.checks:
+        done = run(copy, command)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@pytest.mark.slow
+@each
+def test_it_is_written_as_the_project_is(example: Example, copy: Path) -> None:
+    example.add(copy)
+    for tool in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *tool, *example.files]
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_line_that_is_not_there_any_more_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n")
+    edit = _edit("a.py", "diff", " one\n-three\n+two\n")
+    with pytest.raises(AssertionError, match="holds these lines 0 times"):
+        Example("x", ["a.py"], [edit], []).add(tmp_path)
