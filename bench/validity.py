@@ -4,7 +4,7 @@
 
 Each case takes a session of the corpus, as it is or torn (entries dropped, doubled and swapped at random), as
 of one of its positions, and a budget from 0 upward. A request must pass the providers' rules, cost what its
-manifest says, and keep to its budget; ``episodic`` may exceed it where its manifest says so. Budgets that are
+manifest says, and keep to its budget. Budgets that are
 refused, because not even the pinned part fits, are counted apart.
 """
 
@@ -117,9 +117,7 @@ def case(history: MemoryPast, policy: str, format: str, budget: int | None, ask:
     if format == "plain" and count_tokens(request["text"]) > total:
         found.append("MORE THAN COUNTED")
     if budget is not None and total > budget:
-        found.append(
-            "over, and said so" if context.manifest.notes and policy == "episodic" else "OVER BUDGET"
-        )
+        found.append("OVER BUDGET")
     return found
 
 

@@ -29,7 +29,7 @@ _TOOL = {
     "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 }
 _MANIFEST = Manifest(
-    policy="episodic",
+    policy="budgeted",
     max_tokens=2048,
     tokens=13,
     segments=[Segment(source="input", position=1, tokens=10), Segment(source="overhead", tokens=3)],
@@ -74,7 +74,7 @@ class Asked(RequestBody):
 
 class ContextIn(Asked):
     model_config = shown(
-        {"policy": "episodic", "format": "openai_chat", "max_tokens": 2048, "tools": [_TOOL]}
+        {"policy": "budgeted", "format": "openai_chat", "max_tokens": 2048, "tools": [_TOOL]}
     )
 
     model: ModelName | None = Field(default=None, description=MODEL)

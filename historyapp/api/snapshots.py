@@ -69,7 +69,7 @@ _ITEM = {
     "id": CONTEXT_EXAMPLE["snapshot"],
     "position": 1,
     "created_at": examples.LATER,
-    "policy": "episodic",
+    "policy": "budgeted",
     "format": "openai_chat",
     "model": "gpt-5-mini",
     "max_tokens": 2048,
