@@ -75,9 +75,24 @@ class Session(SessionItem):
     """The current memory notebook."""
 
 
+class Unpaired(Answer):
+    """A result that was recorded and answered no open call."""
+
+    position: int
+    index: int
+    """Its place among the results of its entry, from 0."""
+    tool_call_id: Text | None
+    reason: str
+    """``answered``, ``abandoned``, ``unknown`` or ``no_open_call``."""
+    step: int | None
+    """The step that made the call, where it is known."""
+
+
 class Appended(Answer):
     positions: list[int]
     head: int
+    unpaired: list[Unpaired] = []
+    """Results among the entries that answered no open call."""
 
 
 class Registered(Answer):
