@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
 from pydantic_core import PydanticCustomError
@@ -30,6 +30,10 @@ class Thoughts(Record):
             "properties": {"summary": {"description": "Text that stands for them in lists and contexts."}}
         },
     )
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None: ...
 
     @property
     def text(self) -> str:

@@ -19,8 +19,8 @@ class Stray(NamedTuple):
     """A result that was appended and answered nothing."""
 
     position: int
-    index: int
-    """Its place among the results of its entry."""
+    place: int
+    """Among the results of its entry, from 0."""
     tool_call_id: str | None
 
 
@@ -30,6 +30,7 @@ class Unpaired:
 
     position: int
     index: int
+    """Its place among the results of its entry, from 0."""
     tool_call_id: str | None
     reason: Reason
     step: int | None

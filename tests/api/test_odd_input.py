@@ -18,7 +18,7 @@ CALLS = [
 
 def unpaired(answer: Answer) -> list[tuple[int, int, str | None, str, int | None]]:
     assert answer.status == 201, answer.body
-    return [tuple(one.values()) for one in answer["unpaired"]]  # type: ignore[misc]
+    return [tuple(one.values()) for one in answer["unpaired"]]
 
 
 def read_by_a_model(run: Agent, text: str) -> int:

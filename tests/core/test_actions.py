@@ -1,5 +1,7 @@
 """Proposals as agents register them."""
 
+from typing import Any
+
 from pydantic import BaseModel
 
 from historyapp.core.actions import ActionProposal, completed, output_of
@@ -51,9 +53,8 @@ class Plan(BaseModel):
 
 
 def test_thoughts_in_a_model_of_the_agents_own_are_kept() -> None:
-    proposal = ActionProposal(
-        thoughts=Plan(observation="two files", steps=["read"]), use_tool=UseTool(name="ls")
-    )
+    plan: Any = Plan(observation="two files", steps=["read"])
+    proposal = ActionProposal(thoughts=plan, use_tool=UseTool(name="ls"))
     assert proposal.thoughts == Thoughts.model_validate({"observation": "two files", "steps": ["read"]})
     assert output_of(proposal).thoughts_text == 'observation: two files\nsteps: ["read"]'
 

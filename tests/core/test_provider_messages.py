@@ -110,9 +110,9 @@ def test_what_makes_no_sense_says_nothing(message: dict[str, Any]) -> None:
     "given",
     [
         {"id": "c1", "name": "ls", "arguments": {"all": True}},
-        CHAT["tool_calls"][0],  # type: ignore[index]
-        ANTHROPIC["content"][3],  # type: ignore[index]
-        RESPONSES["output"][2],  # type: ignore[index]
+        CHAT["tool_calls"][0],
+        ANTHROPIC["content"][3],
+        RESPONSES["output"][2],
     ],
 )
 def test_calls_are_accepted_in_every_providers_shape(given: dict[str, Any]) -> None:
