@@ -155,11 +155,21 @@ def test_numbers_count_the_live_history(five: Agent) -> None:
 def mixed(run: Agent) -> Agent:
     """Steps 1 to 6: ls, ls failed, read and write, abandoned, answered, in flight; a minute apart."""
     at = [f"2026-01-01T12:0{minute}:00Z" for minute in range(6)]
-    both = {"kind": "model_output", "tool_calls": [{"id": name, "name": name} for name in ("read", "write")]}
+    both: Any = {
+        "kind": "model_output",
+        "tool_calls": [{"id": name, "name": name} for name in ("read", "write")],
+    }
     ls = {"kind": "model_output", "use_tool": {"name": "ls"}}
     failed = {"kind": "tool_results", "results": [{"status": "error", "reason": "gone"}]}
     done = {"kind": "tool_results", "results": [{"status": "success"}]}
-    steps = [[ls, done], [ls, failed], [both, done], [both], [{"kind": "model_output", "text": "hi"}], [ls]]
+    steps: Any = [
+        [ls, done],
+        [ls, failed],
+        [both, done],
+        [both],
+        [{"kind": "model_output", "text": "hi"}],
+        [ls],
+    ]
     for moment, entries in zip(at, steps, strict=True):
         run.append(*({**entry, "created_at": moment} for entry in entries))
     return run

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -185,3 +187,15 @@ def test_every_filter_uses_its_index(project: Project, wanted: StepFilter, index
             cursor.execute(explain + query["sql"])
             plans.append(str(cursor.fetchall()))
     assert any(index in plan for plan in plans), plans
+
+
+def test_the_migration_gives_older_rows_their_tool(project: Project) -> None:
+    session = create_session(project)
+    several = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat"))))
+    append(project, session.pk, [act("ls"), call("a", "b"), answer(), several])
+    told = list(Episode.objects.order_by("number").values_list("tool", flat=True))
+    assert told == ["ls", "read", "", "\n"]
+    Episode.objects.update(tool="")
+    migration = import_module("historyapp.migrations.0009_step_filters")
+    migration.fill(None, SimpleNamespace(connection=connection))
+    assert list(Episode.objects.order_by("number").values_list("tool", flat=True)) == told
