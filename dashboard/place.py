@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from dashboard.access import PersonRequest, find_session, projects
+from dashboard.step_filter import NO_FILTER, ShownFilter, filter_of
 from historyapp.core.errors import Invalid
 from historyapp.models import Session
 from historyapp.models.history import History
@@ -21,6 +22,8 @@ class Place:
 
     history: History
     step: int
+    filter: ShownFilter = NO_FILTER
+    """Of the step list."""
 
     @property
     def session(self) -> Session:
@@ -52,11 +55,16 @@ class Place:
     @property
     def query(self) -> str:
         """Step and position, without a question mark."""
-        return f"step={self.step or -1}{self.and_as_of}"
+        return f"step={self.step or -1}{self.and_as_of}{self.filter.query}"
 
     def at(self, step: int) -> str:
         """The address of another step."""
-        return f"{self.url}?step={step}{self.and_as_of}"
+        return f"{self.url}?step={step}{self.and_as_of}{self.filter.query}"
+
+    @property
+    def unfiltered(self) -> "Place":
+        """The same place with the whole list."""
+        return Place(self.history, self.step)
 
     def of_take(self, take: Take) -> str:
         """Where a take is looked at: as of when it was live, at its first step (the last if it has none)."""
@@ -89,11 +97,12 @@ def place_of(request: PersonRequest, session_id: UUID, step: int | None = None) 
     """
     session = find_session(request, session_id)
     history = History(session, whole_number(request.GET, "as_of"))
+    filter = filter_of(request.GET)
     if step is None:
         step = whole_number(request.GET, "step")
     if step in (None, 0, -1) and not history.steps:
-        return Place(history, 0)
-    return Place(history, history.resolve(1 if step is None else step))
+        return Place(history, 0, filter)
+    return Place(history, history.resolve(1 if step is None else step), filter)
 
 
 def page_context(request: PersonRequest, place: Place) -> dict[str, Any]:

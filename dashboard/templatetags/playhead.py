@@ -51,6 +51,12 @@ def outcome(status: str, words: bool = True) -> SafeString:
     return format_html('<span class="outcome outcome-{}">{}</span>', status, shown)
 
 
+@register.filter
+def status_words(status: str) -> str:
+    """A status as people read it."""
+    return OUTCOMES.get(status, ("", status))[1]
+
+
 @register.simple_tag
 def step_url(place: Place, number: int) -> str:
     """The address of a step, as of the same position."""

@@ -8,12 +8,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.found_rows import FoundRows, found_after, found_around, found_before
 from dashboard.place import Place, page_context, place_of, whole_number
 from dashboard.rendering.step import load_inputs, load_step
+from dashboard.step_filter import filter_of
 from dashboard.strip import draw_strip
 from dashboard.tabs import TABS
 from dashboard.views.context import form_context
 from dashboard.views.rewinds import standing_rewind
+from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import clean
@@ -100,7 +103,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     context = {
         **page_context(request, place),
         "strip": draw_strip(place, found),
-        "rows": window(place, place.step - AROUND, place.step + AROUND, found),
+        **_list(place, found),
         "step": load_step(history, place.step) if place.step else None,
         "inputs": [] if place.step else load_inputs(history),
         "fork_step": _fork_step(place.session),
@@ -114,6 +117,13 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         **form_context(place),
     }
     return render(request, "session_detail.html", context)
+
+
+def _list(place: Place, takes: list[Take]) -> dict[str, object]:
+    """The rows around the playhead: of all steps, or of those that match the filter."""
+    if place.filter.fields:
+        return {"found": found_around(place, place.step), "statuses": STATUSES}
+    return {"rows": window(place, place.step - AROUND, place.step + AROUND, takes), "statuses": STATUSES}
 
 
 def _under_way(place: Place) -> CompressionRun | None:
@@ -139,6 +149,8 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
     after, before, around = (whole_number(request.GET, name) for name in ("after", "before", "around"))
     if not request.htmx:
         return redirect(place.at(max(1, after or before or around or 1)))
+    if place.filter.fields:
+        return render(request, "_found_rows.html", {"found": _found(place, after, before, around or 1)})
     if after is not None:
         first, last = after + 1, after + AROUND
     elif before is not None:
@@ -148,6 +160,12 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
     rows = window(place, first, last, takes(place.history))
     rows = replace(rows, leads_back=after is None, leads_on=before is None)
     return render(request, "_episode_rows.html", {"rows": rows, "place": place})
+
+
+def _found(place: Place, after: int | None, before: int | None, around: int) -> FoundRows:
+    if after is not None:
+        return found_after(place, after)
+    return found_around(place, around) if before is None else found_before(place, before)
 
 
 @signed_in
@@ -181,9 +199,10 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return HttpResponse(status=204)
     history = History(session)
     at, known, seen = (whole_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))
-    place = Place(history, min(max(0, at), history.steps))
+    filter = filter_of(request.GET)
+    place = Place(history, min(max(0, at), history.steps), filter)
     if not request.htmx:
-        return redirect(Place(history, history.steps).here)
+        return redirect(Place(history, history.steps, filter).here)
     context = {
         "place": place,
         "session": session,

@@ -14,7 +14,16 @@ from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RequestBody, SessionId
 from historyapp.api.schemas import Recorded, shown
 from historyapp.core.actions import ActionProposal, output_of
-from historyapp.core.entries import Body, EntryDraft, ModelOutput, Review, ToolResult, ToolResults, UseTool
+from historyapp.core.entries import (
+    Body,
+    EntryDraft,
+    ModelOutput,
+    Review,
+    Thoughts,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
 from historyapp.core.rendering import JUDGED_STEP
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.core.text import Text
@@ -65,7 +74,7 @@ class StepIn(RequestBody):
         }
     )
 
-    analysis_result: Any = Field(description="What the step set out to do; its text becomes the thoughts.")
+    analysis_result: Any = Field(description="What the step set out to do; it becomes the thoughts.")
     execution_result: Any = Field(description="What came of it.")
     supervision_result: Any = Field(
         description="How it was judged; `score` and `passed` are taken over from an object."
@@ -115,7 +124,7 @@ def _registered(appended: Appended) -> HttpResponse:
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:
     """The entries of a step of the sliding-window history."""
-    output = ModelOutput(thoughts=_text(step.analysis_result), use_tool=UseTool(name=JUDGED_STEP))
+    output = ModelOutput(thoughts=_thoughts(step.analysis_result), use_tool=UseTool(name=JUDGED_STEP))
     result = ToolResult(tool_name=JUDGED_STEP, status="success", outputs=step.execution_result)
     judged = step.supervision_result if isinstance(step.supervision_result, dict) else {}
     score, passed = judged.get("score"), judged.get("passed")
@@ -128,9 +137,12 @@ def step_bodies(step: StepIn) -> tuple[Body, ...]:
     return output, ToolResults(results=(result,)), review
 
 
-def _text(analysis: Any) -> str | None:
+def _thoughts(analysis: Any) -> str | Thoughts | None:
+    """An analysis as thoughts: an object is kept as it is, a value of any other type as JSON."""
     if analysis is None or isinstance(analysis, str):
         return analysis
+    if isinstance(analysis, dict):
+        return Thoughts.model_validate(analysis)
     return json.dumps(analysis, ensure_ascii=False)
 
 

@@ -46,7 +46,7 @@ MEANINGS: dict[type[PlayheadError], str] = {
     ),
     errors.Invalid: (
         "Every field is right by itself, yet the request cannot be carried out: a repeated call id, a "
-        "result for a call that is not open, a step or position that does not exist, an `Idempotency-Key` "
+        "call without a name, a step or position that does not exist, an `Idempotency-Key` "
         "that came with another request."
     ),
     errors.UnreadableTranscript: (

@@ -1,6 +1,7 @@
 """The log itself: appending entries of any kind, and reading them by position."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, Literal
 
 from django.http import HttpResponse
@@ -19,6 +20,7 @@ from historyapp.core.errors import NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
+from historyapp.models.unpaired import LOOKED_AT, Reason
 from historyapp.services.append import append
 
 router = Router(tags=["entries"])
@@ -36,11 +38,26 @@ class EntriesIn(Expecting):
     entries: list[EntryIn] = Field(min_length=1, max_length=1000)
 
 
+class UnpairedOut(BaseModel):
+    """A result that answered no open call. It is recorded, and contexts show it as a late result."""
+
+    position: int = Field(description="Of the entry that holds it.")
+    index: int = Field(description="Its place among the results of that entry, from 0.")
+    tool_call_id: str | None
+    reason: Reason = Field(
+        description="`answered`: the call has its result already. `abandoned`: the next step began before "
+        f"its step had all results. `unknown`: none of the newest {LOOKED_AT} steps made such a call. "
+        "`no_open_call`: the result names no call, and none is open."
+    )
+    step: int | None = Field(description="The step that made the call; null where it is not known.")
+
+
 class AppendedOut(BaseModel):
-    model_config = shown({"positions": [1, 2, 3], "head": 3})
+    model_config = shown({"positions": [1, 2, 3], "head": 3, "unpaired": []})
 
     positions: list[int] = Field(description="One for each entry, in their order.")
     head: int
+    unpaired: list[UnpairedOut] = Field(description="Results among them that answered no open call.")
 
 
 class EntryPage(Page[EntryOut]):
@@ -65,12 +82,14 @@ def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn)
     """All of them or none, in one transaction.
 
     A `model_output` begins a step. Where calls of the step before are still open, that step ends as
-    `abandoned`, and results that come later for them are refused. `expected_position` guards against that.
+    `abandoned`; `expected_position` guards against that. A result that answers no open call is recorded,
+    and listed in `unpaired`.
     """
     appended = append(
         request.auth.project, session_id, batch.entries, expected_position=batch.expected_position
     )
-    return reply({"positions": appended.positions, "head": appended.head}, 201)
+    unpaired = [asdict(one) for one in appended.unpaired]
+    return reply({"positions": appended.positions, "head": appended.head, "unpaired": unpaired}, 201)
 
 
 @router.get("/sessions/{session_id}/entries", response=EntryPage, summary="Page through entries")

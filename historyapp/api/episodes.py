@@ -1,7 +1,7 @@
 """Steps: lists with previews, and one with its bodies."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
@@ -11,7 +11,7 @@ from historyapp.api import examples
 from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
-from historyapp.api.fields import QueryStep, SessionId, iso
+from historyapp.api.fields import Line, Moment, QueryStep, SessionId, iso
 from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
@@ -21,10 +21,11 @@ from historyapp.core.entries import Thoughts, ToolCall, ToolResult
 from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import Mark, StepFilter, StepSearch
 
 router = Router(tags=["episodes"])
 
-_LIST = "episodes"
+_LIST, _FILTERED = "episodes", "filtered episodes"
 
 
 class EpisodeFacts(BaseModel):
@@ -78,6 +79,12 @@ class EpisodeFilter(BaseModel):
     )
     stop: QueryStep | None = Field(default=None, alias="to", description="Last step, included.")
     order: Literal["oldest", "newest"] = Field(default="oldest", description="Which come first.")
+    status: Status | None = Field(default=None, description="Only steps that ended like this.")
+    tool: Annotated[Line, Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="Only steps that called this tool, as `tool_names` has it."
+    )
+    since: Moment | None = Field(default=None, description="Only steps that started then or later.")
+    until: Moment | None = Field(default=None, description="Only steps that started before.")
     full: Literal["true", "false"] = Field(default="false", description="`true`: items with their bodies.")
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -86,7 +93,13 @@ class EpisodeFilter(BaseModel):
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
 def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[EpisodeFilter]) -> HttpResponse:
+    """With `status`, `tool`, `since` or `until` a page may hold fewer items than `limit`, or none, and still
+    have a `next`: one request looks through a bounded number of steps, and the next one goes on there.
+    """
     session = find_session(request, session_id)
+    wanted = StepFilter(filter.status, filter.tool, filter.since, filter.until)
+    if wanted:
+        return reply_unless_known(request, session, lambda: _filtered(session, filter, wanted))
     return reply_unless_known(request, session, lambda: _page(session, filter))
 
 
@@ -95,9 +108,7 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     if filter.cursor is not None:
         as_of, number = decode_cursor(_LIST, filter.cursor, int, int)
     history = History(session, as_of)
-    wanted = history.slice(filter.start, filter.stop)
-    if filter.order == "newest":
-        wanted = wanted[::-1]
+    wanted = _range(history, filter)
     if number is not None:
         if number not in wanted:
             raise NotValid("The cursor does not fit from, to and order. Keep them as they were.")
@@ -106,6 +117,27 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     state = session.head if as_of is None else as_of
     more = encode_cursor(_LIST, state, wanted[len(page)]) if len(wanted) > len(page) else None
     return {"items": _items(history, page, full=filter.full == "true"), "next": more}
+
+
+def _range(history: History, filter: EpisodeFilter) -> range:
+    """The step numbers between the bounds, in the wanted order."""
+    numbers = history.slice(filter.start, filter.stop)
+    return numbers[::-1] if filter.order == "newest" else numbers
+
+
+def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> dict[str, Any]:
+    as_of, mark = filter.as_of, None
+    if filter.cursor is not None:
+        as_of, *place = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
+        mark = Mark(*place)
+    history = History(session, as_of)
+    found = StepSearch(history, wanted, _range(history, filter)).find(filter.limit, mark)
+    state = session.head if as_of is None else as_of
+    if filter.full == "true":
+        items = [episode_json(row, episode) for row, episode in history.with_bodies(found.rows)]
+    else:
+        items = [episode_item(row) for row in found.rows]
+    return {"items": items, "next": encode_cursor(_FILTERED, state, *found.more) if found.more else None}
 
 
 def _items(history: History, page: range, *, full: bool) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -55,7 +55,7 @@ class Settings(Answer):
     """How contexts are chosen and steps compressed; see :class:`historyapp.core.settings.SessionSettings`."""
 
     llm_name: str
-    max_tokens: int | None
+    max_tokens: int | Literal["window"] | None
     spacy_language_model: str
     full_message_count: int
     window_size: int
@@ -75,6 +75,19 @@ class Session(SessionItem):
     """The current system instruction."""
     notebook: Text | None
     """The current memory notebook."""
+
+
+class Unpaired(Answer):
+    """A result that was recorded and answered no open call."""
+
+    position: int
+    index: int
+    """Its place among the results of its entry, from 0."""
+    tool_call_id: Text | None
+    reason: str
+    """``answered``, ``abandoned``, ``unknown`` or ``no_open_call``."""
+    step: int | None
+    """The step that made the call, where it is known."""
 
 
 class Recorded(Answer):
@@ -102,6 +115,8 @@ class Recorded(Answer):
 class Appended(Recorded):
     positions: list[int]
     head: int
+    unpaired: list[Unpaired] = []
+    """Results among the entries that answered no open call."""
 
 
 class Registered(Recorded):

@@ -5,8 +5,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from historyapp.core.entries import ModelOutput, Thoughts, ToolCall, UseTool
-from historyapp.core.text import Text
+from historyapp.core.entries import GivenThoughts, ModelOutput, ToolCall, UseTool
+from historyapp.core.provider_messages import read_message
 
 
 class ActionProposal(BaseModel):
@@ -14,33 +14,33 @@ class ActionProposal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    thoughts: Text | Thoughts | None = None
+    thoughts: GivenThoughts = None
     use_tool: UseTool
     raw_message: SkipJsonSchema[dict[str, Any] | None] = Field(default=None)
     """The assistant message as the provider gave it: ``content`` and ``tool_calls``."""
 
 
 def output_of(proposal: ActionProposal) -> ModelOutput:
-    """The log entry for a proposal. Provider tool calls are taken over from its raw message."""
-    raw = proposal.raw_message or {}
-    calls = raw.get("tool_calls")
-    content = raw.get("content")
-    return ModelOutput(
-        thoughts=proposal.thoughts,
-        text=content if isinstance(content, str) else "",
-        tool_calls=tuple(_call(call) for call in calls if _is_call(call)) if isinstance(calls, list) else (),
-        use_tool=proposal.use_tool,
-        raw_message=proposal.raw_message,
+    """The log entry for a proposal, with what its raw message says."""
+    return completed(
+        ModelOutput(thoughts=proposal.thoughts, use_tool=proposal.use_tool, raw_message=proposal.raw_message)
     )
 
 
-def _is_call(call: Any) -> bool:
-    if not isinstance(call, dict) or not isinstance(call.get("id"), str):
-        return False
-    function = call.get("function", call)
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
+def completed(output: ModelOutput) -> ModelOutput:
+    """The output with the text, thoughts, calls and reasoning of its raw message where it has none itself.
 
-
-def _call(call: dict[str, Any]) -> ToolCall:
-    function = call.get("function", call)
-    return ToolCall(id=call["id"], name=function["name"], arguments=function.get("arguments", {}))
+    What is given stays, and so does the raw message. Every way in uses this; entries that are stored
+    already, and those of transcripts, stay as they are.
+    """
+    if output.raw_message is None:
+        return output
+    said = read_message(output.raw_message)
+    found = {
+        "text": said.text,
+        "thoughts": said.thoughts,
+        "tool_calls": tuple(ToolCall(**call) for call in said.tool_calls),
+        "reasoning": list(said.reasoning),
+    }
+    missing = {name: value for name, value in found.items() if value and not getattr(output, name)}
+    return output.model_copy(update=missing) if missing else output

@@ -1,11 +1,14 @@
 """The log's vocabulary: one frozen model per kind of entry, told apart by ``kind`` (DESIGN 3)."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
+from pydantic_core import PydanticCustomError
 
+from historyapp.core.provider_messages import ProviderToolCall, call_fields
 from historyapp.core.text import Text
 
 ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
@@ -18,11 +21,43 @@ class Record(BaseModel):
 
 
 class Thoughts(Record):
-    """Structured reasoning. ``summary`` is what lists and contexts show; further fields are kept."""
+    """Structured reasoning: an object with any fields, kept as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="allow",
+        json_schema_extra={
+            "properties": {"summary": {"description": "Text that stands for them in lists and contexts."}}
+        },
+    )
 
-    summary: Text
+    if TYPE_CHECKING:
+
+        def __init__(self, **fields: Any) -> None: ...
+
+    @property
+    def text(self) -> str:
+        """What lists and contexts show: the ``summary`` where it says something, else a line a field."""
+        fields = self.model_extra or {}
+        summary = fields.get("summary")
+        if isinstance(summary, str) and summary.strip():
+            return summary
+        lines = (f"{name}: {_shown(value)}" for name, value in fields.items() if value not in (None, ""))
+        return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _as_fields(thoughts: Any) -> Any:
+    """Reasoning in a model of the agent's own, as the object that the log keeps."""
+    if isinstance(thoughts, BaseModel) and not isinstance(thoughts, Thoughts):
+        return thoughts.model_dump(mode="json")
+    return thoughts
+
+
+GivenThoughts = Annotated[Text | Thoughts | None, BeforeValidator(_as_fields)]
 
 
 class ToolCall(Record):
@@ -32,6 +67,22 @@ class ToolCall(Record):
     name: Text
     arguments: Any = Field(default_factory=dict)
     """An object; or the raw text where the model wrote something that is not a JSON object."""
+
+
+def _named_call(call: Any) -> Any:
+    call = call_fields(call)
+    if isinstance(call, dict) and call.get("name") is None:
+        raise PydanticCustomError(
+            "call_without_name",
+            'has no name. Name the tool: {"id": "call_1", "name": "read_file", "arguments": {}}',
+        )
+    return call
+
+
+GivenCall = Annotated[
+    ToolCall, BeforeValidator(_named_call, json_schema_input_type=ToolCall | ProviderToolCall)
+]
+"""A call in our shape or in a provider's."""
 
 
 class UseTool(Record):
@@ -94,9 +145,9 @@ class ModelOutput(Record):
     """What the model proposed or answered. It starts an episode."""
 
     kind: Literal["model_output"] = "model_output"
-    thoughts: Text | Thoughts | None = None
+    thoughts: GivenThoughts = None
     text: Text = ""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[GivenCall, ...] = ()
     use_tool: UseTool | None = None
     reasoning: list[Any] = Field(default_factory=list)
     """Opaque provider blocks (thinking, signatures, encrypted reasoning), kept verbatim."""
@@ -106,7 +157,7 @@ class ModelOutput(Record):
     @property
     def thoughts_text(self) -> str:
         """The thoughts as contexts and lists show them; empty where there are none."""
-        return self.thoughts.summary if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
+        return self.thoughts.text if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
 
 
 class ToolResults(Record):

@@ -1,6 +1,6 @@
 """Episode rows: what lists show of a step without loading its bodies."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -17,6 +17,11 @@ from historyapp.models.reads import Place, places
 from historyapp.models.sessions import Session, session_ids
 
 _FAILED_AT_ONCE = 50
+INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
+"""Each has an index of its own: most steps end as ``success``, and pay for none."""
+_STATUS_INDEXES = ("episode_errors", "episode_interrupted", "episode_answered", "episode_abandoned")
+SEVERAL = "\n"
+"""In place of the tool of a step that called different ones: no tool is named like this."""
 
 
 class Sample(NamedTuple):
@@ -61,6 +66,11 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
         return _standing((Sample(*row) for row in rows.values_list(*Sample._fields)), lineage)
 
+    def standing(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
+        """The live steps with these numbers, oldest first, whole rows."""
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
+        return _standing(rows.defer("excerpt"), lineage)
+
     def placed(self, lineage: Lineage, first: int, last: int) -> list[Place]:
         """As :meth:`numbered`, of many steps: whole rows would take most of the time."""
         return _standing(places(session_ids(lineage), first, last), lineage)
@@ -104,6 +114,8 @@ class Episode(models.Model):
     last_position = models.PositiveIntegerField()
     status = models.CharField(max_length=20, choices=[(status, status) for status in STATUSES])
     tool_names = JSONText(default=list)
+    tool = models.CharField(max_length=100, db_default="", blank=True)
+    """The one that all its calls name, to find steps by; see :data:`SEVERAL`. Empty without calls."""
     input_preview = models.CharField(max_length=200, blank=True)
     thought_preview = models.CharField(max_length=200, blank=True)
     call_preview = models.CharField(max_length=200, blank=True)
@@ -123,9 +135,14 @@ class Episode(models.Model):
 
     class Meta:
         indexes = (
-            models.Index(fields=("session", "number"), name="episode_by_number"),
-            models.Index(
-                fields=("session", "number"), name="episode_errors", condition=models.Q(status="error")
+            # With the time, so that steps of another time are passed over within the index.
+            models.Index(fields=("session", "number", "started_at"), name="episode_by_number"),
+            models.Index(fields=("session", "tool", "number", "started_at"), name="episode_by_tool"),
+            *(
+                models.Index(
+                    fields=("session", "number", "started_at"), name=name, condition=models.Q(status=status)
+                )
+                for status, name in zip(INDEXED_STATUSES, _STATUS_INDEXES, strict=True)
             ),
         )
 
@@ -143,11 +160,19 @@ def columns(step: Step) -> dict[str, Any]:
     for name in ("anchor", "pending", "statuses"):
         del values[name]
     values["tool_names"] = list(step.tool_names)
+    values["tool"] = tool_of(step.tool_names)
     values["unanswered"] = len(step.pending)
     values["excerpt"] = stored_excerpt(step)
     values["started_at"] = datetime.fromisoformat(step.started_at)
     values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None
     return values
+
+
+def tool_of(names: Sequence[str]) -> str:
+    """What the column ``tool`` holds for a step that called these tools."""
+    if not names:
+        return ""
+    return names[0] if names.count(names[0]) == len(names) else SEVERAL
 
 
 def stored_excerpt(step: Step) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from heapq import merge
+from itertools import groupby
 from operator import attrgetter
 from uuid import UUID
 
@@ -172,6 +173,14 @@ class History:
     def rows_and_episodes(self, first: int, last: int) -> list[tuple[Episode, episodes_core.Episode]]:
         """As :meth:`episodes`, each with its row."""
         return self._with_bodies(self.rows(first, last))
+
+    def with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
+        """Some steps by their rows, in their order, each with its bodies; neighbours are read together."""
+        found: dict[int, tuple[Episode, episodes_core.Episode]] = {}
+        ordered = sorted(rows, key=lambda row: row.number)
+        for _, run in groupby(enumerate(ordered), key=lambda place: place[1].number - place[0]):
+            found |= {row.number: (row, step) for row, step in self._with_bodies([row for _, row in run])}
+        return [found[row.number] for row in rows]
 
     def _with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         if not rows:

@@ -15,6 +15,7 @@ from historyapp.services.append import (
     append_locked,
     check_open,
     check_position,
+    complete,
     lock_tail,
 )
 from historyapp.services.transactions import writing
@@ -31,7 +32,7 @@ def register_action(
         Invalid: when two of its tool calls have one id.
     """
     assert isinstance(draft.body, ModelOutput)
-    prepared = prepare(draft)
+    prepared = prepare(complete(draft))
     with writing():
         session = lock_tail(project, session_id)
         check_position(session, expected_position)

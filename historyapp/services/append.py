@@ -5,20 +5,22 @@ and the session row, however long the session is.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
 from django.utils import timezone
 
 from historyapp.core import entries as core
-from historyapp.core.conversation import Progress
+from historyapp.core.actions import completed
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.models.unpaired import Stray, Unpaired, explain
 from historyapp.services.snapshots import settle
 from historyapp.services.statements import (
     Row,
@@ -44,6 +46,8 @@ class Appended:
     positions: list[int]
     head: int
     entries: list[core.Entry]
+    unpaired: list[Unpaired] = field(default_factory=list)
+    """Results among them that answer no open call, and why. They are recorded all the same."""
 
 
 def lock_session(project: Project, session_id: UUID) -> Session:
@@ -80,18 +84,24 @@ def append(
 
     Args:
         expected_position: the head that the caller saw; null to append wherever the head is.
-        lenient: for transcripts: results that answer no open call are recorded and counted, not refused.
+        lenient: for transcripts: they are recorded as they are, and nobody is told of unpaired results.
 
     Raises:
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
-        Invalid: when an entry does not fit: a repeated call id, a result for a call that is not open.
+        Invalid: when an entry does not fit: a repeated call id, a call without a name.
     """
-    prepared = [prepare(draft) for draft in drafts]
+    prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     with writing():
         session = lock_tail(project, session_id)
         check_position(session, expected_position)
         return append_locked(session, prepared, lenient=lenient)
+
+
+def complete(draft: EntryDraft) -> EntryDraft:
+    """An output with what its raw message says; see :func:`historyapp.core.actions.completed`."""
+    body = draft.body
+    return draft._replace(body=completed(body)) if isinstance(body, ModelOutput) else draft
 
 
 def check_position(session: Session, expected: int | None) -> None:
@@ -109,11 +119,13 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
     check_open(session)
     now = timezone.now()
     tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
+    strays: list[Stray] = []
     for number, (draft, tokens, body, metadata) in enumerate(prepared):
-        if not lenient:
-            _check(draft, tail, number)
         created_at = draft.created_at or now
         entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
+        if not lenient:
+            _check(draft, tail, number)
+            strays += _strays(entry, tail)
         # Transcripts are stored faster without: what a context needs of them is worked out when it is read.
         step = advance(tail, entry, excerpts=not lenient)
         tail = step.tail
@@ -125,7 +137,8 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
         if not lenient:
             _link(session, entries)
     written = [row.entry for row in entries]
-    return Appended(session, [entry.position for entry in written], session.head, written)
+    unpaired = explain(History(session), strays) if strays else []
+    return Appended(session, [entry.position for entry in written], session.head, written, unpaired)
 
 
 def check_open(session: Session) -> None:
@@ -140,21 +153,29 @@ def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
     if isinstance(body, Rewind):
         raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
     if isinstance(body, ModelOutput):
-        if len(body.tool_calls) > MOST_CALLS:
-            raise Invalid(
-                f"entries[{number}] has {len(body.tool_calls):,} tool calls. Give it at most {MOST_CALLS:,}."
-            )
-        ids = Counter(call.id for call in body.tool_calls)
-        repeated = next((id for id, times in ids.items() if times > 1), None)
-        if repeated is not None:
-            raise Invalid(
-                f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
-                tool_call_id=repeated,
-            )
-    if isinstance(body, ToolResults):
-        _check_results(body, tail, number)
+        _check_calls(body, number)
+    if isinstance(body, ToolResults) and tail.step is None:
+        raise Conflict(NO_ACTION_IN_FLIGHT)
     if isinstance(body, ModelInput):
         _check_images(body, number)
+
+
+def _check_calls(body: ModelOutput, number: int) -> None:
+    calls = body.tool_calls
+    if len(calls) > MOST_CALLS:
+        raise Invalid(f"entries[{number}] has {len(calls):,} tool calls. Give it at most {MOST_CALLS:,}.")
+    names = [call.name for call in calls] or ([body.use_tool.name] if body.use_tool else [])
+    for place, name in enumerate(names):
+        if not name.strip():
+            where = f"tool_calls[{place}]" if calls else "use_tool"
+            raise Invalid(f"entries[{number}].{where} has an empty name. Name the tool that it calls.")
+    ids = Counter(call.id for call in calls)
+    repeated = next((id for id, times in ids.items() if times > 1), None)
+    if repeated is not None:
+        raise Invalid(
+            f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
+            tool_call_id=repeated,
+        )
 
 
 def _check_images(body: ModelInput, number: int) -> None:
@@ -167,26 +188,14 @@ def _check_images(body: ModelInput, number: int) -> None:
                 )
 
 
-def _check_results(body: ToolResults, tail: Tail, number: int) -> None:
-    progress = tail.step.progress if tail.step else None
-    if progress is None or not progress.pending:
-        raise Conflict(NO_ACTION_IN_FLIGHT)
-    _, answered = progress.take(body.results)
-    stray = next((result for result, calls in answered if not calls), None)
-    if stray is not None:
-        open_calls = [id for id in progress.pending if id]
-        raise Invalid(
-            f"entries[{number}] has a result for the call {stray.tool_call_id!r}, which is not open "
-            f"or has been answered. {_open(progress, open_calls)}",
-            tool_call_id=stray.tool_call_id,
-            open_calls=open_calls,
-        )
-
-
-def _open(progress: Progress, ids: list[str]) -> str:
-    if progress.pending.unnamed:
-        return "The open action has no call id. Leave tool_call_id out."
-    return f"Open calls: {', '.join(map(repr, ids))}."
+def _strays(entry: core.Entry, tail: Tail) -> Iterator[Stray]:
+    """The results of an entry that answer no call which is open before it."""
+    if not isinstance(entry.body, ToolResults) or tail.step is None:
+        return
+    _, answered = tail.step.progress.take(entry.body.results)
+    for place, (result, calls) in enumerate(answered):
+        if not calls:
+            yield Stray(entry.position, place, result.tool_call_id)
 
 
 def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:

@@ -16,13 +16,13 @@ from historyapp.core.entries import Entry
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.core.text import dump_json, load_dumped
 from historyapp.models import ApiKey, CompressionItem, Project, Session
-from historyapp.models.episodes import stored_excerpt
+from historyapp.models.episodes import stored_excerpt, tool_of
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
 )  # fmt: skip
 EPISODE_COLUMNS = (
-    "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names",
+    "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names", "tool",
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
     "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "excerpt",
 )  # fmt: skip
@@ -195,6 +195,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.last_position,
         step.status,
         dump_json(step.tool_names),
+        tool_of(step.tool_names),
         step.input_preview,
         step.thought_preview,
         step.call_preview,

@@ -18,7 +18,7 @@ if (frame) {
     asking = true;
     const before = { ...state() };
     const query = new URLSearchParams({ revision: before.revision, step: at(), steps: before.steps, seen });
-    await htmx.ajax("GET", `${root.dataset.page}/news?${query}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+    await htmx.ajax("GET", `${root.dataset.page}/news?${query}${root.dataset.filter}`, { target: frame, swap: "innerHTML" }).catch(() => {});
     if (state().revision !== before.revision) await pass(before, state());
     asking = false;
     wait();

@@ -48,6 +48,20 @@ document.addEventListener("input", (event) => {
   for (const button of document.querySelectorAll(`${form.dataset.outdates} button`)) button.disabled = true;
 });
 
+// When the server could not say what holds now, it can be asked again without typing anything.
+function offerAgain(event) {
+  const form = event.detail.elt?.closest?.("[data-outdates]");
+  const place = form && document.querySelector(form.dataset.outdates);
+  if (!place) return;
+  const known = place.querySelector("[data-again]");
+  if (known) return void (known.disabled = false);
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "button", textContent: "Try again" });
+  button.dataset.again = "";
+  button.addEventListener("click", () => htmx.trigger(form, "input"));
+  place.append(button);
+}
+for (const name of ["responseError", "sendError", "timeout"]) document.addEventListener(`htmx:${name}`, offerAgain);
+
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     const menu = document.querySelector("[data-menu][open]");

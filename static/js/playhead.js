@@ -11,11 +11,12 @@ if (panel) {
   const number = (name) => Number(view().dataset[name]);
   const part = (name) => root.querySelector(`[data-${name}]`);
   const asOf = root.dataset.asOf;
+  const filter = root.dataset.filter; // of the list: empty, or what follows in an address
 
-  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}`;
+  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}`;
   const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
-  const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}`;
+  const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}${filter}`;
   const within = (step) => Math.min(Math.max(1, step), number("steps"));
 
   // Where each control leads from the step in view.
@@ -72,6 +73,7 @@ if (panel) {
   function showControls(at) {
     for (const link of root.querySelectorAll("[data-move]")) aim(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
+    for (const link of root.querySelectorAll("[data-whole-list]")) link.href = pageUrl(at).replace(filter, "");
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -127,7 +129,7 @@ if (panel) {
   /** Marks the step's row, and fetches the rows around it when the list holds others. */
   async function mark(at) {
     const row = () => root.querySelector(`#rows [data-step="${at}"]`);
-    if (!row()) await load(rowsUrl(at), "#rows");
+    if (!row() && !filter) await load(rowsUrl(at), "#rows"); // a filtered list need not hold the step
     root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
     row()?.setAttribute("aria-current", "step");
     reveal(row());
@@ -271,7 +273,7 @@ if (panel) {
     showPosition(at);
     showControls(at);
     if (before.head === now.head) return;
-    if (wasRewound) await load(rowsUrl(within(at)), "#rows");
+    if (wasRewound || filter) await load(rowsUrl(within(at)), "#rows");
     else extend(Number(before.steps), rows);
     if (wasNewest && !playing && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });

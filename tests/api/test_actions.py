@@ -138,7 +138,6 @@ def test_a_wrong_thought_is_named_without_names_that_only_the_code_has(run: Agen
         {"use_tool": "ls"},
         {"use_tool": {"name": "ls", "arguments": [1]}},
         {"use_tool": {"name": "ls"}, "thoughts": 5},
-        {"use_tool": {"name": "ls"}, "thoughts": {"plan": "x"}},
         {"use_tool": {"name": "ls"}, "raw_message": "x"},
         {"use_tool": {"name": "ls"}, "extra": 1},
     ],
@@ -148,10 +147,24 @@ def test_a_wrong_action_is_refused(run: Agent, wrong: dict[str, Any]) -> None:
     assert run.get()["head"] == 0
 
 
-def test_structured_thoughts_are_kept_whole(run: Agent) -> None:
-    thoughts = {"summary": "look", "confidence": 0.5}
-    run.post("/actions", {"thoughts": thoughts, "use_tool": {"name": "ls"}})
-    assert run.get("/episodes/1")["thoughts"] == thoughts
+@pytest.mark.parametrize(
+    ("thoughts", "shown"),
+    [
+        ({"summary": "look", "confidence": 0.5}, "look"),
+        (
+            {"observation": "Two\nfiles", "plan": ["a", None], "sure": None},
+            'observation: Two\nfiles\nplan: ["a", null]',
+        ),
+        ({"summary": {"of": "é"}}, 'summary: {"of": "é"}'),
+        ({}, ""),
+    ],
+)
+def test_thoughts_of_any_fields_are_kept_whole_and_shown(run: Agent, thoughts: Any, shown: str) -> None:
+    assert run.post("/actions", {"thoughts": thoughts, "use_tool": {"name": "ls"}}).status == 201
+    step = run.get("/episodes/1")
+    assert step["thoughts"] == run.get("/entries/1")["thoughts"] == thoughts
+    assert f'- **Reasoning:** "{shown}"' in step["formatted"]
+    assert run.get("/episodes")["items"][0]["thought_preview"] == " ".join(shown.split())
 
 
 def test_metadata_and_time_belong_to_the_entry(run: Agent) -> None:
@@ -233,11 +246,9 @@ def test_score_and_verdict_are_taken_over_where_they_are_such(
 
 
 @pytest.mark.parametrize(
-    ("analysis", "thoughts"), [("x", "x"), (None, None), ({"ä": [1]}, '{"ä": [1]}'), (5, "5")]
+    ("analysis", "thoughts"), [("x", "x"), (None, None), ({"ä": [1]}, {"ä": [1]}), (5, "5"), ([5], "[5]")]
 )
-def test_the_text_of_the_analysis_becomes_the_thoughts(
-    run: Agent, analysis: Any, thoughts: str | None
-) -> None:
+def test_the_analysis_becomes_the_thoughts(run: Agent, analysis: Any, thoughts: Any) -> None:
     run.post("/steps", {"analysis_result": analysis, "execution_result": "", "supervision_result": ""})
     assert run.get("/episodes/1")["thoughts"] == thoughts
 

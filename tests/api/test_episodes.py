@@ -149,3 +149,73 @@ def test_numbers_count_the_live_history(five: Agent) -> None:
         ["again"],
     ]
     assert five.get("/episodes/3?as_of=10")["action"]["name"] == "tool3"
+
+
+@pytest.fixture
+def mixed(run: Agent) -> Agent:
+    """Steps 1 to 6: ls, ls failed, read and write, abandoned, answered, in flight; a minute apart."""
+    at = [f"2026-01-01T12:0{minute}:00Z" for minute in range(6)]
+    both: Any = {
+        "kind": "model_output",
+        "tool_calls": [{"id": name, "name": name} for name in ("read", "write")],
+    }
+    ls = {"kind": "model_output", "use_tool": {"name": "ls"}}
+    failed = {"kind": "tool_results", "results": [{"status": "error", "reason": "gone"}]}
+    done = {"kind": "tool_results", "results": [{"status": "success"}]}
+    steps: Any = [
+        [ls, done],
+        [ls, failed],
+        [both, done],
+        [both],
+        [{"kind": "model_output", "text": "hi"}],
+        [ls],
+    ]
+    for moment, entries in zip(at, steps, strict=True):
+        run.append(*({**entry, "created_at": moment} for entry in entries))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?status=success", [1, 3]),
+        ("?status=error", [2]),
+        ("?status=abandoned", [4]),
+        ("?status=answered", [5]),
+        ("?status=in_flight", [6]),
+        ("?status=interrupted_by_human", []),
+        ("?tool=ls", [1, 2, 6]),
+        ("?tool=write&order=newest", [4, 3]),
+        ("?tool=nothing", []),
+        ("?since=2026-01-01T12:02:00Z&until=2026-01-01T12:04:00Z", [3, 4]),
+        ("?since=2026-01-01T14:02:00%2B02:00&status=success", [3]),
+        ("?tool=ls&from=2&to=-2", [2]),
+        ("?tool=ls&as_of=1", [1]),
+        ("?status=in_flight&as_of=1", [1]),
+        ("?status=success&as_of=1", []),
+        ("?tool=ls&full=true&order=newest", [6, 2, 1]),
+    ],
+)
+def test_steps_are_found_by_status_tool_and_time(mixed: Agent, query: str, expected: list[int]) -> None:
+    assert numbers(mixed, query) == expected
+
+
+def test_filtered_steps_come_in_pages_as_of_the_first(mixed: Agent) -> None:
+    first = mixed.get("/episodes?tool=ls&limit=2")
+    assert [item["number"] for item in first["items"]] == [1, 2]
+    mixed.succeed()
+    mixed.step("ls")
+    second = mixed.get(f"/episodes?tool=ls&limit=2&cursor={first['next']}")
+    assert [(item["number"], item["status"]) for item in second["items"]] == [(6, "in_flight")]
+    assert second["next"] is None
+    assert_problem(mixed.get(f"/episodes?cursor={first['next']}"), 422, "cursor")
+
+
+@pytest.mark.parametrize("query", ["status=fine", "tool=", "since=yesterday", "until=5", "tool=%00"])
+def test_a_filter_that_makes_no_sense_is_refused(mixed: Agent, query: str) -> None:
+    assert_problem(mixed.get(f"/episodes?{query}"), 422, f"query.{query.partition('=')[0]}")
+
+
+def test_full_steps_that_are_no_neighbours_come_with_their_own_bodies(mixed: Agent) -> None:
+    items = mixed.get("/episodes?tool=ls&full=true")["items"]
+    assert items == [mixed.get(f"/episodes/{number}").body for number in (1, 2, 6)]

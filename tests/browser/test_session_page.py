@@ -90,6 +90,23 @@ def test_what_a_dialog_announced_cannot_be_pressed_once_something_else_is_typed(
     expect(dialog.get_by_role("button", name="Rewind to step 5")).to_be_disabled()
 
 
+def test_a_preview_that_failed_can_be_asked_for_again(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    page.get_by_role("link", name="Rewind…").click()
+    dialog = page.get_by_role("dialog", name="Rewind")
+    page.route("**/rewinds?step=1", lambda route: route.abort())
+    dialog.get_by_label("Go on after step").fill("1")
+    again = dialog.get_by_role("button", name="Try again")
+    expect(again).to_be_enabled()
+    again.click()
+    expect(again).to_be_enabled()
+    expect(again).to_have_count(1)
+    page.unroute("**/rewinds?step=1")
+    again.click()
+    dialog.get_by_role("button", name="Rewind to step 1").click()
+    expect(page.get_by_text("Rewound: 5 steps cut off")).to_be_visible()
+
+
 @pytest.mark.parametrize("typed", ["999", "-1", ""])
 def test_nothing_is_rewound_to_a_step_that_does_not_exist(page: Page, session: Session, typed: str) -> None:
     page.goto(page_of(session, "?step=5"))

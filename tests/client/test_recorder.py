@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pytest_django.live_server_helper import LiveServer
 
 from historyapp.client import (
@@ -47,6 +48,30 @@ def five(recorder: Recorder) -> Recorder:
 
 def newest(recorder: Recorder) -> Episode:
     return recorder[-1]
+
+
+class Planned(ActionProposal):
+    """A proposal as an agent extends it."""
+
+    confidence: float = 0.5
+
+
+class Plan(BaseModel):
+    observation: str
+    sure: bool | None = None
+
+
+def test_what_an_agent_adds_to_its_proposals_is_kept(recorder: Recorder) -> None:
+    thoughts: Any = Plan(observation="two files")
+    recorder.after_parse(Planned(thoughts=thoughts, use_tool=UseTool(name="ls")), metadata={"cost": 0.25})
+    assert newest(recorder).thoughts == {"observation": "two files", "sure": None}
+    (entry,) = recorder.playhead.entries(recorder.session_id)
+    assert entry.metadata == {"cost": 0.25, "proposal": {"confidence": 0.5}}
+
+
+def test_steps_are_found_by_their_tool(five: Recorder) -> None:
+    found = five.playhead.episodes(five.session_id, tool="tool_3", since=datetime(2020, 1, 1, tzinfo=UTC))
+    assert [step.number for step in found] == [3]
 
 
 def test_an_action_is_there_before_it_runs(recorder: Recorder) -> None:

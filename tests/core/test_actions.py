@@ -1,7 +1,11 @@
 """Proposals as agents register them."""
 
-from historyapp.core.actions import ActionProposal, output_of
-from historyapp.core.entries import ToolCall, UseTool
+from typing import Any
+
+from pydantic import BaseModel
+
+from historyapp.core.actions import ActionProposal, completed, output_of
+from historyapp.core.entries import ModelOutput, Thoughts, ToolCall, UseTool
 
 RAW = {
     "content": "Let me look.",
@@ -39,3 +43,22 @@ def test_thoughts_may_be_missing_text_or_structured() -> None:
     for thoughts in (None, "hm", {"summary": "hm", "plan": ["a"]}):
         output = output_of(ActionProposal.model_validate({"thoughts": thoughts, "use_tool": {"name": "ls"}}))
         assert output.model_dump(exclude_none=True).get("thoughts") == thoughts
+
+
+class Plan(BaseModel):
+    """Thoughts as an agent models them."""
+
+    observation: str
+    steps: list[str]
+
+
+def test_thoughts_in_a_model_of_the_agents_own_are_kept() -> None:
+    plan: Any = Plan(observation="two files", steps=["read"])
+    proposal = ActionProposal(thoughts=plan, use_tool=UseTool(name="ls"))
+    assert proposal.thoughts == Thoughts.model_validate({"observation": "two files", "steps": ["read"]})
+    assert output_of(proposal).thoughts_text == 'observation: two files\nsteps: ["read"]'
+
+
+def test_what_is_given_is_not_overridden() -> None:
+    given = ModelOutput(text="mine", tool_calls=(ToolCall(id="x", name="mine"),), raw_message=RAW)
+    assert completed(given) == given

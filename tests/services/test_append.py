@@ -12,6 +12,7 @@ from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolR
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import ApiKey, Entry, Episode, Project, Session
 from historyapp.models.history import History
+from historyapp.models.unpaired import LOOKED_AT, Unpaired
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
@@ -50,7 +51,7 @@ def test_a_moved_head_is_a_conflict_that_names_it(project: Project, session: Ses
 
 def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session) -> None:
     with pytest.raises(Invalid, match=r"entries\[2\]"):
-        append(project, session.pk, [said("go"), call("a"), ok("b")])
+        append(project, session.pk, [said("go"), call("a"), call("b", "b")])
     assert Entry.objects.count() == 0
     assert Episode.objects.count() == 0
     assert Session.objects.get().head == 0
@@ -75,18 +76,29 @@ def test_a_repeated_call_id_is_refused(project: Project, session: Session) -> No
         append(project, session.pk, [call("a", "b", "a")])
 
 
-def test_a_result_without_an_action_is_refused(project: Project, session: Session) -> None:
-    with pytest.raises(Conflict, match="Cannot register result for cycle without action"):
-        append(project, session.pk, [ok()])
-    append(project, session.pk, [act(), ok()])
+def test_a_result_before_any_action_is_refused(project: Project, session: Session) -> None:
     with pytest.raises(Conflict, match="Cannot register result for cycle without action"):
         append(project, session.pk, [ok()])
 
 
-def test_a_result_for_an_unknown_call_names_the_open_ones(project: Project, session: Session) -> None:
-    append(project, session.pk, [call("a", "b"), ok("a")])
-    with pytest.raises(Invalid, match=r"'zzz', which is not open or has been answered\. Open calls: 'b'"):
-        append(project, session.pk, [ok("zzz")])
+def test_a_result_that_answers_no_open_call_is_recorded_and_told(project: Project, session: Session) -> None:
+    unpaired = append(project, session.pk, [act(), ok(), ok(), call("a", "b"), ok("a"), ok("z")]).unpaired
+    assert unpaired == [
+        Unpaired(3, 0, None, "no_open_call", None),
+        Unpaired(6, 0, "z", "unknown", None),
+    ]
+    assert append(project, session.pk, [ok("a"), ok("b")]).unpaired == [Unpaired(7, 0, "a", "answered", 2)]
+    again = History(session_again(session))
+    assert [(row.status, row.unpaired) for row in again.rows(1, 2)] == [("success", 1), ("success", 2)]
+
+
+def test_why_a_result_answers_nothing_is_found_among_the_newest_steps(
+    project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    append(project, session.pk, [call("old"), *[call(str(number)) for number in range(2000)]])
+    with django_assert_max_num_queries(4 + 2 + 3 + LOOKED_AT):
+        told = append(project, session.pk, [ok("1995"), ok("old")]).unpaired
+    assert [(one.reason, one.step) for one in told] == [("abandoned", 1997), ("unknown", None)]
 
 
 def test_a_transcript_may_hold_results_of_unknown_calls(project: Project, session: Session) -> None:
@@ -198,8 +210,8 @@ def test_fifty_writers_leave_no_gap_and_lose_nothing() -> None:
 
 def test_results_of_one_entry_are_checked_one_after_another(project: Project, session: Session) -> None:
     twice = ToolResults(results=(ToolResult(tool_call_id="a", status="success"),) * 2)
-    with pytest.raises(Invalid, match="not open"):
-        append(project, session.pk, [call("a", "b"), draft(twice)])
+    told = append(project, session.pk, [call("a", "b"), draft(twice)]).unpaired
+    assert told == [Unpaired(2, 1, "a", "answered", 1)]
 
 
 def session_again(session: Session) -> Session:

@@ -1,6 +1,7 @@
 """Steps, and the history as text and as messages."""
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, TypedDict, Unpack
 
 from historyapp.client.answers import Episode, EpisodeItem, TextAnswer
 from historyapp.client.calls.making import Id, at, get, given, pages
@@ -9,37 +10,40 @@ from historyapp.client.context_answers import Messages
 from historyapp.client.description import Call, Pages
 
 
-def episodes(
-    session_id: Id,
-    *,
-    from_step: int | None = None,
-    to_step: int | None = None,
-    order: Order | None = None,
-    limit: int | None = None,
-    as_of: int | None = None,
-) -> Pages[EpisodeItem]:
-    """Steps with previews, both ends included; negative numbers count from the end.
+class StepWish(TypedDict, total=False):
+    """Which steps are listed; what is left out is not asked for."""
 
-    Args:
-        order: ``oldest`` first unless ``newest``.
-        limit: how many to fetch at once.
-    """
-    query = {"from": from_step, "to": to_step, "order": order, "limit": limit, "as_of": as_of}
-    return pages(at("sessions", session_id, "episodes"), EpisodeItem, **query)
+    from_step: int | None
+    """The first one; negative numbers count from the end."""
+    to_step: int | None
+    """The last one, included."""
+    status: str | None
+    """Only steps that ended like this: ``success``, ``error`` …"""
+    tool: str | None
+    """Only steps that called this tool."""
+    since: datetime | None
+    """Only steps that started then or later."""
+    until: datetime | None
+    """Only steps that started before."""
+    order: Order | None
+    """``oldest`` first unless ``newest``."""
+    limit: int | None
+    """How many to fetch at once."""
+    as_of: int | None
 
 
-def full_episodes(
-    session_id: Id,
-    *,
-    from_step: int | None = None,
-    to_step: int | None = None,
-    order: Order | None = None,
-    limit: int | None = None,
-    as_of: int | None = None,
-) -> Pages[Episode]:
+def episodes(session_id: Id, **wish: Unpack[StepWish]) -> Pages[EpisodeItem]:
+    """Steps with previews; see :class:`historyapp.client.calls.reading.StepWish`."""
+    return pages(at("sessions", session_id, "episodes"), EpisodeItem, **_query(wish))
+
+
+def full_episodes(session_id: Id, **wish: Unpack[StepWish]) -> Pages[Episode]:
     """The same steps with their bodies."""
-    query = {"from": from_step, "to": to_step, "order": order, "limit": limit, "as_of": as_of}
-    return pages(at("sessions", session_id, "episodes"), Episode, full=True, **query)
+    return pages(at("sessions", session_id, "episodes"), Episode, full=True, **_query(wish))
+
+
+def _query(wish: StepWish) -> dict[str, Any]:
+    return {name.removesuffix("_step"): value for name, value in wish.items()}
 
 
 def episode(session_id: Id, number: int, *, as_of: int | None = None) -> Call[Episode]:

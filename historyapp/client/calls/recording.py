@@ -9,7 +9,7 @@ from historyapp.client.answers import Appended, Entry, Recorded, Registered
 from historyapp.client.calls.making import Id, at, get, given, pages, post
 from historyapp.client.description import Call, Pages
 from historyapp.core.actions import ActionProposal
-from historyapp.core.entries import Body, EntryDraft, dump_body
+from historyapp.core.entries import Body, EntryDraft, ModelOutput, dump_body
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 
 NewEntry = Body | EntryDraft | Mapping[str, Any]
@@ -51,11 +51,15 @@ def register_action(
 ) -> Call[Registered]:
     """Records an action, before it runs.
 
+    Args:
+        action: of a subclass too: fields that it adds are kept in the metadata, under ``proposal``.
+
     Raises:
         Conflict: while another action is in flight.
     """
-    more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
-    body = {**action.model_dump(exclude_none=True), **more}
+    told = {**(metadata or {}), **_own_fields(action)} or None
+    more = {"metadata": told, "created_at": created_at, "expected_position": expected_position}
+    body = {**_proposal(action), **more}
     call = post(at("sessions", session_id, "actions"), Registered, body, key=idempotency_key)
     return _spoolable(call, Registered, expected_position)
 
@@ -140,6 +144,19 @@ def entry(session_id: Id, position: int, *, as_of: int | None = None) -> Call[En
 def _spoolable(call: Call[R], answer: type[R], expected_position: int | None = None) -> Call[R]:
     """The call as one that can wait on disk. A check of the head only makes sense at once."""
     return call if expected_position is not None else replace(call, spooled=answer.in_spool)
+
+
+def _proposal(action: ActionProposal) -> dict[str, Any]:
+    """The fields that every proposal has; thoughts of the agent's own model as an object."""
+    output = ModelOutput(thoughts=action.thoughts, use_tool=action.use_tool, raw_message=action.raw_message)
+    fields = dump_body(output)
+    return {"use_tool": action.use_tool.model_dump(), **fields}
+
+
+def _own_fields(action: ActionProposal) -> dict[str, Any]:
+    """What a subclass of the proposal adds, as metadata of its entry."""
+    added = set(type(action).model_fields) - set(ActionProposal.model_fields)
+    return {"proposal": action.model_dump(mode="json", include=added)} if added else {}
 
 
 def _entry(entry: NewEntry) -> Mapping[str, Any]:

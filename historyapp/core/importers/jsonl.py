@@ -12,13 +12,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from historyapp.core.arguments import MAX_RECORD_DEPTH as MAX_RECORD_DEPTH
+from historyapp.core.arguments import arguments_of as arguments_of
+from historyapp.core.arguments import parse_json as parse_json
 from historyapp.core.importers.base import Skipped
-from historyapp.core.text import MAX_DEPTH, depth_exceeds
+from historyapp.core.text import depth_exceeds
 
 MAX_LINE = 128 * 1024 * 1024
 """Bytes. A longer line is skipped without being read into memory."""
-MAX_RECORD_DEPTH = MAX_DEPTH - 20
-"""Of a line's object: it is wrapped a few levels deeper when it is stored."""
 
 _CHUNK = 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -62,52 +63,13 @@ def read_lines(
                 yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
 
 
-def parse_json(text: str) -> Any:
-    """The value that ``text`` holds as JSON and nothing else, no deeper than :data:`MAX_RECORD_DEPTH`.
-
-    Raises:
-        ValueError: when it is not JSON (NaN and infinities included), or nested too deep.
-    """
-    try:
-        value = _STRICT.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    if _too_deep(value, text, MAX_RECORD_DEPTH):
-        raise ValueError("nested too deep")
-    return value
-
-
-def arguments_of(raw: Any) -> Any:
-    """A tool call's arguments as the log wants them: an object, or the raw text that is no JSON object.
-
-    Providers give an object or a JSON string; nothing at all means no arguments.
-    """
-    if raw is None or raw == "":
-        return {}
-    if not isinstance(raw, str):
-        return raw
-    try:
-        value = parse_json(raw)
-    except ValueError:
-        return raw
-    return value if isinstance(value, dict) else raw
-
-
 def _finite(text: str) -> float | None:
     value = float(text)
     return value if isfinite(value) else None
 
 
-def _finite_or_fail(text: str) -> float:
-    value = float(text)
-    if not isfinite(value):
-        raise ValueError(f"{text} is not a finite number")
-    return value
-
-
 # strict=False lets bare control characters stand in strings: terminal output brings them along.
 _LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
-_STRICT = json.JSONDecoder(parse_float=_finite_or_fail, parse_constant=_finite_or_fail, strict=False)
 _FAST = msgspec.json.Decoder(dict[str, Any])
 """Refuses whatever the lenient decoder takes in its own way: surrogates, bad UTF-8, numbers beyond range."""
 

@@ -1,0 +1,174 @@
+"""What an assistant message says, in the shape of any provider: OpenAI chat, OpenAI responses or Anthropic.
+
+Nothing here trusts a type: agents hand on whatever their SDK or a compatible server gave them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from historyapp.core.arguments import arguments_of
+from historyapp.core.text import Text
+
+_RESPONSE_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Items of OpenAI responses that the agent carries out, and where each holds its arguments."""
+_THINKING = ("thinking", "redacted_thinking")
+
+
+class _Shape(BaseModel):
+    """For the OpenAPI document. Further fields are accepted and not recorded."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class ChatFunction(_Shape):
+    name: Text
+    arguments: Any = Field(default=None, description="JSON text, or an object.")
+
+
+class ChatToolCall(_Shape):
+    """A tool call of OpenAI's Chat Completions."""
+
+    id: Text
+    type: Literal["function"]
+    function: ChatFunction
+
+
+class ToolUseBlock(_Shape):
+    """A tool call of Anthropic's Messages."""
+
+    id: Text
+    type: Literal["tool_use"]
+    name: Text
+    input: Any = None
+
+
+class FunctionCallItem(_Shape):
+    """A tool call of OpenAI's Responses."""
+
+    call_id: Text
+    type: Literal["function_call"]
+    name: Text
+    arguments: Any = Field(default=None, description="JSON text, or an object.")
+
+
+ProviderToolCall = ChatToolCall | ToolUseBlock | FunctionCallItem
+
+
+class Said(NamedTuple):
+    """What an assistant message says, as the fields of a ``model_output`` hold it."""
+
+    text: str = ""
+    thoughts: str = ""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    reasoning: tuple[Any, ...] = ()
+
+
+def call_fields(call: Any) -> Any:
+    """``{id, name, arguments}`` of a call in a provider's shape. Anything else is returned as it is."""
+    if not isinstance(call, dict):
+        return call
+    for kind, arguments in (("function", "arguments"), ("custom", "input")):
+        if isinstance(call.get(kind), dict):
+            return _fields(call, "id", call[kind], arguments)
+    match call.get("type"):
+        case "tool_use":
+            return _fields(call, "id", call, "input")
+        case "function_call" | "custom_tool_call" as kind:
+            return _fields(call, "call_id", call, _RESPONSE_CALLS[kind])
+    return call
+
+
+def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str) -> dict[str, Any]:
+    found = {"id": call.get(id), "name": named.get("name")}
+    return {
+        **{name: value for name, value in found.items() if value is not None},
+        "arguments": arguments_of(named.get(arguments)),
+    }
+
+
+def read_message(message: dict[str, Any]) -> Said:
+    """What a message says; nothing where it has another shape. Calls without an id get one.
+
+    Tools that the provider runs itself are not among the calls: the agent has no result for them.
+    """
+    message = _message_of(message)
+    content = message.get("content")
+    blocks = [*_blocks(content), *_blocks(message.get("output"))]
+    if message.get("type") in _RESPONSE_CALLS:
+        blocks.append(message)
+    parts = [part for block in blocks for part in _parts(block)]
+    texts = [content] if isinstance(content, str) else list(_texts(parts))
+    cited = any(part.get("citations") for part in parts)  # one text, cut into pieces
+    said = ("" if cited else "\n\n").join(filter(None, texts))
+    return Said(
+        said or _text(message.get("refusal")),
+        "\n\n".join(filter(None, _thoughts(message, blocks))),
+        tuple(_calls(message, blocks)),
+        tuple(_reasoning(message, blocks)),
+    )
+
+
+def _message_of(message: dict[str, Any]) -> dict[str, Any]:
+    """The message in a whole chat completion; any other message as it is."""
+    choices = message.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    inner = first.get("message") if isinstance(first, dict) else None
+    return inner if isinstance(inner, dict) else message
+
+
+def _blocks(content: Any) -> list[dict[str, Any]]:
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _parts(block: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a message of OpenAI responses; a block of any other kind is a part itself."""
+    return _blocks(block.get("content")) if block.get("type") == "message" else [block]
+
+
+def _texts(parts: list[dict[str, Any]]) -> Iterator[str]:
+    for part in parts:
+        if part.get("type") in ("text", "output_text"):
+            yield _text(part.get("text"))
+        elif part.get("type") == "refusal":
+            yield _text(part.get("refusal"))
+
+
+def _thoughts(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[str]:
+    yield _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    for block in blocks:
+        if block.get("type") == "thinking":
+            yield _text(block.get("thinking"))
+        elif block.get("type") == "reasoning":
+            for part in (*_blocks(block.get("summary")), *_blocks(block.get("content"))):
+                yield _text(part.get("text"))
+
+
+def _reasoning(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Any]:
+    """The provider's own blocks that it wants back."""
+    yield from _blocks(message.get("reasoning_details")) or _blocks(message.get("thinking_blocks"))
+    for block in blocks:
+        kind = block.get("type")
+        if kind in _THINKING or (kind == "reasoning" and block.get("encrypted_content")):
+            yield block
+
+
+def _calls(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    found = _blocks(message.get("tool_calls"))
+    if not found and isinstance(message.get("function_call"), dict):
+        found = [{"function": message["function_call"]}]
+    found += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
+    calls = [call for call in map(call_fields, found) if _text(call.get("name"))]
+    taken = {call.get("id") for call in calls}
+    number = 0
+    for call in calls:
+        id = _text(call.get("id"))
+        while not id:
+            number += 1
+            id = "" if f"call_{number}" in taken else f"call_{number}"
+        yield {"id": id, "name": call["name"], "arguments": arguments_of(call.get("arguments"))}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,71 @@
+"""Filtering the step list in a browser, with scripts and without."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session
+from tests.browser.visits import PATIENCE, page_of, record_session, sign_in
+from tests.services.drafts import act, failed
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def plain(browser: Browser, server: str) -> Iterator[Page]:
+    """A page whose scripts do not run."""
+    with browser.new_context(base_url=server, java_script_enabled=False) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context.new_page()
+
+
+def steps(page: Page) -> list[str]:
+    return [row.get_attribute("data-step") or "" for row in page.locator("#rows [data-step]").all()]
+
+
+def filter_by_error(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    page.get_by_text("Filter steps").click()
+    page.get_by_label("Status").select_option("error")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    expect(page.get_by_text("Filtered steps")).to_be_visible()
+
+
+def test_without_scripts_the_form_filters_and_keeps_the_place(plain: Page, server: str) -> None:
+    session = record_session(sign_in(plain.context, server), 12)
+    filter_by_error(plain, session)
+    expect(plain.locator("#step h2").first).to_have_text("Step 5")
+    assert steps(plain) == ["3", "6", "9", "12"]
+    plain.locator("#rows [data-step='3']").click()
+    expect(plain.locator("#step h2").first).to_have_text("Step 3")
+    assert steps(plain) == ["3", "6", "9", "12"]
+    plain.get_by_role("link", name="Show all steps").click()
+    expect(plain.locator("#rows [data-step]")).to_have_count(12)
+    expect(plain.locator("#step h2").first).to_have_text("Step 3")
+
+
+def test_moving_keeps_the_filter_in_the_address(page: Page, project: Project) -> None:
+    session = record_session(project, 12)
+    filter_by_error(page, session)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step h2").first).to_have_text("Step 6")
+    assert page.url.endswith("step=6&status=error")
+    assert steps(page) == ["3", "6", "9", "12"]
+    page.get_by_role("link", name="Show all steps").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(12)
+    expect(page.locator("#step h2").first).to_have_text("Step 6")
+
+
+def test_a_live_list_gains_what_matches_only(page: Page, project: Project) -> None:
+    session = record_session(project, 6)
+    change_session(project, session.pk, {"status": "live"})
+    filter_by_error(page, session)
+    append(project, session.pk, [act("ls"), failed(), act("ls")])
+    expect(page.locator("#rows [data-step='7']")).to_be_visible(timeout=10_000)
+    assert steps(page) == ["3", "6", "7"]

@@ -1,0 +1,96 @@
+"""Filtering the step list: in the address, without scripts, and in words where nothing matches."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok
+
+
+def listed(response: object) -> list[int]:
+    """The steps in the list."""
+    rows = html(response).partition('id="rows"')[2].partition("</ol>")[0]
+    return [int(part.partition('"')[0]) for part in rows.split('data-step="')[1:]]
+
+
+@pytest.mark.parametrize(
+    ("query", "steps"),
+    [
+        ("status=error", [3]),
+        ("tool=read_file&step=4", [1, 2, 3, 4, 5]),
+        ("tool=read_file&as_of=5", [1, 2]),
+        ("status=answered&tool=read_file", []),
+        ("since=2020-01-01T00:00", [1, 2, 3, 4, 5]),
+        ("until=2020-01-01T00:00:00", []),
+    ],
+)
+def test_the_list_holds_what_matches(alice: Client, session: Session, query: str, steps: list[int]) -> None:
+    assert listed(alice.get(f"/sessions/{session.pk}?{query}")) == steps
+
+
+def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?step=4&as_of=10&status=error"))
+    assert f'href="/sessions/{session.pk}?step=5&amp;as_of=10&amp;status=error"' in page  # one step forward
+    assert f'href="/sessions/{session.pk}?step=3&amp;as_of=10&amp;status=error"' in page  # the row
+    assert f'href="/sessions/{session.pk}?step=4&amp;as_of=10" data-whole-list' in page
+    assert '<input type="hidden" name="as_of" value="10">' in page
+    assert '<option value="error" selected>' in page
+
+
+def test_nothing_found_is_said_in_words(alice: Client, session: Session) -> None:
+    page = alice.get(f"/sessions/{session.pk}?tool=nothing")
+    assert "No step matches this filter." in text(page)
+    assert "Show all steps" in text(page)
+
+
+@pytest.mark.parametrize("query", ["status=fine", "since=yesterday", "until=0001-01-01T00:00:00%2B14:00"])
+def test_a_filter_that_makes_no_sense_is_refused(alice: Client, session: Session, query: str) -> None:
+    assert alice.get(f"/sessions/{session.pk}?{query}").status_code == 422
+
+
+def test_what_is_typed_is_escaped(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?tool=%22%3E%3Cscript%3E"))
+    assert '"><script>' not in page
+
+
+def test_matches_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:
+    session = long_session(project, 5_000)  # every 50th step fails
+    page = alice.get(f"/sessions/{session.pk}?step=2500&status=error")
+    steps = listed(page)
+    assert steps == list(range(1250, 3750, 50))
+    assert f"/sessions/{session.pk}/steps?before=1250&amp;status=error" in html(page)
+    later = fragment(alice, f"/sessions/{session.pk}/steps?after=3700&status=error")
+    numbers = [int(part.partition('"')[0]) for part in html(later).split('data-step="')[1:]]
+    assert numbers == list(range(3750, 5000, 50))
+    earlier = fragment(alice, f"/sessions/{session.pk}/steps?before=100&status=error")
+    assert 'data-step="50"' in html(earlier)
+    assert "Earlier matches" not in text(earlier)
+
+
+def test_a_search_that_broke_off_says_where(
+    alice: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.models.step_filters.MOST_READ", 2)
+    monkeypatch.setattr("historyapp.models.step_filters._PAGES", (2, 2))
+    session = create_session(project)
+    for _ in range(9):
+        append(project, session.pk, [act("ls"), ok()])
+    query = f"since={datetime(2000, 1, 1, tzinfo=UTC):%Y-%m-%dT%H:%M}&tool=nothing&status=success"
+    monkeypatch.setattr("historyapp.models.step_filters.SEVERAL", "ls")
+    page = alice.get(f"/sessions/{session.pk}?{query}")
+    assert "Steps after 1 have not been looked at." in text(page)
+    assert f"/sessions/{session.pk}/steps?after=1&amp;" in html(page)
+
+
+def test_without_htmx_the_list_leads_to_the_page_with_its_filter(alice: Client, session: Session) -> None:
+    response = alice.get(f"/sessions/{session.pk}/steps?after=2&status=error")
+    assert (response.status_code, response["Location"]) == (
+        302,
+        f"/sessions/{session.pk}?step=2&status=error",
+    )

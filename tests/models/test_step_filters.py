@@ -1,0 +1,202 @@
+"""Finding steps by status, tool and time: as filtering the whole list, and bounded in what it reads."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, UseTool
+from historyapp.core.episodes import STATUSES
+from historyapp.core.errors import Conflict
+from historyapp.models import Episode, Project, Session, step_filters
+from historyapp.models.history import History
+from historyapp.models.step_filters import MOST_READ, Mark, StepFilter, StepSearch
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.services.drafts import act, answer, call, failed, ok, said
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DRAFTS = [
+    said("go"), act("ls"), act("cat"), call("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
+    EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat")))),
+    EntryDraft(ModelOutput(use_tool=UseTool(name="x" * 150))),
+]  # fmt: skip
+recorded = st.lists(st.tuples(st.sampled_from(DRAFTS), st.integers(0, 5)), min_size=1, max_size=8)
+moves = st.one_of(
+    st.tuples(st.just("append"), recorded),
+    st.tuples(st.just("append"), recorded),
+    st.tuples(st.sampled_from(["rewind", "fork", "undo"]), st.floats(0, 1)),
+)
+times = st.none() | st.integers(0, 6).map(lambda minutes: NOW + timedelta(minutes=minutes))
+filters = st.builds(
+    StepFilter,
+    status=st.none() | st.sampled_from(STATUSES),
+    tool=st.none() | st.sampled_from(["ls", "cat", "read", "x" * 150, "none", "\n", ""]),
+    since=times,
+    until=times,
+)
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+def carry_out(project: Project, sessions: list[Session], which: float, move: tuple[str, Any]) -> None:
+    session = sessions[min(int(which * len(sessions)), len(sessions) - 1)]
+    session.refresh_from_db()
+    name, argument = move
+    if name == "append":
+        drafts = [draft._replace(created_at=NOW + timedelta(minutes=at)) for draft, at in argument]
+        append(project, session.pk, drafts, lenient=True)
+    elif name == "rewind":
+        rewind(project, session.pk, Target(to_position=round(argument * session.head)))
+    elif name == "fork":
+        sessions.append(fork(project, session.pk, at_position=round(argument * session.head)))
+    elif rewinds := list(session.rewinds().values_list("position", flat=True)):
+        with suppress(Conflict):  # undone already
+            undo_rewind(project, session.pk, rewinds[min(int(argument * len(rewinds)), len(rewinds) - 1)])
+
+
+def searched(history: History, wanted: StepFilter, within: range, limit: int) -> Iterator[Episode]:
+    """All pages of a search."""
+    mark: Mark | None = None
+    while True:
+        rows, mark = StepSearch(history, wanted, within).find(limit, mark)
+        assert len(rows) <= limit
+        yield from rows
+        if mark is None:
+            return
+
+
+def values(rows: list[Episode]) -> list[Any]:
+    return [(row.number, row.anchor, row.status, row.last_position, row.started_at) for row in rows]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("window", "pages"), [(100_000, (200, 2000)), (3, (2, 3))])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    script=st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=12),
+    wanted=filters,
+    where=st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)),
+    newest_first=st.booleans(),
+    limit=st.integers(1, 4),
+)
+def test_a_filter_answers_as_filtering_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+    window: int,
+    pages: tuple[int, int],
+    script: list[Any],
+    wanted: StepFilter,
+    where: tuple[float, float, float],
+    newest_first: bool,
+    limit: int,
+) -> None:
+    monkeypatch.setattr(step_filters, "WINDOW", window)
+    monkeypatch.setattr(step_filters, "_PAGES", pages)
+    monkeypatch.setattr(step_filters, "MOST_READ", 5 if window == 3 else MOST_READ)
+    project = Project.objects.create(name="random")
+    sessions = [create_session(project)]
+    for which, move in script:
+        carry_out(project, sessions, which, move)
+    for session in sessions:
+        session.refresh_from_db()
+        for as_of in (None, round(where[0] * session.head)):
+            history = History(session, as_of)
+            first, last = sorted(round(part * history.steps) for part in where[1:])
+            within = range(max(1, first), last + 1)
+            within = within[::-1] if newest_first else within
+            rows = {row.number: row for row in history.rows(1, history.steps)}
+            expected = [
+                rows[number]
+                for number in within
+                if wanted.matches(rows[number].status, rows[number].started_at, rows[number].tool_names)
+            ]
+            assert values(list(searched(history, wanted, within, limit))) == values(expected)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        StepFilter(status="abandoned"),
+        StepFilter(tool="no such tool"),
+        StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)),
+        StepFilter(until=datetime(2000, 1, 1, tzinfo=UTC)),
+        StepFilter(status="error", tool="no such tool", until=datetime(2000, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_what_is_not_there_is_found_out_at_once(project: Project, wanted: StepFilter) -> None:
+    history = History(long_session(project, 30_000))
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        assert StepSearch(history, wanted, range(1, 30_001)).find(50) == ([], None)
+    assert len(queries) <= 3
+
+
+def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
+    history = History(long_session(project, 30_000))
+    search = StepSearch(
+        history, StepFilter(status="interrupted_by_human", tool="read_file"), range(1, 30_001)
+    )
+    assert search.find(50) == ([], None)
+    dense = StepSearch(history, StepFilter(status="success", tool="write_file"), range(1, 30_001))
+    assert dense.find(50) == ([], None)
+    Episode.objects.update(tool="\n", tool_names=["a", "b"])
+    first = dense.find(50)
+    assert first.rows == []
+    assert first.more is not None
+    assert MOST_READ <= first.more.number < 30_000
+    assert dense.find(50, first.more) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (StepFilter(status="error"), "episode_errors"),
+        (StepFilter(status="answered"), "episode_answered"),
+        (StepFilter(status="abandoned"), "episode_abandoned"),
+        (StepFilter(status="interrupted_by_human"), "episode_interrupted"),
+        (StepFilter(tool="no such tool"), "episode_by_tool"),
+        # Either index has the time; in a session that one window covers they cost PostgreSQL the same.
+        (StepFilter(since=datetime(2100, 1, 1, tzinfo=UTC)), "episode_by_"),
+    ],
+)
+def test_every_filter_uses_its_index(project: Project, wanted: StepFilter, index: str) -> None:
+    history = History(long_session(project, 20_000))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+        if connection.vendor == "postgresql":  # reading the whole table is cheap where it is one session's
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    with CaptureQueriesContext(connection) as queries:
+        StepSearch(history, wanted, range(1, 20_001)).find(50)
+    plans = []
+    for query in queries:
+        with connection.cursor() as cursor:
+            explain = "EXPLAIN " if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN "
+            cursor.execute(explain + query["sql"])
+            plans.append(str(cursor.fetchall()))
+    assert any(index in plan for plan in plans), plans
+
+
+def test_the_migration_gives_older_rows_their_tool(project: Project) -> None:
+    session = create_session(project)
+    several = EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat"))))
+    append(project, session.pk, [act("ls"), call("a", "b"), answer(), several])
+    told = list(Episode.objects.order_by("number").values_list("tool", flat=True))
+    assert told == ["ls", "read", "", "\n"]
+    Episode.objects.update(tool="")
+    migration = import_module("historyapp.migrations.0010_step_filters")
+    migration.fill(None, SimpleNamespace(connection=connection))
+    assert list(Episode.objects.order_by("number").values_list("tool", flat=True)) == told
