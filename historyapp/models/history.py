@@ -86,8 +86,8 @@ class History:
         In a session that has ended nothing is in flight: a newest step that lacks a result is abandoned.
         """
         rows = self._stored_rows(first, last)
-        if rows and self.has_ended and rows[-1].status == "in_flight":
-            rows[-1].status = "abandoned"
+        if rows and rows[-1].number == self.steps and (newest := self.newest_shown):
+            rows[-1] = newest
         return rows
 
     def _stored_rows(self, first: int, last: int) -> list[Episode]:
@@ -102,10 +102,8 @@ class History:
     def sample(self, numbers: Sequence[int]) -> list[Sample]:
         """Some steps, given in ascending order: what a picture of a long session is drawn from."""
         rows = Episode.objects.sampled(self.lineage, numbers)
-        if self.newest and self.steps in numbers:
-            newest = Sample(*(getattr(self.newest, name) for name in Sample._fields))
-            if self.has_ended and newest.status == "in_flight":
-                newest = newest._replace(status="abandoned")
+        if (shown := self.newest_shown) and self.steps in numbers:
+            newest = Sample(*(getattr(shown, name) for name in Sample._fields))
             return [*(row for row in rows if row.number < self.steps), newest]
         return rows
 
@@ -114,6 +112,14 @@ class History:
         """The newest step as the position saw it; its row may have gone on since."""
         step = self.tail.step
         return Episode.of(self.session.id, step) if step else None
+
+    @property
+    def newest_shown(self) -> Episode | None:
+        """The newest step as people see it; see :meth:`rows`."""
+        newest = self.newest
+        if newest and self.has_ended and newest.status == "in_flight":
+            newest.status = "abandoned"
+        return newest
 
     def next_error(self, after: int) -> int | None:
         """The number of the first step after ``after`` that ended in an error; None when there is none."""

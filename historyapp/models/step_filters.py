@@ -137,7 +137,7 @@ class StepSearch:
         return streams[streams.index(after.stream) :] if after and after.stream in streams else streams
 
     def _newest(self, stream: int, after: Mark | None) -> Iterator[tuple[Mark, Episode]]:
-        newest = self.history.newest
+        newest = self.history.newest_shown
         if newest is None or after or newest.number not in self.within:
             return
         if self.wanted.matches(newest.status, newest.started_at, newest.tool_names):
@@ -158,7 +158,7 @@ class StepSearch:
         """The numbers that are left to look at in a session. The newest step is looked at apart."""
         last = min(self.history.steps - 1, self._last_number(stream), max(self.within, default=0))
         first = max(1, min(self.within, default=1))
-        if self.wanted.status == "in_flight":  # no step but the newest is
+        if self.wanted.status == "in_flight":  # only the newest step can be
             return range(0)
         if after and self.forwards:
             first = max(first, after.number)

@@ -3,10 +3,12 @@
 import pytest
 
 from historyapp.core.conversation import Status
+from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import StepFilter, StepSearch
 from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
@@ -31,6 +33,9 @@ def statuses(session: Session, as_of: int | None = None) -> list[str]:
     shown = [row.status for row in history.rows(1, history.steps)]
     assert [step.status for step in history.sample(range(1, history.steps + 1))] == shown
     assert [row.status for row, _ in history.rows_and_episodes(1, history.steps)] == shown
+    for status in STATUSES:
+        found = StepSearch(history, StepFilter(status=status), range(1, history.steps + 1)).find(10)
+        assert [row.status for row in found.rows] == [status] * shown.count(status)
     return shown
 
 
