@@ -164,8 +164,9 @@ def _chosen(past: OutlinedPast, terms: Terms) -> Context:
 def _with_screen(context: Context, terms: Terms, live_screen: str) -> Context:
     screen = terms.meter.write(Aside(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
-    *told, last = context.manifest.segments
-    segments = [*told, *([] if last.source == "overhead" else [last])]
+    segments = list(context.manifest.segments)
+    if segments and segments[-1].source == "overhead":  # the format's own; the screen changes it
+        segments.pop()
     segments.append(Segment(source="live_screen", tokens=terms.screen_tokens))
     if overhead := terms.meter.added(context):
         segments.append(Segment(source="overhead", tokens=overhead))

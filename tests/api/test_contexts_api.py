@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.models import Snapshot
 from tests.api.agent import Agent, called, returned, said
@@ -106,6 +107,13 @@ def test_a_live_screen_is_within_the_budget_and_in_the_request_alone(three: Agen
     assert small["manifest"]["max_tokens"] == 250
     assert small["manifest"]["left_out"] != []
     assert screen not in json.dumps(three.get("/entries")["items"])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_live_screen_may_be_all_that_there_is(run: Agent, format: str) -> None:
+    served = context(run, format=format, live_screen="an empty window")
+    assert "an empty window" in json.dumps(served["request"])
+    assert served["tokens"]["estimated"] == served["manifest"]["tokens"]
 
 
 def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
