@@ -30,6 +30,7 @@ from historyapp.core.entries import (
 from historyapp.core.identifiers import texts_in
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import reported, returned
+from historyapp.core.text import dump_json
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
 INSTRUCTING = ("system", "developer")
@@ -93,20 +94,23 @@ class Progress(NamedTuple):
     def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[Answered]]:
         """Pairs the results of one entry: the progress after them, and what each of them answers."""
         progress, answered = self, list[Answered]()
+        in_order = iter(self.pending)  # one pass for all results without ids
         unnamed = sum(result.tool_call_id is None for result in results)
         for result in results:
             unnamed -= result.tool_call_id is None
-            calls = progress._answered_by(result.tool_call_id, is_last=not unnamed)
+            calls = progress._answered_by(result.tool_call_id, in_order, is_last=not unnamed)
             answered.append(Answered(result, calls))
             if calls:
                 progress = progress._without(calls, result.status)
         return progress, answered
 
-    def _answered_by(self, id: str | None, *, is_last: bool) -> tuple[str, ...]:
+    def _answered_by(self, id: str | None, in_order: Iterator[str], *, is_last: bool) -> tuple[str, ...]:
         if id is not None:
             return (id,) if id in self.pending else ()
-        open_ids = dict.fromkeys(self.pending) if is_last else [next(iter(self.pending), None)]
-        return tuple([call for call in open_ids if call is not None])
+        if is_last:
+            return tuple(dict.fromkeys(self.pending))
+        first = next((call for call in in_order if call in self.pending), None)
+        return () if first is None else (first,)
 
     def _without(self, calls: tuple[str, ...], status: str) -> "Progress":
         pending = self.pending
@@ -148,20 +152,27 @@ def _results(output: ModelOutput, received: Sequence[Answered]) -> Iterator[Tool
         elif answered.calls[0] not in shown:
             yield answered.result
         else:
-            told = TOGETHER.format(answered.calls[0])
-            yield ToolResult(tool_call_id=id, status="success", outputs=told)
+            text = TOGETHER.format(answered.calls[0])
+            yield ToolResult(tool_call_id=id, status="success", outputs=text)
         shown.add(id)
 
 
 def late_results(received: Sequence[Answered]) -> list[ToolResult]:
     """Results that answer no call, without exact repetitions of what another result says."""
-    said = [answered.result for answered in received if answered.calls]
+    if all(answered.calls for answered in received):
+        return []
+    seen = {_stored(answered.result) for answered in received if answered.calls}
     late: list[ToolResult] = []
     for answered in received:
-        if not answered.calls and answered.result not in said:
-            said.append(answered.result)
+        if not answered.calls and (text := _stored(answered.result)) not in seen:
+            seen.add(text)
             late.append(answered.result)
     return late
+
+
+def _stored(result: ToolResult) -> str:
+    """Equal texts are equal results: comparing each result with each other one would take far longer."""
+    return dump_json(result.model_dump(exclude_defaults=True))
 
 
 def late_text(result: ToolResult) -> str:

@@ -163,7 +163,8 @@ def combine(output: ModelOutput, received: Sequence[Answered]) -> ToolResult | N
     answers = [answered for answered in received if answered.calls]
     if len(answers) <= 1:
         return answers[0].result if answers else None
-    texts = "\n".join(f"{_label(output, answered)}: {result_text(answered.result)}" for answered in answers)
+    labels = _labels(output)
+    texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
     match outcome_of(answered.result.status for answered in answers):
         case "error":
             return ToolResult(status="error", reason=texts)
@@ -173,10 +174,11 @@ def combine(output: ModelOutput, received: Sequence[Answered]) -> ToolResult | N
             return ToolResult(status="success", outputs=texts)
 
 
-def _label(output: ModelOutput, answered: Answered) -> str:
-    """The call that a result answers, with its number: parallel calls often have one name."""
-    number = next(n for n, call in enumerate(output.tool_calls, 1) if call.id == answered.calls[0])
-    return f"{output.tool_calls[number - 1].name} ({number} of {len(output.tool_calls)})"
+def _labels(output: ModelOutput) -> dict[str, str]:
+    """Each call's name with its number, by the call's id: parallel calls often have one name."""
+    calls = output.tool_calls
+    numbered = [(call.id, f"{call.name} ({n} of {len(calls)})") for n, call in enumerate(calls, 1)]
+    return dict(reversed(numbered))  # of two calls with one id, the first
 
 
 def action_of(episode: Episode) -> dict[str, Any] | None:

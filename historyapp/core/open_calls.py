@@ -27,11 +27,6 @@ class OpenCalls(Collection[str]):
         self._gone: dict[str, int] = {}
         """At which age an id was taken out."""
 
-    @property
-    def unnamed(self) -> bool:
-        """Whether this is an action without provider calls, which has one empty id."""
-        return self._size == 1 and "" in self
-
     def __contains__(self, id: object) -> bool:
         return id in self._times and not self._was_taken(id)
 

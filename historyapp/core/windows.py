@@ -2,8 +2,6 @@
 
 from historyapp.core.prices import bare_name
 
-AS_OF = "2026-11-22"
-"""The day on which the table was read from the providers' documentation."""
 UNKNOWN = 200_000
 """Tokens, for models that the table does not list."""
 _INPUT = {
@@ -18,7 +16,7 @@ _INPUT = {
     "claude": 200_000,
 }
 """Tokens of input, by how the names of a family begin: the window less the room that its answers may take.
-Source: OpenAI documentation, "Models"; Claude documentation, "Models overview"."""
+Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22."""
 
 
 def window_of(model: str) -> int:

@@ -24,9 +24,6 @@ from historyapp.core.results import reported, returned, returned_content
 from historyapp.core.text import clean, clean_value
 
 NO_BEGINNING = "(What came before was not recorded.)"
-MOST_BREAKPOINTS = 4
-"""``cache_control`` marks in one request. Source: Claude documentation, "Prompt caching"."""
-
 _THINKING: dict[str, tuple[str, ...]] = {
     "thinking": ("thinking", "signature"),
     "redacted_thinking": ("data",),
@@ -257,6 +254,8 @@ def _with_breakpoint(block: Item) -> Item:
 def _marked(messages: list[Item]) -> list[Item]:
     """The stable messages with breakpoints at the end of the last two that are a user's.
 
+    With those on the instruction and the notebook a request has the four that Claude accepts at most (Claude
+    documentation, "Prompt caching").
     The newer one is written for the next call, the older one was written by the call before: the provider
     looks back from a breakpoint only 20 blocks.
     """

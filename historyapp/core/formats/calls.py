@@ -13,13 +13,16 @@ class CallIds:
     def __init__(self, longest: int) -> None:
         self._legal = re.compile(rf"[A-Za-z0-9_-]{{1,{longest}}}")
         self._used: set[str] = set()
+        self._numbers: dict[int, int] = {}
+        """The newest number that was tried at a position."""
 
     def of(self, position: int, id: str) -> str:
         """The id itself, or one that only depends on the position where it is illegal or used already."""
-        legal, number = id, 0
+        legal, number = id, self._numbers.get(position, 0)
         while legal in self._used or not self._legal.fullmatch(legal):
             number += 1
             legal = f"call_{position}_{number}"
+        self._numbers[position] = number
         self._used.add(legal)
         return legal
 
