@@ -40,7 +40,7 @@ def masked(recorded: Recorded, step: int, budget: int) -> list[Item]:
 
 
 def episodic(recorded: Recorded, step: int, budget: int) -> list[Item]:
-    """As the product's policy of that name, with fewer than four steps in full where four are too many."""
+    """The inherited episodic history, with fewer than four steps in full where four are too many."""
     episodes = recorded.episodes[: step - 1]
     for full in range(min(FULL_STEPS, len(episodes)), -1, -1):
         recent = episodes[len(episodes) - full :]

@@ -7,7 +7,7 @@ from typing import Any
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.values import Field, argument_fields, content_text, output_blocks, pretty_json
 from historyapp.core import entries as core
-from historyapp.core.conversation import NO_RESULT
+from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Entry, Episode, Summary
@@ -86,6 +86,8 @@ class StepView:
     """Remarks on the results as a whole."""
     late_results: list[ResultView]
     """Results that answer none of the step's calls."""
+    more_late: int
+    """How many more there are: repetitions, and those after the first :data:`CALLS`."""
     reviews: list[tuple[core.Review, list[Field]]]
     summaries: list[SummaryView]
     model: str
@@ -163,7 +165,7 @@ def _view(
     inputs = [_input(folder, entry) for entry in said[0]]
     thought = folder.block("thought", episode.thoughts) if episode.thoughts else None
     text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
-    answered = {n: result for n, result in enumerate(episode.turn.results) if result.reason != NO_RESULT}
+    answered, late = _answered(episode), episode.late
     return StepView(
         row=row,
         inputs=inputs,
@@ -176,7 +178,8 @@ def _view(
         first_call=first_call,
         all_calls=len(calls),
         overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
-        late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(episode.late[:CALLS])],
+        late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(late[:CALLS])],
+        more_late=max(0, row.unpaired - len(late[:CALLS])),
         reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
         summaries=_summaries(folder, covering),
         inputs_after=[_input(folder, entry) for entry in said[1]],
@@ -185,6 +188,14 @@ def _view(
         entries=entries,
         blocks=folder.blocks,
     )
+
+
+def _answered(step: Step) -> dict[int, core.ToolResult]:
+    """The results by the places of their calls; calls without a result are not in it."""
+    answered = {call for received in step.received for call in received.calls}
+    ids = [call.id for call in step.output.tool_calls] or [""]
+    results = zip(ids, step.turn.results, strict=False)
+    return {n: result for n, (id, result) in enumerate(results) if id in answered}
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:

@@ -45,7 +45,7 @@ MEANINGS: dict[type[PlayheadError], str] = {
         "`loc` (where) and `message`."
     ),
     errors.Invalid: (
-        "Every field is right by itself, yet the request cannot be carried out: a repeated call id, a "
+        "Each field is valid on its own, yet the request cannot be carried out: a repeated call id, a "
         "call without a name, a step or position that does not exist, an `Idempotency-Key` "
         "that came with another request."
     ),

@@ -84,7 +84,7 @@ class Invalid(PlayheadError):
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        """What is wrong with which fields; empty where each is right by itself."""
+        """What is wrong with which fields; empty where each is valid on its own."""
         found = self.problem.get("errors")
         return tuple(
             FieldError(tuple(error.get("loc", ())), str(error.get("message", "")))

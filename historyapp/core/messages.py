@@ -57,12 +57,10 @@ class EpisodicMessages:
     notes: list[str] = field(default_factory=list)
     used: int = PRIMING
 
-    def add(self, messages: list[Message], **segment: Any) -> int:
-        """Appends messages whether they fit or not; what they cost."""
-        tokens = sum(message_tokens(message, self.count) for message in messages)
+    def add(self, messages: list[Message], **segment: Any) -> None:
+        """Appends messages whether they fit or not."""
         self.messages += messages
-        self.account(tokens, **segment)
-        return tokens
+        self.account(sum(message_tokens(message, self.count) for message in messages), **segment)
 
     def account(self, tokens: int, **segment: Any) -> None:
         self.segments.append(Segment(tokens=tokens, **segment))
@@ -117,8 +115,8 @@ def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> No
             role: Role = "system" if unit.instructs else "user"
             made.add([Message(role=role, content=unit.content)], source="input", position=unit.position)
         else:
-            told = list(step_messages(unit, newest=unit.number == past.steps))
-            made.add(told, source="step", step=unit.number)
+            messages = list(step_messages(unit, newest=unit.number == past.steps))
+            made.add(messages, source="step", step=unit.number)
     _leave_inputs(made, past, start, inputs)
 
 
