@@ -56,7 +56,7 @@ class FunctionCallItem(_Shape):
 ProviderToolCall = ChatToolCall | ToolUseBlock | FunctionCallItem
 
 
-class Said(NamedTuple):
+class MessageFields(NamedTuple):
     """What an assistant message says, as the fields of a ``model_output`` hold it."""
 
     text: str = ""
@@ -88,7 +88,7 @@ def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str
     }
 
 
-def read_message(message: dict[str, Any]) -> Said:
+def read_message(message: dict[str, Any]) -> MessageFields:
     """What a message says; nothing where it has another shape. Calls without an id get one.
 
     Tools that the provider runs itself are not among the calls: the agent has no result for them.
@@ -102,7 +102,7 @@ def read_message(message: dict[str, Any]) -> Said:
     texts = [content] if isinstance(content, str) else list(_texts(parts))
     cited = any(part.get("citations") for part in parts)  # one text, cut into pieces
     said = ("" if cited else "\n\n").join(filter(None, texts))
-    return Said(
+    return MessageFields(
         said or _text(message.get("refusal")),
         "\n\n".join(filter(None, _thoughts(message, blocks))),
         tuple(_calls(message, blocks)),

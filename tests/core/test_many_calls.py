@@ -1,5 +1,6 @@
 """Pairing stays linear: transcripts may hold any number of calls and results in one step."""
 
+from collections.abc import Sequence
 from time import process_time
 
 import pytest
@@ -15,7 +16,7 @@ SECONDS = 5
 """Comparing each with each other one takes over a minute."""
 
 
-def step_of(ids: list[str | None]) -> Episode:
+def step_of(ids: Sequence[str | None]) -> Episode:
     results = [ToolResult(tool_call_id=id, status="success", outputs=n) for n, id in enumerate(ids)]
     made = calls(*(f"ä{n}" for n in range(MANY)))
     return next(group_episodes(session(made, ToolResults(results=tuple(results)))))

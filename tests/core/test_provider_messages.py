@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from historyapp.core.entries import ModelOutput, ToolCall
-from historyapp.core.provider_messages import Said, read_message
+from historyapp.core.provider_messages import MessageFields, read_message
 
 THINKING = {"type": "thinking", "thinking": "Hm.", "signature": "S"}
 ENCRYPTED = {
@@ -52,7 +52,7 @@ RESPONSES = {
     ],
 )
 def test_every_providers_message_says_the_same(message: dict[str, Any], reasoning: tuple[Any, ...]) -> None:
-    assert read_message(message) == Said("Look.", "Hm.", (CALL,), reasoning)
+    assert read_message(message) == MessageFields("Look.", "Hm.", (CALL,), reasoning)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_text_with_citations_is_put_together_again() -> None:
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_says_nothing(message: dict[str, Any]) -> None:
-    assert read_message(message) == Said()
+    assert read_message(message) == MessageFields()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from historyapp.client.context_answers import Messages
 from historyapp.client.description import Call, Pages
 
 
-class StepWish(TypedDict, total=False):
-    """Which steps are listed; what is left out is not asked for."""
+class StepQuery(TypedDict, total=False):
+    """Which steps are listed. Without a field, steps of any value are listed."""
 
     from_step: int | None
     """The first one; negative numbers count from the end."""
@@ -32,18 +32,18 @@ class StepWish(TypedDict, total=False):
     as_of: int | None
 
 
-def episodes(session_id: Id, **wish: Unpack[StepWish]) -> Pages[EpisodeItem]:
-    """Steps with previews; see :class:`historyapp.client.calls.reading.StepWish`."""
-    return pages(at("sessions", session_id, "episodes"), EpisodeItem, **_query(wish))
+def episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeItem]:
+    """Steps with previews; see :class:`historyapp.client.calls.reading.StepQuery`."""
+    return pages(at("sessions", session_id, "episodes"), EpisodeItem, **_fields(query))
 
 
-def full_episodes(session_id: Id, **wish: Unpack[StepWish]) -> Pages[Episode]:
+def full_episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[Episode]:
     """The same steps with their bodies."""
-    return pages(at("sessions", session_id, "episodes"), Episode, full=True, **_query(wish))
+    return pages(at("sessions", session_id, "episodes"), Episode, full=True, **_fields(query))
 
 
-def _query(wish: StepWish) -> dict[str, Any]:
-    return {name.removesuffix("_step"): value for name, value in wish.items()}
+def _fields(query: StepQuery) -> dict[str, Any]:
+    return {name.removesuffix("_step"): value for name, value in query.items()}
 
 
 def episode(session_id: Id, number: int, *, as_of: int | None = None) -> Call[Episode]:
