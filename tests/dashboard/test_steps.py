@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from historyapp.core.conversation import NO_RESULT
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -284,3 +285,16 @@ def test_an_agent_without_provider_calls_is_shown_alike(alice: Client, empty: Se
     page = shown(alice, empty)
     assert "look at x" in page.replace("Action: ", "")
     assert '"seen"' in page
+
+
+def test_late_results_past_the_first_are_counted(alice: Client, empty: Session) -> None:
+    late = [result(tool_call_id=f"late {n}") for n in range(25)]
+    record(empty, called("ls"), *late)
+    page = shown(alice, empty)
+    assert page.count("Late result") == 20
+    assert "5 more late or repeated results" in page
+
+
+def test_a_result_that_reads_like_a_missing_one_is_shown(alice: Client, empty: Session) -> None:
+    record(empty, called("ls"), result(status="error", reason=NO_RESULT))
+    assert NO_RESULT in shown(alice, empty)
