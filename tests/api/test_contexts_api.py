@@ -124,7 +124,7 @@ def test_a_budget_that_is_too_small_names_one_that_works(three: Agent) -> None:
     ("wish", "words"),
     [
         ({"policy": "telepathic"}, "Use one of budgeted, episodic, "),
-        ({"format": "morse"}, "Use one of openai_chat, openai_responses, anthropic_messages, plain"),
+        ({"format": "morse"}, f"Use one of {', '.join(FORMATS)}"),
         ({"as_of": 99}, "Use 0 to 8"),
         ({"tools": [{"name": "x", "parameters": {"type": "string"}}]}, "JSON schema of type object"),
         ({"tools": [{"name": "no blanks", "parameters": {"type": "object"}}]}, "A tool's name"),
