@@ -11,9 +11,9 @@ from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Entry, Episode, Summary
-from historyapp.models.history import STEP_KINDS, History
+from historyapp.models.history import History
 
-INPUT_KINDS = ("system_instruction", "memory_notebook", "model_input", "debug_log")
+BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
 """The newest so many inputs before a step are shown with it."""
 CALLS = 20
@@ -35,7 +35,7 @@ class InputView:
     @property
     def is_said(self) -> bool:
         """Whether a person or another program said it; the rest is folded away."""
-        return self.entry.kind == "model_input"
+        return self.entry.kind in core.INPUT_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     earlier = _said(history, before[0].first_position if before else 0, row.first_position)
     later = _said(history, row.first_position, None) if number == history.steps else []
     after, before_next = row.first_position - 1, row.last_position + 1
-    entries = list(history.entries(after=after, before=before_next, kinds=STEP_KINDS, limit=ENTRIES))
+    entries = list(history.entries(after=after, before=before_next, kinds=core.STEP_KINDS, limit=ENTRIES))
     covering = Summary.objects.covering(history.session, history.lineage, row.first_position, history.as_of)
     return _view(row, (earlier, later), entries, covering, first_call)
 
@@ -145,7 +145,7 @@ def _raw(entry: Entry) -> dict[str, Any]:
 
 
 def _said(history: History, after: int, before: int | None) -> list[Entry]:
-    newest = history.entries(after=after, before=before, kinds=INPUT_KINDS, newest_first=True, limit=INPUTS)
+    newest = history.entries(after=after, before=before, kinds=BETWEEN_STEPS, newest_first=True, limit=INPUTS)
     return list(newest)[::-1]
 
 
@@ -211,18 +211,8 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
 
 
 def _input(folder: Folder, entry: Entry) -> InputView:
-    match entry.core().body:
-        case core.ModelInput(channel=channel, content=content):
-            label, text = channel, content_text(content)
-        case core.SystemInstruction(text=text):
-            label = "system instruction"
-        case core.MemoryNotebook(content=text):
-            label = "memory notebook"
-        case core.DebugLog(category=category, message=text):
-            label = f"debug: {category}"
-        case _:
-            raise ValueError(f"{entry.kind} is no input")
-    return InputView(label, folder.block(f"input-{entry.position}", text), entry)
+    body = entry.core().body
+    return InputView(body.heading, folder.block(f"input-{entry.position}", content_text(body.said)), entry)
 
 
 def _call(

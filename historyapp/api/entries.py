@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
@@ -16,6 +16,7 @@ from historyapp.api.entry_schemas import EntryIn, EntryOut, entry_json
 from historyapp.api.fields import PathPosition, QueryPosition, SessionId
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Expecting, Page, shown
+from historyapp.core.entries import KINDS
 from historyapp.core.errors import NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.models import Entry, Session
@@ -26,10 +27,10 @@ from historyapp.services.append import append
 router = Router(tags=["entries"])
 
 _LIST = "entries"
-Kind = Literal[
-    "system_instruction", "memory_notebook", "model_input", "model_output",
-    "tool_results", "review", "debug_log", "rewind",
-]  # fmt: skip
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[KINDS]
 
 
 class EntriesIn(Expecting):

@@ -14,24 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, create_model
 
 from historyapp.api import examples
 from historyapp.api.fields import Metadata, Moment, RequestBody, iso
-from historyapp.core.entries import (
-    BODY,
-    Body,
-    DebugLog,
-    EntryDraft,
-    MemoryNotebook,
-    ModelInput,
-    ModelOutput,
-    Review,
-    Rewind,
-    SystemInstruction,
-    ToolResults,
-)
+from historyapp.core.entries import BODIES, BODY, Body, EntryDraft, Rewind
 from historyapp.models import Entry
 
-_APPENDED: tuple[type[Body], ...] = (
-    SystemInstruction, MemoryNotebook, ModelInput, ModelOutput, ToolResults, Review, DebugLog,
-)  # fmt: skip
+_APPENDED = [body for body in BODIES if body is not Rewind]
 _ENVELOPE = ("metadata", "created_at")
 
 
@@ -82,7 +68,7 @@ EntryIn = Annotated[
 ]
 """An entry as it comes in, already a draft for the log."""
 
-EntryOut = _variants("Entry", _Facts, (*_APPENDED, Rewind), examples.ENTRY)
+EntryOut = _variants("Entry", _Facts, BODIES, examples.ENTRY)
 """An entry as it goes out, for the OpenAPI document."""
 
 

@@ -188,6 +188,8 @@ def asides_of(entry: Entry, *, in_step: bool = True) -> Iterator[Aside]:
             yield Aside(entry.position, text, "system")
         case ModelInput(channel=channel, content=content):
             yield Aside(entry.position, content, channel)
+        case body if body.is_input:
+            yield Aside(entry.position, body.said)
         case ToolResults(overall=overall, results=results) if not in_step:
             texts = [f"Overall: {overall}"] if overall else []
             texts += map(late_text, late_results([Answered(result) for result in results]))

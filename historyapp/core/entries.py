@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
 from pydantic_core import PydanticCustomError
@@ -116,23 +116,55 @@ class ToolResult(Record):
     """With ``interrupted_by_human``: what the person said."""
 
 
-class SystemInstruction(Record):
+class EntryBody(Record):
+    """Base of the kinds of entry. A kind says here what a model and a person read of it."""
+
+    in_step: ClassVar[bool] = False
+    """Whether it belongs to a step: an output, its results and its reviews."""
+    is_input: ClassVar[bool] = False
+    """Whether contexts give it to the model between two steps, as a user's unless it has a channel."""
+
+    @property
+    def said(self) -> Any:
+        """Outside steps, what it says: text, or a list of parts; empty where there is nothing to show."""
+        return ""
+
+    @property
+    def heading(self) -> str:
+        """How people are told what this is."""
+        return self.kind_name().replace("_", " ")
+
+    @classmethod
+    def kind_name(cls) -> str:
+        return str(cls.model_fields["kind"].default)
+
+
+class SystemInstruction(EntryBody):
     """Becomes the current instruction."""
 
     kind: Literal["system_instruction"] = "system_instruction"
     text: Text
 
+    @property
+    def said(self) -> str:
+        return self.text
 
-class MemoryNotebook(Record):
+
+class MemoryNotebook(EntryBody):
     """Becomes the current notebook."""
 
     kind: Literal["memory_notebook"] = "memory_notebook"
     content: Text
 
+    @property
+    def said(self) -> str:
+        return self.content
 
-class ModelInput(Record):
+
+class ModelInput(EntryBody):
     """What a person or another program said to the agent."""
 
+    is_input: ClassVar[bool] = True
     kind: Literal["model_input"] = "model_input"
     channel: Text = "user"
     raw_input: Any = None
@@ -140,10 +172,19 @@ class ModelInput(Record):
     content: Any
     """Text, or a list of neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
 
+    @property
+    def said(self) -> Any:
+        return self.content
 
-class ModelOutput(Record):
+    @property
+    def heading(self) -> str:
+        return self.channel
+
+
+class ModelOutput(EntryBody):
     """What the model proposed or answered. It starts an episode."""
 
+    in_step: ClassVar[bool] = True
     kind: Literal["model_output"] = "model_output"
     thoughts: GivenThoughts = None
     text: Text = ""
@@ -160,17 +201,19 @@ class ModelOutput(Record):
         return self.thoughts.text if isinstance(self.thoughts, Thoughts) else self.thoughts or ""
 
 
-class ToolResults(Record):
+class ToolResults(EntryBody):
     """Results of the latest output's calls; parallel calls may be answered by one or by several entries."""
 
+    in_step: ClassVar[bool] = True
     kind: Literal["tool_results"] = "tool_results"
     overall: Text | None = None
     results: tuple[ToolResult, ...] = Field(min_length=1)
 
 
-class Review(Record):
+class Review(EntryBody):
     """Judgement of the latest episode."""
 
+    in_step: ClassVar[bool] = True
     kind: Literal["review"] = "review"
     analysis: Any = None
     supervision: Any = None
@@ -178,15 +221,23 @@ class Review(Record):
     passed: StrictBool | None = None
 
 
-class DebugLog(Record):
+class DebugLog(EntryBody):
     """Never reaches a model."""
 
     kind: Literal["debug_log"] = "debug_log"
     category: Text
     message: Text
 
+    @property
+    def said(self) -> str:
+        return self.message
 
-class Rewind(Record):
+    @property
+    def heading(self) -> str:
+        return f"debug: {self.category}"
+
+
+class Rewind(EntryBody):
     """Makes the lineage end at ``to_position``; ``spans`` is the lineage that it leaves."""
 
     kind: Literal["rewind"] = "rewind"
@@ -201,10 +252,10 @@ Body = (
     SystemInstruction | MemoryNotebook | ModelInput | ModelOutput | ToolResults | Review | DebugLog | Rewind
 )
 BODY: TypeAdapter[Body] = TypeAdapter(Annotated[Body, Field(discriminator="kind")])
-KINDS = (
-    "system_instruction", "memory_notebook", "model_input", "model_output",
-    "tool_results", "review", "debug_log", "rewind",
-)  # fmt: skip
+BODIES: tuple[type[Body], ...] = get_args(Body)
+KINDS = tuple([body.kind_name() for body in BODIES])
+STEP_KINDS = tuple([body.kind_name() for body in BODIES if body.in_step])
+INPUT_KINDS = tuple([body.kind_name() for body in BODIES if body.is_input])
 
 
 _NO_METADATA: Mapping[str, Any] = {}

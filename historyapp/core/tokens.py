@@ -6,11 +6,9 @@ from typing import Any
 
 from historyapp.core.entries import (
     Body,
-    MemoryNotebook,
-    ModelInput,
+    DebugLog,
     ModelOutput,
     Review,
-    SystemInstruction,
     ToolResult,
     ToolResults,
     text_of,
@@ -58,16 +56,12 @@ def entry_text(body: Body) -> str:
             return _join(body.thoughts_text, body.text, *_calls(body))
         case ToolResults():
             return _join(body.overall, *map(_result, body.results))
-        case ModelInput():
-            return text_of(body.content)
-        case SystemInstruction():
-            return body.text
-        case MemoryNotebook():
-            return body.content
         case Review():
             return _join(_value(body.analysis), _value(body.supervision))
-        case _:
+        case DebugLog():
             return ""
+        case _:
+            return text_of(body.said)
 
 
 def _join(*parts: str | None) -> str:

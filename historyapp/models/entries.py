@@ -19,7 +19,8 @@ Row = TypeVar("Row", bound=models.Model)
 
 _SPANS_AT_ONCE = 20
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
-RARE_KINDS = ("system_instruction", "memory_notebook", "model_input", "review", "debug_log", "rewind")
+RARE_KINDS = tuple([kind for kind in core.KINDS if kind not in ("model_output", "tool_results")])
+"""Each has an index of its own: a new kind takes a migration."""
 _SHORT = 1000  # entries; sorting so many costs little
 
 

@@ -26,7 +26,6 @@ from historyapp.models.reads import Place, live_entries, newest, newest_first, o
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary, own_by_step
 
-STEP_KINDS = ("model_output", "tool_results", "review")
 FIRST_READ, LARGEST_READ = 8, 256
 """Steps that are read at once: at first, and at most."""
 READ_TOKENS = 50_000
@@ -191,10 +190,10 @@ class History:
     def _with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         if not rows:
             return []
-        end = max(row.last_position for row in rows)
-        entries = live_entries(self.lineage, STEP_KINDS, after=rows[0].first_position - 1, before=end + 1)
+        first, end = rows[0].first_position, max(row.last_position for row in rows)
+        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=end + 1)
         grouped = episodes_core.group_episodes(entries, rows[0].number)
-        own = own_by_step(self.summaries(rows[0].first_position, end))
+        own = own_by_step(self.summaries(first, end))
         return [
             (row, replace(_as_row(episode, row), summary=own[row.number].text if row.number in own else None))
             for episode, row in zip(grouped, rows, strict=False)
@@ -232,7 +231,7 @@ class History:
         if not steps:
             return []
         first, last = steps[0].first_position, steps[-1].last_position
-        entries = live_entries(self.lineage, STEP_KINDS, after=first - 1, before=last + 1)
+        entries = live_entries(self.lineage, core.STEP_KINDS, after=first - 1, before=last + 1)
         grouped = episodes_core.group_episodes(entries, steps[0].number)
         return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
 
@@ -253,7 +252,8 @@ class History:
         They are read as they are consumed.
         """
         lineage = self.lineage if before is None else self.lineage.cut(before - 1)
-        found = newest_first(lineage, "model_input")
+        inputs = [newest_first(lineage, kind) for kind in core.INPUT_KINDS]
+        found = merge(*inputs, key=attrgetter("position"), reverse=True)
         if self.tail.totals.orphans:
             for row in self.rows(1, 1):
                 lineage = lineage.cut(min(lineage.last, row.first_position - 1))
@@ -340,7 +340,7 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     if not totals.steps:
         return None
     row = Episode.objects.numbered(lineage, totals.steps, totals.steps)[0]
-    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=STEP_KINDS)
+    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
     first, *rest = within
     before = totals._replace(steps=totals.steps - 1)
     step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step

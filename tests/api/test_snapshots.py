@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
@@ -62,7 +63,7 @@ def test_a_snapshot_tells_all_that_it_was_made_by(three: Agent) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic_messages", "plain"])
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_request_is_rebuilt_whatever_has_happened_since(three: Agent, policy: str, format: str) -> None:
     three.post("/summaries", {"from_step": 1, "to_step": 1, "text": "read the first file"})
     served = three.post("/contexts", {"policy": policy, "format": format, "max_tokens": 700}).body

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from historyapp.core.entries import BODIES as BODIES_OF_KINDS
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -23,14 +24,26 @@ from historyapp.core.entries import (
     ToolResult,
     ToolResults,
     UseTool,
+    load_body,
 )
 from historyapp.core.importers.base import Append, Operation
 
+KINDS = {body.kind_name(): body for body in BODIES_OF_KINDS}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def entry(position: int, body: Body, **metadata: Any) -> Entry:
     return Entry(position, body, START + timedelta(microseconds=position), metadata)
+
+
+def sample(kind: str, text: str = "x") -> Body:
+    """An entry's body of a kind. Where a kind is not known here, all its required fields are texts."""
+    required = [name for name, field in KINDS[kind].model_fields.items() if field.is_required()]
+    odd: dict[str, dict[str, Any]] = {
+        "tool_results": {"results": [{"status": "success", "outputs": text}]},
+        "rewind": {"to_position": 0, "spans": []},
+    }
+    return load_body(kind, odd.get(kind, dict.fromkeys(required, text)))
 
 
 def session(*bodies: Body) -> list[Entry]:

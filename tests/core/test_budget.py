@@ -11,7 +11,7 @@ from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResul
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES
-from historyapp.core.formats.base import OVERHEAD, PER_PAGE, PRIMING
+from historyapp.core.formats.base import OVERHEAD, PER_PAGE
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import TEXT
 from tests.core.formats.contexts import TINY_PNG, of
@@ -59,7 +59,7 @@ def test_what_a_format_may_add_is_the_most_that_it_adds(format: str) -> None:
     asks, says = ModelInput(content="hi"), ModelOutput(text="done")
     for bodies in ([], [asks], [says], [says, asks], [asks, says]):
         assert 0 <= meter.added(of(format, *bodies)) <= meter.reserve
-    assert meter.added(of(format, asks)) == (0 if format == "plain" else PRIMING)
+    assert meter.added(of(format, asks)) == FORMATS[format].priming
 
 
 def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:

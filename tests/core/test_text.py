@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.entries import KINDS, DebugLog, dump_body, load_body
 from historyapp.core.text import MAX_DEPTH, clean, depth_exceeds, dump_json, load_dumped, preview
+from tests.core.entries import sample
 
 ANYTHING = st.text(st.characters())
 """Lone surrogates and NUL included."""
@@ -99,19 +99,9 @@ def test_depth_is_found_without_recursion(wrap: Callable[[object], object]) -> N
 
 
 def test_every_kind_can_be_loaded_and_no_other() -> None:
-    minimal: dict[str, dict[str, Any]] = {
-        "system_instruction": {"text": "x"},
-        "memory_notebook": {"content": "x"},
-        "model_input": {"content": "x"},
-        "model_output": {},
-        "tool_results": {"results": [{"status": "success"}]},
-        "review": {},
-        "debug_log": {"category": "x", "message": "y"},
-        "rewind": {"to_position": 0, "spans": []},
-    }
-    assert set(minimal) == set(KINDS)
-    for kind, data in minimal.items():
-        assert load_body(kind, data).kind == kind
+    for kind in KINDS:
+        data = dump_body(sample(kind))
+        assert load_body(kind, data) == sample(kind)
         with pytest.raises(ValueError, match="Extra inputs"):
             load_body(kind, {**data, "surprise": 1})
     with pytest.raises(ValueError, match="kind"):

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Strategy
@@ -36,6 +37,13 @@ def test_every_strategy_can_be_chosen(alice: Client, session: Session, strategy:
     assert f'<option value="{strategy.name}"' in html(alice.get(form(session)))
     alice.post(form(session), {"compression_strategy": strategy.name})
     assert kept(session).compression_strategy == strategy.name
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_can_be_chosen(alice: Client, session: Session, policy: str) -> None:
+    assert f'<option value="{policy}"' in html(alice.get(form(session)))
+    alice.post(form(session), {"policy": policy})
+    assert kept(session).policy == policy
 
 
 def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -> None:
@@ -89,7 +97,7 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
         ("compression_share", "0", "Write a number above 0, at most 100."),
         ("compression_share", "nan", "Write a number above 0, at most 100."),
         ("compression_batch_size", "<b>", "Write a whole number from 1 to 100,000."),
-        ("policy", "nonsense", "Choose one of budgeted, episodic, sliding_window, live, masked."),
+        ("policy", "nonsense", f"Choose one of {', '.join(POLICIES)}."),
         ("compression_strategy", "nonsense", "Choose one of episode_summary"),
     ],
 )

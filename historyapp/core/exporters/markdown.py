@@ -86,6 +86,8 @@ def _entry(entry: Entry, step: int) -> Iterator[str]:
         case ToolResults(overall=overall, results=results):
             yield from map(_result, results)
             yield _block(overall) if overall else ""
+        case body if body.is_input:
+            yield f"## {_line(body.heading).capitalize()}\n\n{_block(plain_text(body.said))}"
         case Review(analysis=analysis, supervision=supervision):
             said = [plain_text(value) for value in (analysis, supervision) if value is not None]
             yield f"**Review**\n\n{_block(chr(10).join(said))}"

@@ -73,22 +73,24 @@ class AnthropicMessages(Format):
             yield from _block_leaves(block)
 
     def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        """With breakpoints at the ends of what the next request is expected to begin with."""
         start = context.leading
         cut = max(start, context.stable)
         stable, rest = self._said(context, start, cut)
         before, after = self.frame([*stable, *rest])
-        opening, closing = ([_message("user", [_text(text)])] if text else [] for text in (before, after))
+        opening = self.told(before)
         marked = _marked([*opening, *stable]) if stable else opening
         shaped = self.tools(tools)
-        fixed = [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
-        if fixed:
-            fixed = [_with_breakpoint(block) for block in fixed]
-        elif shaped:
+        if shaped and not _fixed(context):
             shaped[-1] = _with_breakpoint(shaped[-1])
-        leading = [part.instruction for part in context.parts[:start] if part.instruction]
-        fields = {"tools": shaped, "system": [*fixed, *(_text(clean(text)) for text in leading)]}
-        messages = list(merged([*marked, *rest, *closing]))
-        return {name: value for name, value in fields.items() if value} | {"messages": messages}
+        return ({"tools": shaped} if shaped else {}) | self.fields(
+            context, [*marked, *rest, *self.told(after)]
+        )
+
+    def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
+        leading = [part.instruction for part in context.parts[: context.leading] if part.instruction]
+        system = [*map(_with_breakpoint, _fixed(context)), *(_text(clean(text)) for text in leading)]
+        return ({"system": system} if system else {}) | {"messages": list(merged(items))}
 
     def _said(self, context: Context, start: int, cut: int) -> tuple[list[Item], list[Item]]:
         """The stable items, and the others."""
@@ -239,6 +241,11 @@ def _block_leaves(block: Item) -> Iterator[Leaf]:
             yield Leaf(block["source"]["data"])
         case _:
             yield Leaf(tokens=pages_tokens(block))
+
+
+def _fixed(context: Context) -> list[Item]:
+    """The instruction and the notebook."""
+    return [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
 
 
 def _closed(blocks: list[Item]) -> list[Item]:

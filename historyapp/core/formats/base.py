@@ -92,11 +92,10 @@ class Format(ABC):
     # Requests.
 
     @abstractmethod
-    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        """The fields of a request that hold the context, in the order in which the provider reads them.
+    def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
+        """The fields of a request that hold the instruction, the notebook and all items.
 
-        Raises:
-            Invalid: when a tool's definition is none.
+        They stand in the order in which the provider reads them.
         """
 
     @abstractmethod
@@ -123,7 +122,25 @@ class Format(ABC):
         """
         return tools_as(self.name, self.tool_item, definitions)
 
+    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
+        """The fields of a request that hold the tools and the context.
+
+        Raises:
+            Invalid: when a tool's definition is none.
+        """
+        shaped = self.tools(tools)
+        screen = context.live_screen.items if context.live_screen else []
+        leading, parts = context.parts[: context.leading], context.parts[context.leading :]
+        items = [*self.joined(parts), *screen]
+        before, after = map(self.told, self.frame(items))
+        items = [*self.joined(leading), *before, *items, *after]
+        return ({"tools": shaped} if shaped else {}) | self.fields(context, items)
+
     # The same for every provider.
+
+    def told(self, text: str, channel: str = "user") -> list[Item]:
+        """A text as items of its own; none for a blank one."""
+        return self.write(Aside(0, text, channel)).items
 
     def write(self, said: Said) -> Rendered:
         """A turn or an aside as items, without a price. Calls keep the ids that they were recorded with."""

@@ -9,7 +9,7 @@ from historyapp.core.conversation import Aside, Turn, spoken
 from historyapp.core.entries import ToolCall
 from historyapp.core.formats.base import Format, Leaf, Prompt, pages_tokens
 from historyapp.core.formats.calls import legal_name, object_of
-from historyapp.core.formats.tools import Definition, Tool, named, strictness
+from historyapp.core.formats.tools import Tool, named, strictness
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.results import reported, returned
 from historyapp.core.text import clean
@@ -55,15 +55,9 @@ class OpenAIChat(Format):
         for call in item.get("tool_calls", ()):
             yield Leaf(f"{call['function']['name']} {call['function']['arguments']}")
 
-    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        leading, parts = context.parts[: context.leading], context.parts[context.leading :]
-        screen = context.live_screen.items if context.live_screen else []
-        items = [*self.joined(parts), *screen]
-        fixed = [_system(text) for text in (context.system, context.notebook) if text.strip()]
-        before = self.frame(items).before
-        opening = [*self.joined(leading), *([_user(before)] if before else [])]
-        shaped = self.tools(tools)
-        return ({"tools": shaped} if shaped else {}) | {"messages": [*fixed, *opening, *items]}
+    def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
+        fixed = [*self.told(context.system, "system"), *self.told(context.notebook, "system")]
+        return {"messages": [*fixed, *items]}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         for message in request["messages"]:

@@ -9,7 +9,7 @@ from historyapp.core.conversation import Aside, Turn, spoken
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
 from historyapp.core.formats.base import Format, Leaf, Prompt, opaque_tokens
 from historyapp.core.formats.calls import legal_name, object_of
-from historyapp.core.formats.tools import Definition, Tool, named
+from historyapp.core.formats.tools import Tool, named
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.results import reported, returned, returned_content
 from historyapp.core.text import clean, clean_value
@@ -62,19 +62,9 @@ class OpenAIResponses(Format):
             case _:
                 yield from _content_leaves(item["content"])
 
-    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        leading, parts = context.parts[: context.leading], context.parts[context.leading :]
-        screen = context.live_screen.items if context.live_screen else []
-        items = [*self.joined(parts), *screen]
-        before = self.frame(items).before
-        opening = [_message("user", before)] if before else []
-        notebook = [_message("system", context.notebook)] if context.notebook.strip() else []
-        shaped = self.tools(tools)
-        return {
-            **({"tools": shaped} if shaped else {}),
-            **({"instructions": clean(context.system)} if context.system.strip() else {}),
-            "input": [*map(clean_value, notebook), *self.joined(leading), *opening, *items],
-        }
+    def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
+        instructions = {"instructions": clean(context.system)} if context.system.strip() else {}
+        return {**instructions, "input": [*self.told(context.notebook, "system"), *items]}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         if "instructions" in request:

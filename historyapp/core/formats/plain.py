@@ -55,12 +55,9 @@ class Plain(Format):
     def leaves(self, item: Item) -> Iterator[Leaf]:
         yield Leaf(item["text"])
 
-    def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
-        self.tools(tools)
-        system = [_block("System", text) for text in (context.system, context.notebook) if text.strip()]
-        screen = context.live_screen.items if context.live_screen else []
-        items = [*system, *self.joined(context.parts), *screen]
-        return {"text": "\n\n".join(item["text"] for item in items)}
+    def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
+        fixed = [*self.told(context.system, "system"), *self.told(context.notebook, "system")]
+        return {"text": "\n\n".join(item["text"] for item in [*fixed, *items])}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         yield Leaf(request["text"])

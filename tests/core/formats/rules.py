@@ -84,6 +84,10 @@ def check_anthropic(messages: list[dict[str, Any]], system: list[dict[str, Any]]
         assert last == last.rstrip()
 
 
+PAIRED = ("openai_chat", "openai_responses", "anthropic_messages")
+"""The formats of which :func:`pairs_of` knows where calls and results stand."""
+
+
 def pairs_of(name: str, request: dict[str, Any]) -> list[tuple[str, str]]:
     """Each call's id with the text that a provider takes for its result, in the order of the results."""
     match name:

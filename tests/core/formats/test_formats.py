@@ -1,6 +1,7 @@
 """Rules that hold for every format and whatever a policy hands over (DESIGN 7)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -26,7 +27,6 @@ from tests.core.formats.contexts import (
     context,
     of,
 )
-from tests.core.formats.rules import pairs_of
 from tests.core.formats.test_sdk_types import parse
 from tests.core.formats.validators import validate
 
@@ -147,16 +147,11 @@ def test_calls_of_one_message_with_one_id_are_both_answered(name: str) -> None:
 
 @CHATTING
 def test_a_call_that_recurs_keeps_its_own_result(name: str) -> None:
-    bodies = [
-        ASKS,
-        calling("a", "b"),
-        answer("a", "1"),
-        answer("b", "2"),
-        calling("b", "a"),
-        answer("a", "3"),
-    ]
-    request = rendered(name, *bodies, answer("b", "4"))
-    assert [text for _, text in pairs_of(name, request)] == ["1", "2", "4", "3"]
+    """Results stand in the order of their calls, by which providers without ids pair them."""
+    bodies = [ASKS, calling("a", "b"), answer("a", "told 1"), answer("b", "told 2")]
+    bodies += [calling("b", "a"), answer("a", "told 3"), answer("b", "told 4")]
+    text = render_bytes(rendered(name, *bodies)).decode()
+    assert re.findall(r"told (\d)", text) == ["1", "2", "4", "3"]
 
 
 @EVERY
@@ -338,5 +333,5 @@ def test_two_tools_of_one_name_are_refused(name: str) -> None:
 
 
 def test_an_unknown_format_names_those_there_are() -> None:
-    with pytest.raises(Invalid, match="openai_chat, openai_responses, anthropic_messages, plain"):
+    with pytest.raises(Invalid, match=", ".join(FORMATS)):
         format_named("xml")

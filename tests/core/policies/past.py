@@ -74,7 +74,7 @@ class MemoryPast:
     def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
         first = self._episodes[0].first_position if self._episodes else sys.maxsize
         orphans = [e for e in self._entries if isinstance(e.body, ToolResults) and e.position < first]
-        inputs = [entry for entry in self._entries if isinstance(entry.body, ModelInput)]
+        inputs = [entry for entry in self._entries if entry.body.is_input]
         for entry in sorted((*inputs, *orphans), key=lambda entry: entry.position, reverse=True):
             if before is None or entry.position < before:
                 yield from asides_of(entry, in_step=False)

@@ -20,7 +20,7 @@ from historyapp.core.messages import episodic_messages
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
-from tests.core.formats.rules import pairs_of
+from tests.core.formats.rules import PAIRED, pairs_of
 from tests.core.formats.validators import validate
 from tests.core.policies.lossless import MARK, Session, accounted, current_marks, expected_slots, sessions
 from tests.core.policies.past import MemoryPast, Summary
@@ -56,10 +56,11 @@ def steps_of(made: Session) -> dict[int, int]:
 
 
 @EVERY
-@THOROUGH
-@given(made=sessions(), budget=BUDGETS, format=st.sampled_from(list(FORMATS)), data=st.data())
+@pytest.mark.parametrize("format", FORMATS)
+@settings(THOROUGH, max_examples=EXAMPLES // 4)
+@given(made=sessions(), budget=BUDGETS, data=st.data())
 def test_nothing_is_lost_and_nothing_stands_twice(
-    policy: str, made: Session, budget: int | None, format: str, data: st.DataObject
+    policy: str, format: str, made: Session, budget: int | None, data: st.DataObject
 ) -> None:
     past = past_of(made, data)
     chosen = SessionSettings(max_tokens=budget, window_size=2, full_message_count=2)
@@ -82,7 +83,7 @@ def test_nothing_is_lost_and_nothing_stands_twice(
 
 @EVERY
 @THOROUGH
-@given(made=sessions(), format=st.sampled_from([name for name in FORMATS if name != "plain"]))
+@given(made=sessions(), format=st.sampled_from(PAIRED))
 def test_no_result_stands_under_another_call(policy: str, made: Session, format: str) -> None:
     chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
     context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
@@ -95,6 +96,20 @@ def test_no_result_stands_under_another_call(policy: str, made: Session, format:
     under = {mark for _, text in slots.values() for mark in MARK.findall(text)}
     actions = {mark for each in made.live if is_action(each.body) for mark in texts_of(each.body)}
     assert {mark for mark, call in expected.items() if call and call not in actions} == under
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@THOROUGH
+@given(made=sessions(), policy=st.sampled_from(list(POLICIES)))
+def test_results_stand_in_the_order_of_their_calls(format: str, made: Session, policy: str) -> None:
+    """In every format, also in those that name no ids."""
+    chosen = SessionSettings(max_tokens=None, window_size=99, full_message_count=99)
+    context = POLICIES[policy].choose(MemoryPast(made.live), chosen, RequestMeter(format))
+    said = MARK.findall(render_bytes(FORMATS[format].request(context)).decode())
+    calls, expected = {mark: n for n, mark in enumerate(said)}, expected_slots(made)
+    answered = [calls[expected[mark]] for mark in said if expected.get(mark)]
+    assert answered == sorted(answered)
+    assert all(calls[expected[mark]] < calls[mark] for mark in said if expected.get(mark))
 
 
 def is_action(body: Body) -> bool:

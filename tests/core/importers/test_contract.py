@@ -1,0 +1,53 @@
+"""What every importer in the registry keeps to, whatever file it is given."""
+
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers import IMPORTERS
+from historyapp.core.importers.base import Importer, Operation
+from historyapp.core.importers.head import head_of
+from historyapp.core.text import dump_json
+from tests.core.importers.mutilation import mutilated_files
+from tests.core.importers.reading import damaged, source, survives
+from tests.core.importers.samples import DOCUMENTS, FILES, LINES
+
+EVERY = pytest.mark.parametrize("importer", IMPORTERS.values(), ids=IMPORTERS)
+
+
+@EVERY
+def test_it_takes_no_file_of_a_format_that_is_asked_after_it(importer: Importer) -> None:
+    before = [*takewhile(lambda name: name != importer.name, IMPORTERS), importer.name]
+    others = [data for name, data in FILES if name not in before]
+    assert not any(importer.recognises(head_of(source(data))) for data in others)
+
+
+@EVERY
+@settings(max_examples=30)
+@given(sample=st.sampled_from(DOCUMENTS), data=st.data())
+def test_any_document_is_survived(importer: Importer, sample: tuple[str, Any], data: st.DataObject) -> None:
+    survives(importer, dump_json(data.draw(damaged(sample[1]))))
+
+
+@EVERY
+@settings(max_examples=30)
+@given(sample=st.sampled_from(LINES), data=st.data())
+def test_any_lines_are_survived(importer: Importer, sample: tuple[str, Any], data: st.DataObject) -> None:
+    survives(importer, data.draw(mutilated_files(sample[1])))
+
+
+@EVERY
+@pytest.mark.parametrize(("name", "data"), FILES)
+def test_reading_twice_tells_the_same(importer: Importer, name: str, data: Any) -> None:
+    assert told(importer, data) == told(importer, data)
+
+
+def told(importer: Importer, data: Any) -> list[Operation | str]:
+    try:
+        return list(importer.read(source(data)))
+    except UnreadableTranscript as fault:
+        return [fault.detail]
