@@ -1,13 +1,16 @@
 """Several worker processes on one database without Redis: each message once, and nothing lost by a kill."""
 
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
+from bench.incoming import append_meanwhile
 from tests.installation import Installation, ended, installation
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
@@ -61,6 +64,10 @@ for _ in range(4):
     wake(start_run(project, session.pk, RunWish("simple_extract", from_step=1, to_step=40)).run.pk)
 """
 
+_END_ALL_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 _EMPTY = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM historyapp_queuedmessage WHERE problem = '')"
 _WANTED = "FROM historyapp_compressionrun WHERE NOT automatic"
 _DONE = f"SELECT 1 WHERE (SELECT COUNT(*) {_WANTED} AND state = 'succeeded') = 4"
@@ -120,6 +127,24 @@ def test_a_message_that_vanished_with_its_worker_is_not_needed(ours: Installatio
     ours.wait(_DONE)
 
 
+def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours: Installation) -> None:
+    ours.manage("shell", "--no-imports", "-c", _RUNS)
+    worker = ours.worker()
+    ours.wait("SELECT 1 FROM historyapp_summary")
+    end = time.monotonic() + 3
+    if ours.environment["DATABASE_URL"]:
+        while time.monotonic() < end:
+            ours.rows(_END_ALL_OTHERS)
+            time.sleep(0.05)
+    else:
+        with closing(sqlite3.connect(ours.home / "playhead.sqlite3", isolation_level=None)) as locking:
+            locking.execute("BEGIN IMMEDIATE")
+            time.sleep(3)
+    ours.wait(_DONE)
+    assert worker.poll() is None
+    ended(worker)
+
+
 def test_a_worker_that_is_started_before_the_tables_are_made_waits_for_them(tmp_path: Path) -> None:
     with installation(tmp_path / "home", PLAYHEAD_SWEEP_SECONDS="1") as ours:
         worker = ours.worker()
@@ -129,6 +154,15 @@ def test_a_worker_that_is_started_before_the_tables_are_made_waits_for_them(tmp_
         ours.manage("shell", "--no-imports", "-c", _RUNS)
         ours.wait(_DONE)
         assert "run `playhead migrate`" in ended(worker)
+
+
+def test_steps_that_come_in_fast_while_a_worker_runs_cost_it_nothing(tmp_path: Path) -> None:
+    """A short version of ``bench/incoming.py``."""
+    seen = append_meanwhile(tmp_path, 150)
+    assert seen.log == ""
+    assert (seen.unfinished, seen.uncompressed, seen.messages) == (0, 0, 0)
+    assert seen.runs >= 1
+    assert seen.files <= {"secret_key", "playhead.sqlite3"}
 
 
 def _counting(ours: Installation) -> "Popen[str]":
