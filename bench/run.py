@@ -1,12 +1,24 @@
 """Runs all measurements one after another: ``make bench``. Close other programs first."""
 
-from bench import append, compressing, contexts, core_import, importing, kills, length, meanwhile
+from bench import (
+    append,
+    compressing,
+    contexts,
+    core_import,
+    importing,
+    incoming,
+    kills,
+    length,
+    meanwhile,
+    waking,
+)
 from bench.machinery import machine
 
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    for measurement in (core_import, append, length, contexts, importing, compressing, meanwhile, kills):
+    first = (core_import, append, length, contexts, importing)
+    for measurement in (*first, waking, incoming, compressing, meanwhile, kills):
         measurement.main()
 
 

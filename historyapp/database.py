@@ -19,7 +19,6 @@ _SQLITE_PRAGMAS = (
     "PRAGMA mmap_size=268435456",
     "PRAGMA temp_store=MEMORY",
     "PRAGMA journal_size_limit=67108864",
-    "PRAGMA recursive_triggers=ON",  # else REPLACE deletes an entry without its trigger being asked
 )
 
 

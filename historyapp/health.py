@@ -1,12 +1,13 @@
 """Health checks for load balancers and for ``playhead up``: alive is not yet ready."""
 
 import logging
+from collections.abc import Callable
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from historyapp.models import Worker
+from historyapp.models import QueuedMessage, Worker
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +26,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
     Without broker or worker everything is served and compressions wait: 200, and the status is degraded.
     """
     database = _database()
-    worker = _worker() if database == "ok" else "unknown"
-    parts = {"database": database, "broker": _broker(), "worker": worker}
+    broker = _redis() if settings.REDIS_URL else _of_tables(database, _queue)
+    parts = {"database": database, "broker": broker, "worker": _of_tables(database, _worker)}
     if database != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
     whole = all(state == "ok" for state in parts.values())
@@ -45,10 +46,23 @@ def _database() -> str:
     return "ok"
 
 
-def _broker() -> str:
-    """Redis, or the folder that needs no server."""
-    if not settings.REDIS_URL:
-        return "ok"
+def _of_tables(database: str, state: Callable[[], str]) -> str:
+    """What the database says of another part; unknown when it does not answer."""
+    if database != "ok":
+        return "unknown"
+    try:
+        return state()
+    except DatabaseError as error:
+        log.error("The database cannot tell of its queue or of workers: %s", error)
+        return "unavailable"
+
+
+def _queue() -> str:
+    QueuedMessage.objects.exists()  # fails where the tables are older than this version
+    return "ok"
+
+
+def _redis() -> str:
     from redis import Redis, RedisError  # loaded only where there is one
 
     try:
@@ -63,8 +77,4 @@ def _broker() -> str:
 
 def _worker() -> str:
     """Whether any worker has been heard of lately, on whatever machine."""
-    try:
-        return "ok" if Worker.objects.alive().exists() else "unavailable"
-    except DatabaseError as error:
-        log.error("The database cannot tell of workers: %s", error)
-        return "unavailable"
+    return "ok" if Worker.objects.alive().exists() else "unavailable"

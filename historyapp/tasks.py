@@ -5,14 +5,17 @@ the database says what is to be done, and the sweep wakes workers for what was l
 import logging
 import threading
 import time
+from contextlib import nullcontext
 from uuid import UUID
 
+from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
 from historyapp.models import Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.resuming import runs_left
+from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +69,11 @@ def compress(run: str, passed_on: int = 0) -> None:
 
 def wake(run: UUID, hands: int = MOST_HANDS) -> None:
     """Calls workers to a run. Without a broker they find it at their next sweep."""
+    one_commit = nullcontext() if settings.REDIS_URL else writing()
     try:
-        for _ in range(hands):
-            compress.delay(str(run))
+        with one_commit:
+            for _ in range(hands):
+                compress.delay(str(run))
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from uuid_utils.compat import uuid7
 
-from historyapp.celery import app, make_folders
+from historyapp.celery import app
 from historyapp.core.language import load_language
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
@@ -46,15 +46,27 @@ def prepare() -> None:
 def run_worker() -> None:
     """Works until :func:`stop_worker` is called, from a signal handler or another thread."""
     os.nice(NICENESS)  # on Linux that of this thread and those that it starts
+    _remove_file_queue()
     clock = threading.Thread(target=_tick, name="clock", daemon=True)
     clock.start()
     while not stopping.is_set():
-        make_folders()
         _new_worker().start()  # ends when it is stopped and what is under way has ended
         if not stopping.is_set():
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
     clock.join()
+
+
+def _remove_file_queue() -> None:
+    """Removes the files in which older versions kept the queue. The first sweep finds the runs."""
+    folder = settings.PLAYHEAD_HOME / "queue"
+    for name, pattern in (("messages", "*.msg"), ("control", "*.exchange")):
+        with suppress(OSError):  # as a rule it is not there
+            for file in (folder / name).glob(pattern):
+                file.unlink()
+            (folder / name).rmdir()
+    with suppress(OSError):  # what somebody else put there stays
+        folder.rmdir()
 
 
 def _new_worker() -> Any:
@@ -117,6 +129,7 @@ def _tick() -> None:
     # The second look comes when what a killed worker had claimed is free again.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
     next_sweep = 0.0
+    told = ""  # the same problem is not told every second
     while not stopping.is_set():
         try:
             if time.monotonic() >= next_beat:
@@ -127,8 +140,11 @@ def _tick() -> None:
                 next_sweep = time.monotonic() + next(waits)
             look_for_due()
             look_for_waiting()
+            told = ""
         except (DatabaseError, InterfaceError) as error:
-            log.warning("The worker cannot ask the database what is to be done: %s", error)
+            if str(error) != told:
+                told = str(error)
+                log.warning("The worker cannot ask the database what is to be done: %s", error)
             connection.close()
         except Exception:  # without its clock a worker would be taken for dead and sweep nothing
             log.exception("The worker's clock goes on after an unexpected error")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.models import Worker
+from historyapp.models import QueuedMessage, Worker
 from historyapp.models.workers import SILENCE
 from historyapp.services.workers import forget_worker, note_worker
 from tests.redis import redis_server
@@ -106,5 +106,14 @@ def test_readyz_is_503_when_the_database_does_not_answer(
     assert response.status_code == 503
     assert json.loads(response.content) == {
         "status": "unavailable",
-        "parts": {"database": "unavailable", "broker": "ok", "worker": "unknown"},
+        "parts": {"database": "unavailable", "broker": "unknown", "worker": "unknown"},
     }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_queue_without_its_table_is_told(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database is older than the program: `playhead migrate` has not run."""
+    note_worker(uuid7())
+    monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
+    status, found = parts(client)
+    assert (status, found) == ("degraded", {"database": "ok", "broker": "unavailable", "worker": "ok"})

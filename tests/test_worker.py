@@ -1,10 +1,13 @@
 """What a worker does by the clock."""
 
 import threading
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from celery import Task
+from django.conf import settings
+from django.db import OperationalError
 
 from historyapp import tasks, worker
 from historyapp.models import CompressionRun, Project
@@ -75,3 +78,40 @@ def test_the_clock_goes_on_after_an_unexpected_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(worker, "look_for_due", look)
     worker._tick()
     assert len(looks) == 3
+
+
+def test_the_clock_tells_the_same_problem_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopping = threading.Event()
+    problems = ["locked", "locked", "", "locked", "gone"]
+
+    def look() -> None:
+        problem = problems.pop(0)
+        if not problems:
+            stopping.set()
+        if problem:
+            raise OperationalError(problem)
+
+    monkeypatch.setattr(worker, "stopping", stopping)
+    monkeypatch.setattr(worker, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(worker, "look_for_due", look)
+    worker._tick()
+    told = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert told == ["locked", "locked", "gone"]
+
+
+def test_the_files_of_an_older_queue_are_removed_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(settings, "PLAYHEAD_HOME", tmp_path)
+    worker._remove_file_queue()
+    for name in ("messages/1_a.playhead.msg", "control/playhead.exchange", "control/.exchange"):
+        (tmp_path / "queue" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "queue" / name).write_text("[half")
+    worker._remove_file_queue()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "queue" / "messages").mkdir(parents=True)
+    (tmp_path / "queue" / "messages" / "mine.txt").write_text("mine")
+    worker._remove_file_queue()
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["mine.txt"]

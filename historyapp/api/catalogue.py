@@ -55,7 +55,8 @@ MEANINGS: dict[type[PlayheadError], str] = {
     ),
     ModelCallFailed: (
         "A model's provider refused, failed or answered nonsense, and trying again did not help. "
-        "`provider` names it, `provider_status` is its own status, `words` what it said, `retryable` "
+        "`provider` names it, `model` and `address` say what was asked where, `attempts` how often, "
+        "`provider_status` is its own status, `words` what it said, `retryable` "
         "whether the same call may succeed later, and `retry_after` for how many seconds it wants to be "
         "left alone. `reason` is one of `request-refused`, `key-refused`, `limit-reached`, "
         "`provider-failed`, `provider-unreachable`, `timed-out` and `answer-broken`; see the page on models."

@@ -12,6 +12,7 @@ from ninja.errors import HttpError
 
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.text import dump_json
+from historyapp.llm.errors import ModelCallFailed
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
         known = Unexpected("The server failed to carry this out. The operator finds the reason in its log.")
     elif isinstance(known, Busy):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
+    elif isinstance(known, ModelCallFailed):
+        log.warning("%s %s: %s", request.method, request.path, known.detail)
     headers = known.headers if isinstance(known, Refused) else {}
     return HttpResponse(
         dump_json(problem(known)), status=known.http_status, content_type=MEDIA_TYPE, headers=dict(headers)

@@ -1,12 +1,13 @@
 """Calling a model, whoever serves it."""
 
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 
 from historyapp.llm.deltas import ModelOutputDelta
+from historyapp.llm.errors import ModelCallFailed
 from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retrying import RetryPolicy, with_retries
-from historyapp.llm.router import ProviderRouter
+from historyapp.llm.router import ProviderRouter, Route
 from historyapp.llm.transport import Deadline
 
 
@@ -31,7 +32,7 @@ def call_model(
     attempts = with_retries(
         lambda: route.provider.stream(request, route.model, deadline), retries or RetryPolicy(), deadline
     )
-    with closing(attempts):
+    with closing(attempts), _placed(request.model, route):
         yield from attempts
 
 
@@ -45,6 +46,16 @@ def count_tokens(
         ModelCallFailed: when it fails to.
     """
     route = (router or ProviderRouter()).route(request.model)
-    return route.provider.count(
-        request, route.model, Deadline(limits or TimeLimits(connect=5, read=30, total=30))
-    )
+    deadline = Deadline(limits or TimeLimits(connect=5, read=30, total=30))
+    with _placed(request.model, route):
+        return route.provider.count(request, route.model, deadline)
+
+
+@contextmanager
+def _placed(model: str, route: Route) -> Iterator[None]:
+    """Failures say which model was asked where: who reads the log may have several."""
+    try:
+        yield
+    except ModelCallFailed as error:
+        error.place(model, route.provider.address())
+        raise

@@ -12,12 +12,15 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from historyapp.core.errors import PlayheadError
-from historyapp.core.text import preview
+from historyapp.core.text import dump_json, preview
 
 LONGEST_WORDS = 500
 """Characters of what a provider said that an error repeats."""
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
+
+_HTML = re.compile(r"\s{0,100}<(?:!doctype|html)\b", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
 
 
 class ModelCallFailed(PlayheadError):
@@ -36,16 +39,28 @@ class ModelCallFailed(PlayheadError):
         retryable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        told = f"{detail} It said: {words}" if words else detail
         facts = {"provider_status": status, "words": words or None, "retry_after": retry_after}
         known = {name: value for name, value in facts.items() if value is not None}
-        super().__init__(told, reason=self.reason, provider=provider, retryable=retryable, **known)
+        super().__init__(detail, reason=self.reason, provider=provider, retryable=retryable, **known)
+        self._sentence = detail
         self.provider = provider
         self.status = status
         self.words = words
         self.retryable = retryable
         self.retry_after = retry_after
         """Seconds that the provider asked to wait; null when it did not say."""
+        self.attempts = 1
+        self._tell()
+
+    def place(self, model: str, address: str) -> None:
+        """Adds which call failed: the model as it was asked for, and the server that was called."""
+        self.fields |= {"model": model, "address": address, "attempts": self.attempts}
+        self._tell(f"Model {model} at {address}, {self.attempts} attempt{'s' * (self.attempts != 1)}.")
+
+    def _tell(self, place: str = "") -> None:
+        words = f"It said: {self.words}" if self.words else ""
+        self.detail = " ".join(filter(None, (self._sentence, place, words)))
+        self.args = (self.detail,)
 
 
 class RequestRefused(ModelCallFailed):
@@ -91,10 +106,16 @@ class AnswerBroken(ModelCallFailed):
 
 
 def words_of(text: str, *secrets: str) -> str:
-    """A provider's own words: one bounded line without anything that is or looks like a key."""
+    """A provider's own words: one bounded line without anything that is or looks like a key.
+
+    A page of HTML, as proxies send it, is cut down to its text.
+    """
     for secret in filter(None, secrets):
         text = text.replace(secret, "[key]")
-    return _KEYLIKE.sub("[key]", preview(text[: 8 * LONGEST_WORDS], LONGEST_WORDS))
+    text = text[: 8 * LONGEST_WORDS]
+    if _HTML.match(text):
+        text = _TAG.sub(" ", text)
+    return _KEYLIKE.sub("[key]", preview(text, LONGEST_WORDS))
 
 
 # Inside a stream the status is 200 whatever happens: there the error's type or code tells what it is.
@@ -156,18 +177,31 @@ def error_said(
     names = {name for name in (facts.get("type"), facts.get("code"), more) if isinstance(name, str)}
     if status is None:
         status = next((_STATUS_OF_TYPE[name] for name in sorted(names) if name in _STATUS_OF_TYPE), 500)
-    message = facts.get("message")
-    said = message if isinstance(message, str) else error if isinstance(error, str) else ""
     kind, detail, retryable = _meaning(status, spent=bool(names & _SPENT))
     wish = headers.get("x-should-retry")
     return kind(
         f"{detail.format(provider=provider)} ({status}).",
         provider=provider,
         status=status,
-        words=words_of(said, secret),
+        words=words_of(_message(error), secret),
         retryable=wish == "true" if wish in ("true", "false") else retryable,
         retry_after=retry_after(headers),
     )
+
+
+def _message(error: Any) -> str:
+    """What an error object says: its message as OpenAI and Anthropic name it, else as others do, else all."""
+    if isinstance(error, str):
+        return error
+    if not isinstance(error, Mapping) or not error:
+        return ""
+    for name in ("message", "detail", "error_description", "msg"):
+        if isinstance(error.get(name), str) and error[name]:
+            return str(error[name])
+    try:
+        return dump_json(error)
+    except (TypeError, ValueError, RecursionError):
+        return ""
 
 
 def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallFailed], str, bool]:

@@ -90,6 +90,10 @@ class Provider:
             raise self._broken("did not say how many tokens there are")
         return tokens
 
+    def address(self) -> str:
+        """The server that is called, as ``https://host``: a path may hold what is nobody's business."""
+        return str(self.sdk().client.base_url.copy_with(raw_path=b"/")).rstrip("/")
+
     def _written(self, request: ModelRequest, model: str) -> dict[str, Any]:
         body = self.body(request, model)
         try:

@@ -70,6 +70,7 @@ def with_retries(
             return
         except ModelCallFailed as error:
             failure = error
+            failure.attempts = number
         wait = policy.wait(failure, number)
         if wait is None or wait >= deadline.left() or (begun and restarts >= policy.restarts):
             raise failure

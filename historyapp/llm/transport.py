@@ -168,8 +168,11 @@ class Connection:
                     return self._too_late()
                 return TimedOut(f"{provider} was silent for too long.", provider=provider, retryable=True)
             case sdk.APIConnectionError() | httpx2.TransportError() | OSError():
+                cause = words_of(str(error.__cause__ or error), self._sdk.key)
                 return ProviderUnreachable(
-                    f"The connection to {provider} failed.", provider=provider, retryable=True
+                    f"The connection to {provider} failed: {cause or type(error).__name__}.",
+                    provider=provider,
+                    retryable=True,
                 )
             case sdk.APIStatusError():
                 status = None if error.status_code < 300 else error.status_code

@@ -13,6 +13,7 @@ from historyapp.models.projects import (
     Project,
     SignInLink,
 )
+from historyapp.models.queue import QueuedMessage
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.summaries import Summary
@@ -30,6 +31,7 @@ __all__ = [
     "ImportSource",
     "Membership",
     "Project",
+    "QueuedMessage",
     "RetentionPass",
     "Session",
     "SignInLink",

@@ -151,13 +151,17 @@ class ModelCall:
     def _tell(self, error: PlayheadError) -> None:
         """Leaves a note of the failure in the log, wherever its head is by now."""
         snapshot = self._snapshot or record_snapshot(self._served)
-        body = DebugLog(category=CATEGORY, message=f"{self._request.model}: {error.detail}")
+        body = DebugLog(category=CATEGORY, message=_with_model(error, self._request.model))
         known = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
         draft = EntryDraft(
             body, metadata={**known, "model": self._request.model, "snapshot": str(snapshot.pk)}
         )
         with suppress(Conflict):  # archived meanwhile: then nothing can be noted any more
             append(self._session.project, self._session.pk, [draft])
+
+
+def _with_model(error: PlayheadError, model: str) -> str:
+    return error.detail if "model" in error.fields else f"{model}: {error.detail}"
 
 
 def _check(session: Session, expected: int | None) -> None:

@@ -140,6 +140,20 @@ def test_what_goes_wrong_before_the_answer_is_a_problem(ready: Agent, loopback: 
     assert "max_tokens is too large" in note["message"]
 
 
+def test_a_failed_call_is_in_the_servers_log_with_its_cause(
+    ready: Agent, loopback: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    loopback.default = lambda _: Raw(b"<html><h1>Bad Gateway</h1></html>", "text/html", status=502)
+    answer = ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000})
+    assert_problem(answer, 502)
+    address = loopback.environment["ANTHROPIC_BASE_URL"]
+    cause = f"OpenAI could not answer (502). Model gpt-5 at {address}, 4 attempts. It said: Bad Gateway"
+    assert answer["detail"] == cause
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "historyapp.api.problems"]
+    assert told.endswith(f"/calls: {cause}")
+    assert [entry["message"] for entry in ready.get("/entries?after=2")["items"]] == [cause]
+
+
 @pytest.mark.parametrize("body", [b"data: {}\n\n", b"data: 7\n\n", b"data: {", b"", b"<html>", b"\xff\xfe"])
 @pytest.mark.parametrize("model", MODELS)
 def test_nonsense_is_a_502_and_nothing_is_half_appended(

@@ -127,3 +127,29 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
 def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
     error = error_said({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
     assert (error.retryable, error.fields["retryable"], error.retry_after) == (retryable, retryable, 4)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "m", "detail": "d"}}, "m"),
+        ({"detail": "Not Found"}, "Not Found"),
+        ({"detail": [{"msg": "too long"}]}, '{"detail":[{"msg":"too long"}]}'),
+        ({"error": "just words"}, "just words"),
+        ({"error": {"code": 7, "message": None}}, '{"code":7,"message":null}'),
+        ("upstream connect error", "upstream connect error"),
+        ("\n<!DOCTYPE html><html><title>503</title><p>No <b>backend</b>", "503 No backend"),
+        ("<no tag", "<no tag"),
+        ({}, ""),
+        (None, ""),
+        (["a"], ""),
+    ],
+)
+def test_what_a_server_said_is_found_in_whatever_shape(body: object, words: str) -> None:
+    error = error_said(body, provider="P", status=502)
+    assert error.words == words
+    assert error.detail == f"P could not answer (502).{f' It said: {words}' if words else ''}"
+
+
+def test_a_long_page_takes_no_long_time() -> None:
+    assert len(words_of("<html>" + "<" * 5_000_000)) <= LONGEST_WORDS

@@ -1,6 +1,8 @@
 """The database itself refuses to change the log, whatever way is tried."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -56,13 +58,43 @@ def test_the_log_is_not_truncated(entry: Entry) -> None:
 
 
 def test_an_entry_cannot_be_put_in_another_s_place(entry: Entry) -> None:
-    """PostgreSQL has no REPLACE; SQLite fires no DELETE trigger for it unless told to."""
+    """PostgreSQL has no REPLACE: there a second entry of the same key is refused by the key."""
     columns = ", ".join(field.attname for field in Entry._meta.concrete_fields)
     put = f"INSERT INTO historyapp_entry ({columns}) SELECT {columns} FROM historyapp_entry"
     if connection.vendor == "sqlite":
         put = put.replace("INSERT", "REPLACE")
     with pytest.raises(DatabaseError), transaction.atomic():
         execute(put)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no REPLACE")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("recursive", ["ON", "OFF"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT OR REPLACE INTO historyapp_entry SELECT * FROM historyapp_entry",
+        "REPLACE INTO historyapp_entry SELECT * FROM historyapp_entry",
+        "INSERT OR IGNORE INTO historyapp_entry SELECT * FROM historyapp_entry",
+        "INSERT INTO historyapp_entry SELECT * FROM historyapp_entry WHERE true"
+        " ON CONFLICT DO UPDATE SET body = '{}'",
+        "REPLACE INTO historyapp_entry"
+        " (rowid, session_id, position, kind, created_at, body, metadata, tokens, totals)"
+        " SELECT rowid, session_id, 2, kind, created_at, '{}', metadata, tokens, totals"
+        " FROM historyapp_entry",
+        "UPDATE OR REPLACE historyapp_entry SET body = '{}'",
+        "DELETE FROM historyapp_entry",
+    ],
+)
+def test_a_plain_connection_cannot_replace_an_entry(entry: Entry, statement: str, recursive: str) -> None:
+    """As the `sqlite3` shell opens it: what a connection has set must not matter."""
+    with closing(sqlite3.connect(connection.settings_dict["NAME"])) as plain:
+        plain.execute(f"PRAGMA recursive_triggers = {recursive}")
+        before = plain.execute("SELECT rowid, * FROM historyapp_entry").fetchall()
+        with pytest.raises(sqlite3.IntegrityError, match="entries never change"):
+            plain.execute(statement)
+        assert plain.execute("SELECT rowid, * FROM historyapp_entry").fetchall() == before
+    assert len(before) == 1
 
 
 def test_only_a_retention_pass_lets_entries_go(entry: Entry) -> None:

@@ -24,7 +24,7 @@ class Command(BaseCommand):
         prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        broker = "Redis" if settings.REDIS_URL else f"the queue in {settings.PLAYHEAD_HOME}"
+        broker = "Redis" if settings.REDIS_URL else "the queue in the database"
         self.stdout.write(f"Playhead worker ready: it takes its work from {broker}. Ctrl-C stops it.")
         self.stdout.flush()
         run_worker()

@@ -222,6 +222,7 @@ class _Summariser:
         """Pieces of work under way."""
         self.together = 1 if self.asks_model else WITHOUT_MODEL
         """Items in one piece of work."""
+        self._logged: set[object] = set()
 
     def write(self, jobs: Sequence[Job]) -> list[Outcome]:
         return [self._write(item, source) for item, source in jobs]
@@ -234,6 +235,7 @@ class _Summariser:
             written = self._words(source, means)
             return Outcome(item.pk, written, tokens=count_tokens(written.text), spent=_spent(questions))
         except PlayheadError as error:
+            self._log_once(item, error)
             return Outcome(
                 item.pk,
                 error=error.detail,
@@ -245,6 +247,13 @@ class _Summariser:
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
             sentence = f"An unexpected {type(error).__name__}: the worker's log has more."
             return Outcome(item.pk, error=sentence, spent=_spent(questions))
+
+    def _log_once(self, item: CompressionItem, error: PlayheadError) -> None:
+        """When a provider is away, every item fails for the same reason: one line says so for all."""
+        reason = (type(error), getattr(error, "words", "") or getattr(error, "status", None))
+        if reason not in self._logged:
+            self._logged.add(reason)
+            log.warning("Item %s of the run %s failed: %s", item.number, item.run_id, error.detail)
 
     def _words(self, source: Material | list[str], means: Means) -> Written:
         if isinstance(source, Material):

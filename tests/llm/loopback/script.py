@@ -58,10 +58,11 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Raw:
-    """Any bytes with status 200."""
+    """Any bytes, with status 200 unless another is named."""
 
     body: bytes
     content_type: str = "text/event-stream"
+    status: int = 200
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(step, Refusal):
             self._json(step.status, error(step), dict(step.headers))
         elif isinstance(step, Raw):
-            self._bytes(200, step.body, step.content_type)
+            self._bytes(step.status, step.body, step.content_type)
         elif dialect:
             self._play(request, dialect, step)
 

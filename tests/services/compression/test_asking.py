@@ -138,6 +138,23 @@ def test_whatever_the_model_does_the_run_ends_and_says_why(
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_provider_that_fails_is_logged_once_a_run_with_its_cause(
+    record: Record, compress: Compress, loopback: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    loopback.default = lambda _: Refusal(400, "The context is too long.", "invalid_request_error")
+    run = compress(record(12))
+    address = loopback.environment["ANTHROPIC_BASE_URL"]
+    cause = (
+        f"OpenAI refuses the request (400). Model openai:gpt-5-mini at {address}, 1 attempt. "
+        "It said: The context is too long."
+    )
+    assert set(run.items.values_list("error", flat=True)) == {cause}
+    assert cause in run.note
+    (record_,) = [each for each in caplog.records if each.name == "historyapp.services.compression.working"]
+    assert record_.getMessage().endswith(f"of the run {run.pk} failed: {cause}")
+
+
+@pytest.mark.django_db(transaction=True)
 def test_two_megabytes_of_answer_become_no_two_megabytes_of_summary(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:

@@ -1,0 +1,75 @@
+"""The queue in the database gives each message to one taker."""
+
+import threading
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from historyapp.models import QueuedMessage
+from historyapp.services.queue import purge, put, set_aside, size, take
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_messages_are_taken_once_and_in_order() -> None:
+    for number in range(3):
+        put("ours", str(number))
+    assert [take("ours") for _ in range(4)] == ["0", "1", "2", None]
+    assert not QueuedMessage.objects.exists()
+
+
+def test_queues_are_told_apart() -> None:
+    put("ours", "1")
+    put("theirs", "2")
+    assert (size("ours"), take("nobody's")) == (1, None)
+    assert (purge("ours"), size("ours"), take("theirs")) == (1, 0, "2")
+
+
+def test_looking_into_an_empty_queue_is_one_read() -> None:
+    """An idle worker must not take SQLite's write lock ten times a second."""
+    with CaptureQueriesContext(connection) as queries:
+        assert take("ours") is None
+    (query,) = queries.captured_queries
+    assert query["sql"].startswith("SELECT")
+
+
+def test_several_takers_never_get_the_same_message() -> None:
+    for number in range(200):
+        put("ours", str(number))
+    taken: list[str] = []
+
+    def work() -> None:
+        while (message := take("ours")) is not None:
+            taken.append(message)
+        connection.close()
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    while (message := take("ours")) is not None:  # PostgreSQL passes over what another is taking
+        taken.append(message)
+    assert Counter(taken) == Counter(map(str, range(200)))
+
+
+def test_a_message_that_was_set_aside_is_kept_told_and_taken_by_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    set_aside("ours", '{"body": "half a mess', ValueError("Unterminated string"))
+    assert (take("ours"), size("ours")) == (None, 0)
+    kept = QueuedMessage.objects.get()
+    assert (kept.payload, kept.problem) == ('{"body": "half a mess', "ValueError: Unterminated string")
+    (record,) = caplog.records
+    assert record.getMessage().endswith("is set aside: ValueError: Unterminated string")
+
+
+def test_what_was_set_aside_is_forgotten_after_a_week() -> None:
+    set_aside("ours", "first", ValueError())
+    QueuedMessage.objects.update(created_at=timezone.now() - timedelta(days=8))
+    set_aside("ours", "second", ValueError())
+    assert QueuedMessage.objects.get().payload == "second"

@@ -1,0 +1,177 @@
+"""Celery's transport over the queue in the database, in good and in bad hours."""
+
+import base64
+import json
+import sqlite3
+from collections.abc import Iterator
+from queue import Empty
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+from historyapp import broker, tasks
+from historyapp.celery import app
+from historyapp.models import QueuedMessage
+from historyapp.services.queue import put, size
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def channel(monkeypatch: pytest.MonkeyPatch) -> Iterator[broker.Channel]:
+    monkeypatch.setattr(broker, "RETRY_SECONDS", 0)
+    with Connection(app.conf.broker_url) as found:
+        channel = found.default_channel
+        assert isinstance(channel, broker.Channel)
+        yield channel
+
+
+def arrived(channel: broker.Channel) -> list[Any]:
+    """The bodies of the messages that a worker would get now."""
+    found = []
+    while True:
+        try:
+            found.append(json.loads(base64.b64decode(channel._get("playhead")["body"])))
+        except Empty:
+            return found
+
+
+def test_without_redis_the_queue_is_the_database() -> None:
+    transport = app.connection_for_write().transport
+    assert isinstance(transport, broker.Transport)
+
+
+def test_workers_are_called_in_one_commit(channel: broker.Channel) -> None:
+    """A commit on SQLite waits for the disk; a request must not do so four times."""
+    run = uuid4()
+    with CaptureQueriesContext(connection) as queries:
+        tasks.wake(run)
+    assert sum(query["sql"].startswith("COMMIT") for query in queries.captured_queries) == 1
+    assert [body[0] for body in arrived(channel)] == [[str(run)]] * tasks.MOST_HANDS
+
+
+def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:
+    app.send_task("compress", ["a run"])
+    channel.basic_consume("playhead", no_ack=False, callback=lambda message: None, consumer_tag="t")
+    channel.drain_events(timeout=1)
+    assert size("playhead") == 0
+    channel.close()
+    assert size("playhead") == 1
+
+
+def test_a_message_that_was_begun_does_not_go_back(channel: broker.Channel) -> None:
+    app.send_task("compress", ["a run"])
+    channel.basic_consume("playhead", no_ack=False, callback=lambda message: message.ack(), consumer_tag="t")
+    channel.drain_events(timeout=1)
+    channel.close()
+    assert size("playhead") == 0
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "",
+        '{"body": "half',
+        "null",
+        "[]",
+        "{}",
+        '{"properties": null}',
+        '{"properties": {"delivery_tag": "1"}, "body": 7}',
+        '{"properties": {"delivery_tag": "1", "body_encoding": "base64"}, "body": "a"}',
+        "[" * 100_000,
+    ],
+    ids=lambda payload: payload[:30],
+)
+def test_what_is_no_message_is_set_aside_and_the_next_one_comes(
+    channel: broker.Channel, payload: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    put("playhead", payload)
+    app.send_task("compress", ["a run"])
+    (body,) = arrived(channel)
+    assert body[0] == ["a run"]
+    assert QueuedMessage.objects.get().problem
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_message_that_celery_chokes_on_is_set_aside_and_holds_no_place(channel: broker.Channel) -> None:
+    def choke(message: object) -> None:
+        raise KeyError("id")
+
+    app.send_task("compress", ["a run"])
+    channel.basic_qos(prefetch_count=1)
+    channel.basic_consume("playhead", no_ack=False, callback=choke, consumer_tag="t")
+    channel.drain_events(timeout=1)
+    assert QueuedMessage.objects.get().problem == "KeyError: 'id'"
+    assert channel.qos.can_consume()
+    channel.close()
+    assert size("playhead") == 0
+
+
+def test_queues_are_counted_and_emptied_when_that_is_asked_for(channel: broker.Channel) -> None:
+    app.send_task("compress", ["a run"])
+    assert channel.queue_declare("playhead", passive=True).message_count == 1
+    assert (app.control.purge(), size("playhead")) == (1, 0)
+
+
+def test_while_the_database_cannot_be_read_nothing_comes_and_it_is_told_once(
+    channel: broker.Channel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that is started before `playhead migrate`."""
+    app.send_task("compress", ["a run"])
+    with monkeypatch.context() as patch:
+        patch.setattr("historyapp.services.queue._ANY_WAITING", "SELECT %s FROM historyapp_not_there_yet")
+        assert [arrived(channel) for _ in range(3)] == [[], [], []]
+    assert len(arrived(channel)) == 1
+    lost, back = (record.getMessage() for record in caplog.records)
+    assert "historyapp_not_there_yet" in lost
+    assert "playhead migrate" in lost
+    assert back == "The queue in the database can be used again."
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL locks rows")
+def test_a_database_that_stays_locked_loses_nothing(
+    channel: broker.Channel, caplog: pytest.LogCaptureFixture
+) -> None:
+    app.send_task("compress", ["a run"])
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert arrived(channel) == []
+        with pytest.raises(OperationalError):
+            app.send_task("compress", ["another run"])
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+        connection.close()  # forgets the short timeout
+    assert len(arrived(channel)) == 1
+    assert "locked" in caplog.records[0].getMessage()
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server")
+def test_a_lost_connection_is_made_again(channel: broker.Channel) -> None:
+    app.send_task("compress", ["a run"])
+    with connection.cursor() as cursor, pytest.raises(DatabaseError):
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert arrived(channel) == []
+    assert len(arrived(channel)) == 1
+
+
+def test_a_run_whose_message_cannot_be_queued_waits_for_the_sweep(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
+    tasks.wake(uuid4())
+    (record,) = caplog.records
+    assert "waits for the next sweep" in record.getMessage()
+
+
+def test_fan_out_is_refused_with_what_to_do() -> None:
+    with pytest.raises(NotImplementedError, match="Set REDIS_URL"):
+        app.control.ping(timeout=0.1)

@@ -1,0 +1,184 @@
+"""Several worker processes on one database without Redis: each message once, and nothing lost by a kill."""
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from bench.incoming import append_meanwhile
+from tests.installation import Installation, ended, installation
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+
+_WORKER = """
+import os, signal, time, django; django.setup()
+from historyapp.celery import app
+from historyapp.worker import run_worker, stop_worker
+@app.task(name="count")
+def count(number):
+    os.write(1, f"{number}\\n".encode())
+    time.sleep(0.02)
+signal.signal(signal.SIGTERM, lambda *_: stop_worker())
+print("ready", flush=True)
+run_worker()
+"""
+_SENDER = """
+import sys, django; django.setup()
+from historyapp.celery import app
+first, last = map(int, sys.argv[1:])
+for number in range(first, last):
+    app.send_task("count", [number], countdown=0.05 if number % 10 == 0 else None)
+"""
+_ODD = """
+import json, django; django.setup()
+from historyapp.celery import app
+from historyapp.services.queue import put, take
+app.send_task("count", [1])
+whole = json.loads(take("playhead"))
+for change in (
+    {"headers": None}, {"headers": []}, {"headers": {"task": "count"}}, {"content-type": "no/such"},
+    {"content-encoding": "no such"}, {"body": "%%%"}, {"body": ""}, {"body": "W10="}, {"properties": {}},
+):
+    put("playhead", json.dumps({**whole, **change}))
+put("playhead", '{"body": "half')
+app.send_task("nobody_knows_this", [1])
+app.send_task("count", [])
+app.send_task("count", [123])
+"""
+_RUNS = """
+from historyapp.models import Project
+from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.sessions import create_session
+from historyapp.tasks import wake
+from tests.services.drafts import act, ok
+project = Project.objects.create(name="ours")
+for _ in range(4):
+    session = create_session(project)
+    append(project, session.pk, [draft for _ in range(40) for draft in (act("read", path="a.py"), ok())])
+    wake(start_run(project, session.pk, RunWish("simple_extract", from_step=1, to_step=40)).run.pk)
+"""
+
+_END_ALL_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_EMPTY = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM historyapp_queuedmessage WHERE problem = '')"
+_WANTED = "FROM historyapp_compressionrun WHERE NOT automatic"
+_DONE = f"SELECT 1 WHERE (SELECT COUNT(*) {_WANTED} AND state = 'succeeded') = 4"
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Iterator[Installation]:
+    quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
+    with installation(tmp_path / "home", DJANGO_SETTINGS_MODULE="historyapp.settings", **quick) as made:
+        made.manage("migrate", "-v0")
+        yield made
+
+
+def test_each_message_reaches_one_of_several_workers(ours: Installation) -> None:
+    workers = [_counting(ours) for _ in range(3)]
+    ours.wait("SELECT 1 WHERE (SELECT COUNT(*) FROM historyapp_worker) = 3")
+    senders = [ours.start("-c", _SENDER, str(first), str(first + 50)) for first in (0, 50)]
+    assert [sender.communicate(timeout=60) for sender in senders] == [("", ""), ("", "")]
+    ours.wait(_EMPTY)
+    results = [_stopped(worker) for worker in workers]
+    printed = [list(map(int, lines)) for lines, _ in results]
+    assert Counter(number for numbers in printed for number in numbers) == Counter(range(100))
+    assert sum(map(bool, printed)) > 1
+    assert [log for _, log in results] == ["", "", ""]
+
+
+def test_no_message_stops_a_worker(ours: Installation) -> None:
+    worker = _counting(ours)
+    assert ours.start("-c", _ODD).communicate(timeout=60) == ("", "")
+    ours.wait(_EMPTY)
+    printed, log = _stopped(worker)
+    assert "123" in printed
+    assert "The worker has stopped" not in log
+    assert "cannot be read and is set aside" in log
+    assert "unregistered task" in log
+
+
+def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(ours: Installation) -> None:
+    ours.manage("shell", "--no-imports", "-c", _RUNS)
+    first, second = ours.worker(), ours.worker()
+    ours.wait("SELECT 1 FROM historyapp_summary")
+    first.kill()
+    assert first.wait() == -9
+    third = ours.worker()
+    ours.wait(_DONE)
+    assert ours.rows(f"SELECT state, done {_WANTED}") == [("succeeded", 40)] * 4
+    assert [ended(worker) for worker in (second, third)] == ["", ""]
+    assert _files(ours) <= {"secret_key", "playhead.sqlite3", "playhead.sqlite3-wal", "playhead.sqlite3-shm"}
+
+
+def test_a_message_that_vanished_with_its_worker_is_not_needed(ours: Installation) -> None:
+    """A worker may take messages and die before it begins a run: the sweep finds what is to be done."""
+    ours.manage("shell", "--no-imports", "-c", _RUNS)
+    ours.manage("shell", "--no-imports", "-c", "from historyapp.celery import app; app.control.purge()")
+    assert ours.rows(_EMPTY)
+    ours.worker()
+    ours.wait(_DONE)
+
+
+def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours: Installation) -> None:
+    ours.manage("shell", "--no-imports", "-c", _RUNS)
+    worker = ours.worker()
+    ours.wait("SELECT 1 FROM historyapp_summary")
+    end = time.monotonic() + 3
+    if ours.environment["DATABASE_URL"]:
+        while time.monotonic() < end:
+            ours.rows(_END_ALL_OTHERS)
+            time.sleep(0.05)
+    else:
+        with closing(sqlite3.connect(ours.home / "playhead.sqlite3", isolation_level=None)) as locking:
+            locking.execute("BEGIN IMMEDIATE")
+            time.sleep(3)
+    ours.wait(_DONE)
+    assert worker.poll() is None
+    ended(worker)
+
+
+def test_a_worker_that_is_started_before_the_tables_are_made_waits_for_them(tmp_path: Path) -> None:
+    with installation(tmp_path / "home", PLAYHEAD_SWEEP_SECONDS="1") as ours:
+        worker = ours.worker()
+        time.sleep(2)
+        assert worker.poll() is None
+        ours.manage("migrate", "-v0")
+        ours.manage("shell", "--no-imports", "-c", _RUNS)
+        ours.wait(_DONE)
+        assert "run `playhead migrate`" in ended(worker)
+
+
+def test_steps_that_come_in_fast_while_a_worker_runs_cost_it_nothing(tmp_path: Path) -> None:
+    """A short version of ``bench/incoming.py``."""
+    seen = append_meanwhile(tmp_path, 150)
+    assert seen.log == ""
+    assert (seen.unfinished, seen.uncompressed, seen.messages) == (0, 0, 0)
+    assert seen.runs >= 1
+    assert seen.files <= {"secret_key", "playhead.sqlite3"}
+
+
+def _counting(ours: Installation) -> "Popen[str]":
+    worker = ours.start("-c", _WORKER)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "ready\n"
+    return worker
+
+
+def _stopped(worker: "Popen[str]") -> tuple[list[str], str]:
+    """What it printed line by line, and its log."""
+    worker.terminate()
+    printed, log = worker.communicate(timeout=30)
+    assert worker.returncode == 0, log
+    return printed.split(), log
+
+
+def _files(ours: Installation) -> set[str]:
+    return {str(path.relative_to(ours.home)) for path in ours.home.rglob("*")}
