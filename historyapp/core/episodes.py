@@ -81,42 +81,36 @@ class Episode:
         return turn_of(self.first_position, self.output, self.received, self.overall)
 
 
-def begin_episode(number: int, entry: Entry) -> Episode:
-    """The episode that a ``model_output`` entry starts."""
-    assert isinstance(entry.body, ModelOutput)
-    progress = Progress.begin(entry.body)
-    finished = entry.created_at if progress.status == "answered" else None
+def episode_of(number: int, entries: Sequence[Entry]) -> Episode:
+    """The episode of an output and the live entries after it, up to the next output."""
+    first = entries[0]
+    assert isinstance(first.body, ModelOutput)
+    progress = Progress.begin(first.body)
+    last, finished = first.position, first.created_at if progress.status == "answered" else None
+    received, overall, reviews = list[Answered](), list[str](), list[Review]()
+    for entry in entries[1:]:
+        body = entry.body
+        if isinstance(body, ToolResults):
+            before, (progress, answered) = progress, progress.take(body.results)
+            received += answered
+            overall += [body.overall] if body.overall else []
+            if progress is not before and not progress.pending:
+                finished = entry.created_at
+        elif isinstance(body, Review):
+            reviews.append(body)
+        else:
+            continue
+        last = entry.position
     return Episode(
-        number,
-        entry.body,
-        entry.position,
-        entry.position,
-        entry.created_at,
-        finished,
-        progress=progress,
-    )
-
-
-def continue_episode(episode: Episode, entry: Entry) -> Episode:
-    """With one more live entry. Entries that do not belong to a step leave it as it is."""
-    match entry.body:
-        case ToolResults():
-            return _with_results(episode, entry, entry.body)
-        case Review():
-            return replace(episode, reviews=(*episode.reviews, entry.body), last_position=entry.position)
-        case _:
-            return episode
-
-
-def _with_results(episode: Episode, entry: Entry, body: ToolResults) -> Episode:
-    progress, answered = episode.progress.take(body.results)
-    done = progress is not episode.progress and not progress.pending
-    return replace(
-        episode,
-        received=(*episode.received, *answered),
-        overall=(*episode.overall, body.overall) if body.overall else episode.overall,
-        last_position=entry.position,
-        finished_at=entry.created_at if done else episode.finished_at,
+        number=number,
+        output=first.body,
+        first_position=first.position,
+        last_position=last,
+        started_at=first.created_at,
+        finished_at=finished,
+        received=tuple(received),
+        overall=tuple(overall),
+        reviews=tuple(reviews),
         progress=progress,
     )
 
@@ -130,32 +124,37 @@ def abandon(episode: Episode) -> Episode:
 
 def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[Episode]:
     """Live entries, oldest first, as episodes; the first output becomes ``first_number``."""
-    current: Episode | None = None
-    number = first_number
-    for entry in entries:
-        if isinstance(entry.body, ModelOutput):
-            if current is not None:
-                yield abandon(current)
-            current = begin_episode(number, entry)
+    number, newest = first_number, None
+    for run in _runs(entries):
+        if isinstance(run[0].body, ModelOutput):
+            if newest is not None:
+                yield abandon(newest)
+            newest = episode_of(number, run)
             number += 1
-        elif current is not None:
-            current = continue_episode(current, entry)
-    if current is not None:
-        yield current
+    if newest is not None:
+        yield newest
 
 
 def conversation(entries: Iterable[Entry]) -> Iterator[Said]:
     """Live entries, oldest first, as a model reads them. What was said during a step stands after it."""
-    current: Episode | None = None
-    asides: list[Said] = []
+    for run in _runs(entries):
+        in_step = isinstance(run[0].body, ModelOutput)
+        if in_step:
+            yield episode_of(0, run).turn
+        for entry in run:
+            yield from asides_of(entry, in_step=in_step)
+
+
+def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """What was recorded before the first output, then each output with what follows it."""
+    run: list[Entry] = []
     for entry in entries:
-        if isinstance(entry.body, ModelOutput):
-            yield from [*([current.turn] if current else []), *asides]
-            current, asides = begin_episode(0, entry), []
-        elif current:
-            current = continue_episode(current, entry)
-        asides += asides_of(entry, in_step=current is not None)
-    yield from [*([current.turn] if current else []), *asides]
+        if isinstance(entry.body, ModelOutput) and run:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
 
 
 def combine(output: ModelOutput, received: Sequence[Answered]) -> ToolResult | None:

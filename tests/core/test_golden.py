@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.conversation import Aside
 from historyapp.core.entries import Entry, ToolResults
-from historyapp.core.episodes import Episode, begin_episode, continue_episode
+from historyapp.core.episodes import Episode, episode_of
 from historyapp.core.messages import episodic_messages
 from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs, long_form
@@ -54,11 +54,12 @@ class Memory:
         match op["op"]:
             case "register_action" if not self.in_flight:
                 output = output_of(ActionProposal.model_validate(op["action"]))
-                self.episodes.append(begin_episode(self.steps + 1, Entry(1, output, now)))
+                self.episodes.append(episode_of(self.steps + 1, [Entry(1, output, now)]))
             case "register_result" if self.in_flight:
                 result = as_tool_result(RESULT.validate_python(op["result"]), "tool")
                 entry = Entry(2, ToolResults(results=(result,)), now)
-                self.episodes[-1] = continue_episode(self.episodes[-1], entry)
+                action = Entry(1, self.episodes[-1].output, now)
+                self.episodes[-1] = episode_of(self.steps, [action, entry])
             case "rewind":
                 del self.episodes[self.steps - self.in_flight :]
                 del self.episodes[max(0, self.steps - max(0, op["n"])) :]
