@@ -24,8 +24,9 @@ LONGEST_PIECE = 200
 _LONGEST_CALL = 240
 _KEPT = 1200  # characters of result lines
 _OTHERS = 600  # characters of further names
-_PIECES_READ = 1000
-_CHARACTERS_READ = _PIECES_READ * (LONGEST_PIECE + 1)
+PIECES_READ = 1000
+"""Of a text; what comes behind them is not ranked."""
+_CHARACTERS_READ = PIECES_READ * (LONGEST_PIECE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names beyond which a line is not worth more
@@ -166,7 +167,7 @@ def telling_pieces(text: str) -> list[Piece]:
     """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
     text = text[:_CHARACTERS_READ]
     alarming = _FAILURE.search(text) is not None
-    parts = list(islice(pieces(text), _PIECES_READ))
+    parts = list(islice(pieces(text), PIECES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         if (names or alarming) and (rank := _rank(part, names)):

@@ -9,7 +9,7 @@ from historyapp.core.content import plain_text
 from historyapp.core.conversation import Turn, spoken
 from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import pieces, telling_pieces
+from historyapp.core.excerpts import PIECES_READ, pieces, telling_pieces
 from historyapp.core.results import as_text, reported, returned
 
 CUT = " […] "
@@ -153,10 +153,15 @@ def _joined(kept: dict[int, str], mark: str) -> str:
 
 
 def telling_pieces_with_first(text: str) -> list[tuple[int, str]]:
-    """Pieces with their places, best first; the first piece of the text leads: it often says what it is."""
-    first = next(pieces(text))
+    """Pieces with their places, best first; the first piece of the text leads: it often says what it is.
+
+    Of a text that is longer than what is ranked, the last piece comes next, and the rest follows from its
+    end: an end often says how it went.
+    """
+    parts = list(enumerate(pieces(text.rstrip())))
     ranked = [(piece.place, piece.text) for piece in telling_pieces(text) if piece.place]
-    return [(0, first), *ranked]
+    backwards = parts[PIECES_READ:][::-1]
+    return [parts[0], *backwards[:1], *ranked, *backwards[1:]]
 
 
 def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:
