@@ -36,6 +36,8 @@ Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answe
 INSTRUCTING = ("system", "developer")
 """Channels whose inputs are instructions."""
 NO_RESULT = "interrupted: no result was recorded"
+LATE = "A result"
+"""How the text of a result begins that answers no open call."""
 TOGETHER = "Answered together with the call {}."
 
 
@@ -178,7 +180,7 @@ def _stored(result: ToolResult) -> str:
 def late_text(result: ToolResult) -> str:
     """A result that answers no open call, as text: no provider takes it as anything else."""
     call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
-    return f"A result{call} that came late:\n{reported(result)}"
+    return f"{LATE}{call} that came late:\n{reported(result)}"
 
 
 def asides_of(entry: Entry, *, in_step: bool = True) -> Iterator[Aside]:

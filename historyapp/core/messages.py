@@ -117,7 +117,16 @@ def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> No
         else:
             messages = list(step_messages(unit, newest=unit.number == past.steps))
             made.add(messages, source="step", step=unit.number)
+            made.left_out += _left_details(unit)
     _leave_inputs(made, past, start, inputs)
+
+
+def _left_details(episode: Episode) -> list[LeftOut]:
+    """The inherited text of an action in words gives the reason of an error, not its details."""
+    if episode.output.tool_calls or not any(r.error and r.status == "error" for r in episode.results):
+        return []
+    reason = "the details of its error; the inherited text gives the reason only"
+    return [LeftOut(first_step=episode.number, last_step=episode.number, reason=reason)]
 
 
 def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[Aside]:

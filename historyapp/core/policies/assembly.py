@@ -6,7 +6,7 @@ from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context, Rendered
-from historyapp.core.conversation import Aside, Said
+from historyapp.core.conversation import LATE, Aside, Said, Turn, late_text
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
 from historyapp.core.manifest import Form, LeftOut, Manifest, Segment
@@ -158,7 +158,7 @@ class Assembly:
 
     def context(self, *, stable: int = 0) -> Context:
         """The context as it now stands. ``stable``: how many of its pieces the next one will begin with."""
-        pieces = sorted(self.pieces, key=lambda piece: piece.position)
+        pieces = self._without_repetitions(sorted(self.pieces, key=lambda piece: piece.position))
         segments = [*self.fixed, *(piece.segment for piece in pieces)]
         context = Context(
             parts=tuple([piece.part for piece in pieces]),
@@ -172,6 +172,27 @@ class Assembly:
             overhead = Segment(source="overhead", tokens=tokens)
             context = replace(context, manifest=self._manifest([*segments, overhead]))
         return context
+
+    def _without_repetitions(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces without late results that say again what stands under their call in an earlier step."""
+        if not any(isinstance(piece.said, Turn) and piece.said.remarks for piece in pieces):
+            return pieces
+        known: set[str] = set()
+        return [self._unrepeated(piece, known) for piece in pieces]
+
+    def _unrepeated(self, piece: Piece, known: set[str]) -> Piece:
+        turn = piece.said
+        if not isinstance(turn, Turn):
+            return piece
+        remarks = tuple([remark for remark in turn.remarks if remark not in known])
+        known.update(map(late_text, turn.results))
+        known.update(remark for remark in turn.remarks if remark.startswith(LATE))
+        if len(remarks) == len(turn.remarks):
+            return piece
+        said = replace(turn, remarks=remarks)
+        part = self.meter.write(said)
+        segment = piece.segment.model_copy(update={"tokens": part.tokens})
+        return Piece(piece.position, said, part, segment)
 
     def _manifest(self, segments: list[Segment]) -> Manifest:
         return Manifest(

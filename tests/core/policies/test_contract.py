@@ -156,6 +156,20 @@ def test_a_result_that_comes_late_is_told_as_text(name: str, format: str) -> Non
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
+def test_a_result_that_is_recorded_again_after_the_next_step_is_told_once(name: str, format: str) -> None:
+    remarked = [result(id, "fine").model_copy(update={"overall": "All is well."}) for id in "bc"]
+    entries = session(
+        calls("a"), result("a", "found x_y"), calls("b"), remarked[0], result("a", "found x_y"),
+        calls("c"), remarked[1], result("a", "found z_z"),
+    )  # fmt: skip
+    context = choose(name, MemoryPast(entries), format=format, full_message_count=3, window_size=9)
+    text = render_bytes(request_of(context, format)).decode()
+    assert text.count("x_y") == text.count("z_z") == 1
+    assert text.count("All is well.") == 2
+
+
+@EVERY
+@pytest.mark.parametrize("format", FORMATS)
 def test_an_empty_history_gives_a_request(name: str, format: str) -> None:
     context = choose(name, MemoryPast([]), format=format)
     assert context.parts == ()
