@@ -61,7 +61,7 @@ def main(steps: int = 20_000) -> None:
 
 
 def append_meanwhile(folder: Path, steps: int) -> Incoming:
-    """Records so many steps over HTTP, waits until the worker has done all, and stops the server."""
+    """Records steps over HTTP, waits until the worker has done all, and stops the server."""
     with installation(folder / "home", PLAYHEAD_API_KEY=KEY) as ours:
         server = ours.start("manage.py", "up", "--port", "0", "--no-demo")
         client = Client(_port(server.stdout))

@@ -209,6 +209,8 @@ class Recorder:
         steps = range(1, len(self) + 1)
         if isinstance(index, slice):
             return self._steps(steps[index])
+        if not -len(steps) <= index < len(steps):
+            raise IndexError(f"There is no step at index {index}. The session has {len(steps)} steps.")
         return self.playhead.episode(self.session_id, steps[index])
 
     def _steps(self, wanted: range) -> list[Episode]:

@@ -22,7 +22,7 @@ class Sender:
 
     Args:
         server: only what is meant for it is sent.
-        attempt: sends a write once, within so many seconds.
+        attempt: sends a write once, within the given number of seconds.
     """
 
     def __init__(self, spool: Spool, server: str, attempt: Callable[[Write, float], Outcome]) -> None:

@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from historyapp.core.windows import window_of
 
@@ -30,6 +37,14 @@ class SessionSettings(BaseModel):
     compress_automatically: bool = True
     policy: str = "budgeted"
     """One of the registry in ``core/policies``; services check it."""
+
+    @field_validator("max_tokens", mode="wrap")
+    @classmethod
+    def _check_budget(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return check(value)
+        except ValidationError:
+            raise ValueError('It must be a whole number from 0, "window" or null') from None
 
     def budget(self, model: str = "") -> int | None:
         """Tokens of a context for a model; null: no limit."""

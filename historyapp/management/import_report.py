@@ -83,7 +83,7 @@ def _damaged(skipped: Sequence[Skipped]) -> int:
 def print_sums(
     console: Console, reports: Sequence[FileReport], *, dry_run: bool, verbose: bool = False
 ) -> None:
-    """What became of the files, which of them were not read and why, then the sums for each format."""
+    """What was read from the files, which of them were not read and why, then the sums for each format."""
     console.print()
     if len(reports) > 1:
         outcomes = Counter(_outcome(report, dry_run) for report in reports)

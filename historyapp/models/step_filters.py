@@ -31,7 +31,7 @@ _LAST_ANCHOR = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class StepFilter:
-    """What steps are looked for; a field that is None is not compared."""
+    """What steps are looked for; None means that a field is not compared."""
 
     status: str | None = None
     tool: str | None = None

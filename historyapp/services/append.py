@@ -84,7 +84,7 @@ def append(
 
     Args:
         expected_position: the head that the caller saw; null to append wherever the head is.
-        lenient: for transcripts: they are recorded as they are, and nobody is told of unpaired results.
+        lenient: for transcripts: they are recorded as they are, and unpaired results are not reported.
 
     Raises:
         NotFound: when the project has no such session.

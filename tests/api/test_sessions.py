@@ -80,6 +80,13 @@ def test_a_session_is_refused_with_the_field_named(alice: Agent, wrong: dict[str
     assert alice.get("/sessions")["items"] == []
 
 
+@pytest.mark.parametrize("wrong", ["wide", -1, 1.5, [], True])
+def test_a_wrong_budget_is_answered_with_what_it_may_be(alice: Agent, wrong: Any) -> None:
+    refused = alice.post("/sessions", {"settings": {"max_tokens": wrong}})
+    assert_problem(refused, 422)
+    assert 'a whole number from 0, "window" or null' in refused["detail"]
+
+
 def test_only_what_is_given_changes(alice: Agent, session_id: str) -> None:
     address = f"/sessions/{session_id}"
     before = alice.patch(address, {"tags": ["x"], "settings": {"window_size": 2}}).body

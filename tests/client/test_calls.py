@@ -78,8 +78,8 @@ def call_of(description: Any) -> Call[Any]:
 def filled(function: Callable[..., Any]) -> Call[Any]:
     """The call when every argument is given."""
     parameters = dict(inspect.signature(function).parameters)
-    wish = parameters.pop("wish", None)
-    wished = get_args(wish.annotation)[0].__annotations__ if wish else ()
+    unpacked = next((p for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+    wished = get_args(parameters.pop(unpacked.name).annotation)[0].__annotations__ if unpacked else ()
     return call_of(function(**{name: FILLED.get(name, "x") for name in [*parameters, *wished]}))
 
 

@@ -165,7 +165,7 @@ def test_steps_are_read_as_from_a_list(five: Recorder) -> None:
         assert [step.number for step in five[part]] == numbers[part]
     assert [five[index].number for index in (0, 4, -1, -5)] == [1, 5, 5, 1]
     for index in (5, -6):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match=r"The session has \d+ steps"):
             five[index]
 
 

@@ -59,7 +59,7 @@ def no_larger(text: str, texts: Sequence[str], count: TokenCounter) -> str:
 
 
 def _within(text: str, most: int, count: TokenCounter) -> str:
-    """The longest beginning of a short text that has at most so many tokens."""
+    """The longest beginning of a short text within a number of tokens."""
     least, end = 0, len(text)
     while least < end:
         middle = (least + end + 1) // 2
