@@ -42,7 +42,7 @@ BEGINNING = (user(1, None, "Fix it"), assistant(2, 1, call("t")))
 
 
 def told(*lines: dict[str, Any]) -> list[str]:
-    """What is told of a file, in a few words for each entry."""
+    """What an importer reads in a file, in a few words for each entry."""
     return [_told(body) for body in bodies(read(*lines))]
 
 
