@@ -10,6 +10,7 @@ from bench import (
     kills,
     length,
     meanwhile,
+    memory,
     waking,
 )
 from bench.machinery import machine
@@ -17,7 +18,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, append, length, contexts, importing)
+    first = (core_import, memory, append, length, contexts, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, kills):
         measurement.main()
 

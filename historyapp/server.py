@@ -1,4 +1,7 @@
-"""Runs the product: granian with one worker process of several threads, which ends with its parent."""
+"""Serves over HTTP: granian with one web process of several threads, which ends with its parent.
+
+Nothing here imports Django before the web process does: the parent stays small.
+"""
 
 import errno
 import http.client
@@ -8,13 +11,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from django.conf import settings
-from django.db import connections
 from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
+
+from historyapp.processes import end_with_parent, heed_signals
 
 GRACE = 10
 """Seconds that running requests get to finish when the server stops."""
@@ -48,13 +52,27 @@ def claim(host: str, port: int) -> tuple[str, int]:
         raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
 
 
-def serve(ip: str, port: int, threads: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
-    """Serve until Ctrl-C, SIGTERM or SIGHUP.
+Running = Callable[[], bool]
+"""Tells whether requests are still answered."""
 
-    ``on_ready`` runs in a thread once requests are answered; what it is given tells whether they still are.
+
+def serve(
+    ip: str,
+    port: int,
+    threads: int,
+    *,
+    logging: dict[str, Any],
+    on_ready: Callable[[Running], None],
+    on_load: Callable[[], None],
+) -> None:
+    """Serves until Ctrl-C, SIGTERM or SIGHUP.
+
+    Args:
+        on_ready: runs in a thread once requests are answered.
+        on_load: runs in the web process once Django is loaded.
 
     Raises:
-        SystemExit: when the worker process ended on its own.
+        SystemExit: when the web process ended on its own.
     """
     server = Granian(
         "historyapp.wsgi:application",
@@ -64,7 +82,7 @@ def serve(ip: str, port: int, threads: int, on_ready: Callable[[Callable[[], boo
         workers=1,
         blocking_threads=threads,
         log_level=LogLevels.error,
-        log_dictconfig=settings.LOGGING,
+        log_dictconfig=logging,
         workers_kill_timeout=GRACE,
     )
     herald = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
@@ -74,59 +92,29 @@ def serve(ip: str, port: int, threads: int, on_ready: Callable[[Callable[[], boo
     on_hangup = signal.SIG_IGN if ignored else server.signal_handler_interrupt
     server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
     server.on_startup(heed_signals)
-    connections.close_all()  # the worker is forked: two processes must not share a connection
-    server.serve(target_loader=load_application)
+    server.serve(target_loader=partial(_load_application, os.getpid(), on_load))
     herald.join(timeout=GRACE)
 
 
-def load_application(target: str) -> Any:
-    """Runs in the worker process: makes sure that it never outlives its parent, then loads Django."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops the worker in good order
+def _load_application(parent: int, on_load: Callable[[], None], target: str) -> Any:
+    """Runs in the web process: makes sure that it never outlives its parent, then loads Django."""
+    end_with_parent(parent)
+    os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops this process in good order
     # Until granian begins to serve and sets its own. A SIGTERM in the milliseconds since the fork is taken
-    # for one to the parent: the worker is then killed when its time to stop is over.
+    # for one to the parent: this process is then killed when its time to stop is over.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     heed_signals()
 
     from django.urls import get_resolver
 
-    from historyapp.core.tokens import count_tokens
     from historyapp.wsgi import application
 
-    get_resolver().url_patterns  # noqa: B018  (what cannot be loaded ends the worker here, not every request)
-    threading.Thread(
-        target=count_tokens, args=("the vocabulary is loaded by its first use",), daemon=True
-    ).start()
+    get_resolver().url_patterns  # noqa: B018  (what cannot be loaded ends the process here, not every request)
+    on_load()
     return application
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def heed_signals() -> None:
-    """Has handlers of signals run at once, in a thread besides. To be called in the main thread.
-
-    Handlers may run twice, and must not raise.
-    The kernel gives a signal to any thread of a process. Python runs its handler in the main thread once that
-    wakes up; granian's main threads sleep until a handler has run, so that neither would ever happen.
-    """
-    told, tells = socket.socketpair()
-    tells.setblocking(False)
-    signal.set_wakeup_fd(tells.detach(), warn_on_full_buffer=False)
-    threading.Thread(target=_run_handlers, args=(told,), daemon=True).start()
-
-
-def _run_handlers(told: socket.socket) -> None:
-    while number := told.recv(1):
-        handler = signal.getsignal(number[0])
-        if callable(handler):
-            handler(number[0], None)
-
-
-def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Callable[[], bool]], None]) -> None:
+def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], None]) -> None:
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 

@@ -84,6 +84,11 @@ def sweep() -> None:
         wake(run)
 
 
+def is_busy() -> bool:
+    """Whether this process is at work on a run, or one waits."""
+    return bool(_at_work) or crowded.is_set()
+
+
 def look_for_waiting() -> None:
     """Sees whether there are runs that nobody is at work on."""
     if runs_left():

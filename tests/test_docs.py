@@ -149,6 +149,8 @@ def options(parser: argparse.ArgumentParser) -> set[str]:
     """Options that are a command's own and not Django's, those of its actions included."""
     own: set[str] = set()
     for action in parser._actions:
+        if action.help == argparse.SUPPRESS:
+            continue  # for the supervisor alone
         own |= {option for option in action.option_strings if option.startswith("--")}
         if isinstance(action, argparse._SubParsersAction):
             own = own.union(*(options(below) for below in action.choices.values()))

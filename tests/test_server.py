@@ -5,7 +5,7 @@ import sys
 
 WAITS = """
 import signal, threading
-from historyapp.server import heed_signals
+from historyapp.processes import heed_signals
 
 stopped = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stopped.set())

@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from celery import Task
 from django.conf import settings
-from django.db import OperationalError
 
 from historyapp import tasks, worker
 from historyapp.models import CompressionRun, Project
@@ -63,42 +62,22 @@ def _state(run: CompressionRun) -> str:
     return CompressionRun.objects.get(pk=run.pk).state
 
 
-def test_the_clock_goes_on_after_an_unexpected_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    stopping = threading.Event()
-    looks: list[int] = []
-
-    def look() -> None:
-        looks.append(1)
-        if len(looks) == 3:
-            stopping.set()
-        raise KeyError("nobody thought of this")
-
-    monkeypatch.setattr(worker, "stopping", stopping)
-    monkeypatch.setattr(worker, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(worker, "look_for_due", look)
-    worker._tick()
-    assert len(looks) == 3
+def test_a_worker_on_demand_ends_once_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[bool] = []
+    monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
+    monkeypatch.setattr(Task, "delay", lambda task, id: None)
+    run = _wanted(Project.objects.create(name="ours"))
+    look = worker._look(idle_seconds=0)
+    look()
+    assert stopped == [], "a run waits"
+    CompressionRun.objects.filter(pk=run.pk).update(state="cancelled")
+    look()
+    assert stopped == [True]
 
 
-def test_the_clock_tells_the_same_problem_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    stopping = threading.Event()
-    problems = ["locked", "locked", "", "locked", "gone"]
-
-    def look() -> None:
-        problem = problems.pop(0)
-        if not problems:
-            stopping.set()
-        if problem:
-            raise OperationalError(problem)
-
-    monkeypatch.setattr(worker, "stopping", stopping)
-    monkeypatch.setattr(worker, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(worker, "look_for_due", look)
-    worker._tick()
-    told = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
-    assert told == ["locked", "locked", "gone"]
+def test_a_worker_started_by_hand_never_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "stop_worker", lambda: pytest.fail("it ended"))
+    worker._look(idle_seconds=None)()
 
 
 def test_the_files_of_an_older_queue_are_removed_and_nothing_else(

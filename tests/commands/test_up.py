@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 import pytest
 
@@ -134,7 +136,65 @@ def test_ctrl_c_in_a_terminal_reaches_the_whole_group_and_still_stops_cleanly(up
     assert up.wait() == 0
 
 
-def test_a_crash_of_the_worker_ends_it_with_an_error(up: Up) -> None:
+def test_it_loads_no_more_than_it_needs(up: Up) -> None:
+    """Django is in the web process alone; spaCy, the SDKs and Celery are nowhere before they are needed."""
+    parent, (web,) = psutil.Process(up.process.pid), up.family
+    loaded = {process.pid: [map.path for map in process.memory_maps()] for process in (parent, web)}
+    assert not [path for path in loaded[parent.pid] if "pydantic_core" in path]
+    assert not [path for path in loaded[web.pid] if "/spacy/" in path or "/numpy/" in path]
+    assert sum(process.memory_info().rss for process in (parent, web)) < 150_000_000
+
+
+def test_a_run_starts_a_worker_which_ends_once_it_is_idle(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAYHEAD_IDLE_SECONDS", "1")
+    up = Up(home, "--no-demo")
+    worker = compress(up)
+    worker.wait(20)
+    assert up.get("/readyz") == 200
+    assert compress(up).pid != worker.pid
+    assert up.stop(signal.SIGTERM) == 0
+
+
+def test_a_worker_ends_with_its_parent(up: Up) -> None:
+    up.family.append(compress(up))
+    assert up.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+def test_a_worker_that_was_killed_is_started_again(up: Up) -> None:
+    killed = compress(up)
+    killed.kill()
+    killed.wait(5)
+    up.family.append(compress(up))
+    assert up.stop(signal.SIGTERM) == 0
+
+
+def compress(up: Up) -> psutil.Process:
+    """Has a session compressed, and gives the worker process that did it."""
+    key = re.findall(r"API key +(\S+)", up.printed)[0]
+    address = f"http://127.0.0.1:{up.port}/api/v1"
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=30) as api:
+        session = api.post("/sessions", json={}).json()["id"]
+        steps = [
+            {"kind": "model_output", "use_tool": {"name": "ls"}},
+            {"kind": "tool_results", "results": [{"status": "success", "outputs": "a.py"}]},
+        ]
+        api.post(f"/sessions/{session}/entries", json={"entries": steps * 8}).raise_for_status()
+        started = api.post(f"/sessions/{session}/compressions", json={"strategy": "simple_extract"})
+        path = f"/sessions/{session}/compressions/{started.json()['id']}"
+        for _ in range(600):
+            if api.get(path).json()["state"] == "succeeded":
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail(f"the run has not ended: {api.get(path).text}")
+    web, *_ = up.family
+    (worker,) = [child for child in psutil.Process(up.process.pid).children() if child.pid != web.pid]
+    return worker
+
+
+def test_a_crash_of_the_web_process_ends_it_with_an_error(up: Up) -> None:
     (worker,) = up.family
     worker.kill()
     assert up.wait() == 1

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -11,17 +10,17 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from uuid_utils.compat import uuid7
 
 from historyapp import demo
 from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
-from historyapp.running import announced
-from historyapp.server import EVERYWHERE, CannotListen, claim, reachable, serve
+from historyapp.server import EVERYWHERE, CannotListen, claim, reachable
 from historyapp.services.bootstrap import bootstrap
-from historyapp.worker import BackgroundWorker, leave
+from historyapp.supervisor import Plan, become_supervisor
 
 
 class Command(BaseCommand):
@@ -49,63 +48,29 @@ class Command(BaseCommand):
             raise CommandError(f"The database cannot be used: {reason}") from error
         address = f"http://{_bracketed(reachable(host))}:{port}"
 
-        worker = BackgroundWorker()
-
-        def welcome(running: Callable[[], bool]) -> None:
-            worker.start()
-            problem = "" if no_demo or not start.api_key else self._demo(address, start.api_key)
-            if running():
-                self._print(
-                    *filter(None, [problem]),
+        wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
+        connections.close_all()
+        become_supervisor(
+            Plan(
+                ip=ip,
+                port=port,
+                threads=threads,
+                address=address,
+                home=str(settings.PLAYHEAD_HOME),
+                sqlite=str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else "",
+                welcome=[
                     f"Playhead ready at {address}",
                     f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
                     "            (this link works once, for 15 minutes; the next start prints a new one)",
                     f"  API key   {start.api_key or 'revoked; make another: playhead keys create NAME'}",
                     f"  Data      {_data()}",
                     "  Ctrl-C stops it.",
-                )
-
-        crash: SystemExit | None = None
-        try:
-            with announced(settings.PLAYHEAD_HOME, address):
-                serve(ip, port, threads, welcome)
-        except SystemExit as end:
-            crash = end
-        ended = worker.stop()
-        _put_in_one_file()
-        if not ended:
-            leave(1 if crash else 0)
-        if crash:
-            raise crash
-
-    def _demo(self, address: str, api_key: str) -> str:
-        """Let the demo agent work against this very server when there is nothing to look at yet.
-
-        Returns what went wrong, which does not keep the product from running.
-        """
-        wanted = demo_is_missing()
-        connection.close()
-        if wanted:
-            self._print(
-                "Loading the demo: a small agent works in a temporary folder and records what it does."
+                ],
+                demo_key=(wants_demo and start.api_key) or "",
+                worker_id=str(uuid7()),
+                logging=settings.LOGGING,
             )
-            try:
-                demo.run(address, api_key)
-            except (demo.DemoFailed, OSError) as error:
-                return f"The demo could not be loaded: {error}"
-        return ""
-
-    def _print(self, *lines: str) -> None:
-        self.stdout.write("\n".join(lines))
-        self.stdout.flush()
-
-
-def _put_in_one_file() -> None:
-    """Moves what SQLite keeps beside its file into it, for whoever copies the file of a stopped server."""
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
+        )
 
 
 def demo_is_missing() -> bool:

@@ -4,11 +4,13 @@ import argparse
 import signal
 from types import FrameType
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.core.management import BaseCommand
 
 from historyapp.management.command_line import add_common_arguments
+from historyapp.processes import end_with_parent
 from historyapp.worker import leave_in_time, prepare, run_worker, stop_worker
 
 
@@ -19,15 +21,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=False)
+        parser.add_argument("--on-demand", type=UUID, metavar="ID", help=argparse.SUPPRESS)
+        parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)
 
-    def handle(self, **options: Any) -> None:
-        prepare()
+    def handle(self, *, on_demand: UUID | None, parent: int | None, **options: Any) -> None:
+        if parent:
+            end_with_parent(parent)
+        if not on_demand:
+            prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
         broker = "Redis" if settings.REDIS_URL else "the queue in the database"
         self.stdout.write(f"Playhead worker ready: it takes its work from {broker}. Ctrl-C stops it.")
         self.stdout.flush()
-        run_worker()
+        run_worker(on_demand, settings.PLAYHEAD_IDLE_SECONDS if on_demand else None)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,82 @@
+"""What the processes of ``playhead up`` take of memory: idle, at work, and idle again."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.machinery import ROOT, Client, action, home, report, result
+
+IDLE_SECONDS = 5
+STEPS = 40
+
+
+def main() -> None:
+    with home() as folder:
+        process, key, port = _up(folder)
+        try:
+            figures = _measure(psutil.Process(process.pid), Client(port, _headers(key)))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    rows = [(what, f"{whole} MB ({processes})", bound) for what, (whole, processes), bound in figures]
+    report("Resident memory of all processes of `playhead up`", rows)
+
+
+def _up(folder: Path) -> tuple[subprocess.Popen[str], str, int]:
+    environment = os.environ | {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_IDLE_SECONDS": str(IDLE_SECONDS)}
+    command = [sys.executable, "manage.py", "up", "--port", "0", "--no-demo"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    printed = ""
+    while "Ctrl-C" not in printed:
+        printed += process.stdout.readline()
+    key, port = re.search(r"API key +(\S+)", printed), re.search(r"http://\S+?:(\d+)", printed)
+    assert key
+    assert port
+    return process, key[1], int(port[1])
+
+
+def _headers(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+
+
+def _measure(parent: psutil.Process, client: Client) -> list[tuple[str, tuple[int, str], str]]:
+    time.sleep(10)
+    idle = _memory(parent)
+    session = client.json("POST", "/api/v1/sessions", {})["id"]
+    for number in range(STEPS):
+        client.send("POST", f"/api/v1/sessions/{session}/actions", action(number))
+        client.send("POST", f"/api/v1/sessions/{session}/results", result(number))
+    recording = _memory(parent)
+    body = {"strategy": "simple_extract"}
+    run = client.json("POST", f"/api/v1/sessions/{session}/compressions", body)["id"]
+    while json.loads(client.send("GET", f"/api/v1/sessions/{session}/compressions/{run}"))["state"] in (
+        "queued",
+        "running",
+    ):
+        time.sleep(0.1)
+    compressing = _memory(parent)
+    time.sleep(IDLE_SECONDS * 2 + 5)
+    return [
+        ("10 s after the start", idle, "150"),
+        (f"after {STEPS} steps were recorded", recording, ""),
+        ("at the end of a run with the local summariser", compressing, ""),
+        (f"idle for {IDLE_SECONDS * 2 + 5} s (limit: {IDLE_SECONDS} s)", _memory(parent), "150"),
+    ]
+
+
+def _memory(parent: psutil.Process) -> tuple[int, str]:
+    """Megabytes in all, and of each process."""
+    each = [process.memory_info().rss // 1_000_000 for process in (parent, *parent.children(recursive=True))]
+    return sum(each), " + ".join(map(str, each))
+
+
+if __name__ == "__main__":
+    main()

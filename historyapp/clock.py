@@ -1,0 +1,60 @@
+"""The clock of a worker: signs of life, and a look every second for work that no message announced."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+
+from historyapp.core.vocabularies import release_unused
+from historyapp.models.workers import BEAT_SECONDS
+from historyapp.services.compression.automatic import due_sessions
+from historyapp.services.compression.resuming import runs_left
+from historyapp.services.workers import forget_worker, note_worker
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+
+
+def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
+    """Calls ``look`` every second until ``stopping`` is set. Errors are logged, repeated ones once."""
+    next_beat = 0.0
+    logged = ""
+    while not stopping.is_set():
+        try:
+            if time.monotonic() >= next_beat:
+                note_worker(worker_id)
+                next_beat = time.monotonic() + BEAT_SECONDS
+            look()
+            logged = ""
+        except (DatabaseError, InterfaceError) as error:
+            if str(error) != logged:
+                logged = str(error)
+                log.warning("The worker cannot ask the database for work: %s", error)
+            connection.close()
+        except Exception:  # without its clock a worker would be taken for dead and sweep nothing
+            log.exception("The worker's clock goes on after an unexpected error")
+        stopping.wait(LOOK_SECONDS)
+    with suppress(DatabaseError, InterfaceError):  # after a minute of silence it counts as dead anyway
+        forget_worker(worker_id)
+    connection.close()
+
+
+def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
+    """Requests a worker process while there is work and none is running; see :mod:`historyapp.supervisor`.
+
+    To others the two are one worker: this clock gives its signs of life while it is not running.
+    An idle web process also releases the tokenizer's tables.
+    """
+
+    def look() -> None:
+        release_unused(settings.PLAYHEAD_IDLE_SECONDS)
+        if runs_left() or due_sessions():
+            request_worker()
+
+    run_clock(UUID(worker_id), look, threading.Event())

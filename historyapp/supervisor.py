@@ -1,0 +1,193 @@
+"""The parent of the processes of ``playhead up``: it starts the web process, and a worker when there is work.
+
+It holds no Django and takes a quarter of the memory. What needs the database happens before, in
+``playhead up``, which then becomes this program by exec: same process id, same terminal, fresh memory.
+"""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from historyapp.management.exit_codes import FAILED, INTERRUPTED
+from historyapp.running import announced
+from historyapp.server import Running, serve
+
+GRACE = 12
+"""Seconds that a worker gets to finish, two more than it gives its runs."""
+RESTART_SECONDS = 5
+"""Before a worker is started again that has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the supervisor needs to know; JSON values only."""
+
+    ip: str
+    port: int
+    threads: int
+    address: str
+    home: str
+    sqlite: str
+    """The database file; empty with PostgreSQL."""
+    welcome: list[str]
+    """Lines to print once requests are answered."""
+    demo_key: str
+    """The API key with which the demo records; empty: no demo."""
+    worker_id: str
+    logging: dict[str, Any]
+
+
+def become_supervisor(plan: Plan) -> None:
+    """Replaces this process. The plan holds a key, so it goes through a pipe: anybody can read arguments."""
+    read, write = os.pipe()
+    with os.fdopen(write, "wb") as pipe:
+        pipe.write(json.dumps(asdict(plan)).encode())
+    os.set_inheritable(read, True)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "historyapp.supervisor", str(read)])  # noqa: S606
+
+
+class WorkerProcess:
+    """A worker that runs while there is work. It ends itself when it has been idle for a while."""
+
+    def __init__(self, worker_id: str) -> None:
+        options = ["--on-demand", worker_id, "--parent", str(os.getpid())]
+        self._command = [sys.executable, "-m", "historyapp", "worker", *options]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def start_on_request(self, requests: int) -> None:
+        """Starts a worker whenever something is read from ``requests``, a pipe, and none is there."""
+        while os.read(requests, 4096):
+            self.ensure()
+
+    def ensure(self) -> None:
+        with self._lock:
+            if self._stopped or (self._process and self._process.poll() is None):
+                return
+            if self._process and self._process.returncode and not self._not_before:
+                self._not_before = time.monotonic() + RESTART_SECONDS
+            if time.monotonic() < self._not_before:
+                return  # it is asked for again every second
+            self._not_before = 0.0
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+            )
+            threading.Thread(target=self._process.wait, daemon=True).start()  # else it stays as a zombie
+
+    def stop(self) -> None:
+        """Ends the worker. What it could not finish is resumed at the next start."""
+        with self._lock:
+            self._stopped = True
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+def supervise(plan: Plan) -> None:
+    """Serves until a signal ends it.
+
+    Raises:
+        SystemExit: when the web process ended on its own.
+    """
+    worker = WorkerProcess(plan.worker_id)
+    requests, ask = os.pipe()
+    os.set_blocking(ask, False)
+    threading.Thread(target=worker.start_on_request, args=(requests,), daemon=True).start()
+    try:
+        with announced(Path(plan.home), plan.address):
+            serve(
+                plan.ip,
+                plan.port,
+                plan.threads,
+                logging=plan.logging,
+                on_ready=partial(_welcome, plan),
+                on_load=partial(_watch_for_work, ask, plan.worker_id),
+            )
+    finally:
+        worker.stop()
+        if plan.sqlite:
+            _put_in_one_file(plan.sqlite)
+
+
+def _watch_for_work(ask: int, worker_id: str) -> None:
+    """Runs in the web process, which has Django: only there can it be known whether there is work."""
+    from historyapp.clock import watch_for_work
+
+    def request_worker() -> None:
+        with suppress(BlockingIOError):  # many requests wait already
+            os.write(ask, b".")
+
+    threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
+
+
+def _welcome(plan: Plan, running: Running) -> None:
+    problem = _record_demo(plan, running) if plan.demo_key else ""
+    if running():
+        _print([*filter(None, [problem]), *plan.welcome])
+
+
+def _record_demo(plan: Plan, running: Running) -> str:
+    """Lets the demo agent work against this server. Returns the error, which does not stop the server."""
+    _print(["Loading the demo: a small agent works in a temporary folder and records what it does."])
+    demo = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "historyapp.demo", plan.address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert demo.stdin
+    assert demo.stdout
+    demo.stdin.write(plan.demo_key)
+    demo.stdin.close()
+    while demo.poll() is None:
+        if not running():
+            demo.kill()
+        time.sleep(0.05)
+    return demo.stdout.read().strip()
+
+
+def _print(lines: list[str]) -> None:
+    print("\n".join(lines), flush=True)  # noqa: T201 what the terminal is for
+
+
+def _put_in_one_file(database: str) -> None:
+    """Moves what SQLite keeps beside its file into it, for whoever copies the file of a stopped server."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def main() -> None:
+    with os.fdopen(int(sys.argv[1]), "rb") as pipe:
+        plan = Plan(**json.loads(pipe.read()))
+    _exit_as_asked(partial(supervise, plan))
+
+
+def _exit_as_asked(run: Callable[[], None]) -> None:
+    try:
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The clock of workers: it never stops, and finds work that no message announced."""
+
+import threading
+import time
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import OperationalError
+
+from historyapp import clock
+from historyapp.core import vocabularies
+from historyapp.core.tokens import count_tokens
+from historyapp.models import Project, Worker
+from historyapp.services.append import append
+from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ME = uuid4()
+
+
+@pytest.fixture(autouse=True)
+def _seconds_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "LOOK_SECONDS", 0.01)
+
+
+def run_until_stopped(look: Callable[[threading.Event], None]) -> None:
+    stopping = threading.Event()
+    clock.run_clock(ME, lambda: look(stopping), stopping)
+
+
+def test_it_goes_on_after_an_unexpected_error() -> None:
+    looks: list[int] = []
+
+    def look(stopping: threading.Event) -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            stopping.set()
+        raise KeyError("unexpected")
+
+    run_until_stopped(look)
+    assert len(looks) == 3
+
+
+def test_a_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    errors = ["locked", "locked", "", "locked", "gone"]
+
+    def look(stopping: threading.Event) -> None:
+        error = errors.pop(0)
+        if not errors:
+            stopping.set()
+        if error:
+            raise OperationalError(error)
+
+    run_until_stopped(look)
+    logged = [record.getMessage().rpartition(": ")[2] for record in caplog.records]
+    assert logged == ["locked", "locked", "gone"]
+
+
+def test_it_gives_signs_of_life_while_it_runs() -> None:
+    seen: list[UUID] = []
+
+    def look(stopping: threading.Event) -> None:
+        seen.extend(Worker.objects.alive().values_list("id", flat=True))
+        stopping.set()
+
+    run_until_stopped(look)
+    assert seen == [ME]
+    assert not Worker.objects.exists()
+
+
+class _Enough(BaseException):
+    """Ends a clock that runs for ever."""
+
+
+def _watch(looks: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often a worker is requested during some looks."""
+    requests: list[int] = []
+    left = iter(range(looks))
+
+    def wait(event: threading.Event, timeout: float | None = None) -> bool:
+        if next(left, None) is None:
+            raise _Enough
+        return False
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    with pytest.raises(_Enough):
+        clock.watch_for_work(lambda: requests.append(1), str(ME))
+    return len(requests)
+
+
+def test_a_worker_is_requested_while_a_run_waits_and_not_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    session = create_session(project)
+    append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
+    session.refresh_from_db()
+    type(session).objects.update(compression_due=False)
+    with monkeypatch.context() as patch:
+        assert _watch(2, patch) == 0
+    start_run(project, session.pk, RunWish("simple_extract"))
+    assert _watch(2, monkeypatch) == 3
+
+
+def test_a_worker_is_requested_for_a_session_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = create_session(Project.objects.create(name="ours"))
+    type(session).objects.update(compression_due=True)
+    assert _watch(0, monkeypatch) == 1
+
+
+def test_the_tokenizers_tables_are_released_when_nobody_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert count_tokens("two words") == 2
+    assert not vocabularies.release_unused(60), "they were used just now"
+    monkeypatch.setattr(vocabularies, "_last_use", time.monotonic() - 61)
+    assert vocabularies.release_unused(60)
+    assert not vocabularies.release_unused(60)
+    assert count_tokens("two words") == 2
