@@ -5,6 +5,7 @@ from bench import (
     compressing,
     contexts,
     core_import,
+    footprint,
     importing,
     incoming,
     kills,
@@ -18,7 +19,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, memory, append, length, contexts, importing)
+    first = (core_import, memory, append, footprint, length, contexts, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, kills):
         measurement.main()
 

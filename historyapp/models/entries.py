@@ -12,7 +12,7 @@ from historyapp.core import entries as core
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Totals
-from historyapp.models.fields import JSONText
+from historyapp.models.fields import JSONText, PackedJSON
 from historyapp.models.sessions import Session
 
 Row = TypeVar("Row", bound=models.Model)
@@ -129,7 +129,7 @@ class Entry(models.Model):
     position = models.PositiveIntegerField()
     kind = models.CharField(max_length=20)
     created_at = models.DateTimeField()
-    body = JSONText()
+    body = PackedJSON()
     """The fields of the kind that differ from their defaults."""
     metadata = JSONText(default=dict)
     tokens = models.PositiveIntegerField(default=0)

@@ -12,7 +12,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.core.text import dump_json
-from historyapp.models.fields import JSONText
+from historyapp.models.fields import JSONText, PackedText
 from historyapp.models.reads import Place, places
 from historyapp.models.sessions import Session, session_ids
 
@@ -128,7 +128,7 @@ class Episode(models.Model):
     unpaired = models.PositiveIntegerField(default=0)
     unanswered = models.PositiveIntegerField(default=0)
     """Calls without a result so far."""
-    excerpt = models.TextField(null=True)
+    excerpt = PackedText(null=True)
     """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not worked out yet. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()

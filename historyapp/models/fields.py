@@ -1,10 +1,12 @@
 """Column types of our own."""
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.db import models
+from django.db import connection, models
+from zstandard import ZstdCompressor, ZstdDecompressor
 
 from historyapp.core.text import dump_json, fold, load_dumped
 
@@ -31,6 +33,58 @@ class JSONText(AnyText):
 
     def value_to_string(self, obj: models.Model) -> str:
         return self.get_prep_value(self.value_from_object(obj)) or ""
+
+
+_SHORT = 200
+"""Characters: shorter texts hardly get smaller."""
+_codecs = threading.local()
+"""Neither class is safe to share between threads, and making one takes longer than a step does."""
+
+
+def pack(text: str) -> str | bytes:
+    """A long text as its column stores it: compressed in SQLite; PostgreSQL compresses long values itself."""
+    if len(text) < _SHORT or connection.vendor != "sqlite":
+        return text
+    if not hasattr(_codecs, "compress"):
+        _codecs.compress = ZstdCompressor(level=1).compress
+    raw = text.encode()
+    packed: bytes = _codecs.compress(raw)
+    return packed if len(packed) < len(raw) else text
+
+
+def unpack(stored: str | bytes) -> str:
+    """The text that :func:`pack` was given. Rows of older versions hold it as it is."""
+    if isinstance(stored, str):
+        return stored
+    if not hasattr(_codecs, "decompress"):
+        _codecs.decompress = ZstdDecompressor().decompress
+    raw: bytes = _codecs.decompress(stored)
+    return raw.decode()
+
+
+class PackedText(AnyText):
+    """Text that is stored by :func:`pack`. The database itself cannot search in it."""
+
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
+    def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
+        return None if value is None else unpack(value)
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        text = super().get_db_prep_value(value, connection, prepared)
+        return pack(text) if isinstance(text, str) else text
+
+
+class PackedJSON(JSONText):
+    """As :class:`JSONText`, stored by :func:`pack`."""
+
+    def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
+        return None if value is None else load_dumped(unpack(value))
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        text = super().get_db_prep_value(value, connection, prepared)
+        return pack(text) if isinstance(text, str) else text
 
 
 class FoldedText(AnyText):

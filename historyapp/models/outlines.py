@@ -17,6 +17,7 @@ from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
 from historyapp.core.text import load_dumped
 from historyapp.core.tokens import count_tokens
+from historyapp.models.fields import unpack
 from historyapp.models.reads import Place
 from historyapp.models.summaries import Summary, own_by_step
 
@@ -80,7 +81,7 @@ def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
 
 
 def _stored(key: _Key, row: Place) -> Excerpt | None:
-    return _keep(key, Excerpt.load(load_dumped(row.excerpt))) if row.excerpt else None
+    return _keep(key, Excerpt.load(load_dumped(unpack(row.excerpt)))) if row.excerpt else None
 
 
 def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:

@@ -15,6 +15,7 @@ from historyapp.core.entries import Entry, load_body
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.text import load_dumped
 from historyapp.models.entries import RARE_KINDS, pages, span_batches, spans_between
+from historyapp.models.fields import unpack
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
 _PLACES = (
@@ -34,7 +35,8 @@ class Place(NamedTuple):
     first_position: int
     last_position: int
     status: str
-    excerpt: str | None
+    excerpt: str | bytes | None
+    """As stored, see :func:`historyapp.models.fields.unpack`: most are known already when they are read."""
 
 
 def live_entries(
@@ -81,9 +83,9 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
     return list(map(_entry, rows))
 
 
-def _entry(row: tuple[int, str, datetime, str, str, int]) -> Entry:
+def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     position, kind, created_at, body, metadata, tokens = row
-    known = load_body(kind, load_dumped(body))
+    known = load_body(kind, load_dumped(unpack(body)))
     return Entry(position, known, _moment(created_at), load_dumped(metadata), tokens)
 
 

@@ -17,6 +17,7 @@ from historyapp.core.projection import Step, Tail, Totals
 from historyapp.core.text import dump_json, load_dumped
 from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt, tool_of
+from historyapp.models.fields import pack
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -119,7 +120,7 @@ def insert_entries(session_id: UUID, entries: Iterable[Row]) -> None:
             entry.position,
             entry.kind,
             _moment(entry.created_at),
-            body,
+            pack(body),
             metadata,
             entry.tokens,
             dump_json(totals.dump()),
@@ -189,6 +190,7 @@ def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _episode(step: Step) -> tuple[Any, ...]:
+    excerpt = stored_excerpt(step)
     return (
         step.number,
         step.first_position,
@@ -207,7 +209,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.total_errors,
         step.unpaired,
         len(step.pending),
-        stored_excerpt(step),
+        excerpt and pack(excerpt),
     )
 
 
