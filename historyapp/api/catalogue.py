@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from historyapp.api import problems
 from historyapp.core import errors
 from historyapp.core.errors import PlayheadError
-from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.errors import ModelCallError
 
 MEANINGS: dict[type[PlayheadError], str] = {
     problems.Malformed: (
@@ -53,7 +53,7 @@ MEANINGS: dict[type[PlayheadError], str] = {
         "None of the files is a transcript in a format that can be imported, or in the one that was "
         "named. `files` names them, `formats` what can be imported."
     ),
-    ModelCallFailed: (
+    ModelCallError: (
         "A model's provider refused, failed or answered nonsense, and trying again did not help. "
         "`provider` names it, `model` and `address` say what was asked where, `attempts` how often, "
         "`provider_status` is its own status, `words` what it said, `retryable` "

@@ -12,7 +12,7 @@ from ninja.errors import HttpError
 
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.text import dump_json
-from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.errors import ModelCallError
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
         known = Unexpected("The server failed to carry this out. The operator finds the reason in its log.")
     elif isinstance(known, Busy):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
-    elif isinstance(known, ModelCallFailed):
+    elif isinstance(known, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, known.detail)
     headers = known.headers if isinstance(known, Refused) else {}
     return HttpResponse(

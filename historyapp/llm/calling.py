@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 
 from historyapp.llm.deltas import ModelOutputDelta
-from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.errors import ModelCallError
 from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retrying import RetryPolicy, with_retries
 from historyapp.llm.router import ProviderRouter, Route
@@ -25,7 +25,7 @@ def call_model(
 
     Raises:
         Invalid: for a request that no provider can be asked: unknown model, no key, wrong options.
-        ModelCallFailed: when the call fails and may not, or need not, be made again.
+        ModelCallError: when the call fails and may not, or need not, be made again.
     """
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits())
@@ -43,7 +43,7 @@ def count_tokens(
 
     Raises:
         Invalid: when the provider has no way to count it, and as in :func:`call_model`.
-        ModelCallFailed: when it fails to.
+        ModelCallError: when it fails to.
     """
     route = (router or ProviderRouter()).route(request.model)
     deadline = Deadline(limits or TimeLimits(connect=5, read=30, total=30))
@@ -56,6 +56,6 @@ def _placed(model: str, route: Route) -> Iterator[None]:
     """Failures say which model was asked where: who reads the log may have several."""
     try:
         yield
-    except ModelCallFailed as error:
+    except ModelCallError as error:
         error.place(model, route.provider.address())
         raise

@@ -23,7 +23,7 @@ _HTML = re.compile(r"\s{0,100}<(?:!doctype|html)\b", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 
 
-class ModelCallFailed(PlayheadError):
+class ModelCallError(PlayheadError):
     """Base of all. ``retryable`` says whether the same request may succeed later."""
 
     slug, title, http_status = "model-call-failed", "Model call failed", 502
@@ -63,43 +63,43 @@ class ModelCallFailed(PlayheadError):
         self.args = (self.detail,)
 
 
-class RequestRefused(ModelCallFailed):
+class RequestRefused(ModelCallError):
     """The provider refuses this request and will refuse it again."""
 
     reason = "request-refused"
 
 
-class KeyRefused(ModelCallFailed):
+class KeyRefused(ModelCallError):
     """The key is wrong, or may not do this."""
 
     reason = "key-refused"
 
 
-class LimitReached(ModelCallFailed):
+class LimitReached(ModelCallError):
     """A rate limit, which passes, or a spending limit, which does not."""
 
     reason = "limit-reached"
 
 
-class ProviderFailed(ModelCallFailed):
+class ProviderFailed(ModelCallError):
     """The provider is overloaded or broken."""
 
     reason = "provider-failed"
 
 
-class ProviderUnreachable(ModelCallFailed):
+class ProviderUnreachable(ModelCallError):
     """No connection, or it broke before there was an answer."""
 
     reason = "provider-unreachable"
 
 
-class TimedOut(ModelCallFailed):
+class TimedOut(ModelCallError):
     """Nothing came for too long, or the call as a whole took too long."""
 
     reason = "timed-out"
 
 
-class AnswerBroken(ModelCallFailed):
+class AnswerBroken(ModelCallError):
     """The answer ended early, or is not what the provider's API promises."""
 
     reason = "answer-broken"
@@ -164,7 +164,7 @@ def error_said(
     status: int | None = None,
     headers: Mapping[str, str] = MappingProxyType({}),
     secret: str = "",
-) -> ModelCallFailed:
+) -> ModelCallError:
     """The error that a provider's error object stands for.
 
     ``status`` is the HTTP status, null inside a stream; ``headers`` are the answer's, which may say whether
@@ -204,7 +204,7 @@ def _message(error: Any) -> str:
         return ""
 
 
-def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallFailed], str, bool]:
+def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
     """Class, sentence and whether to retry. The SDKs too retry 408, 409, 429 and everything from 500 up."""
     if status in (401, 403):
         return KeyRefused, "{provider} does not accept the key for this", False

@@ -17,7 +17,7 @@ from historyapp.llm.transport import Connection, Deadline, Event
 class Answer(Protocol):
     """Reads one streamed answer.
 
-    Both methods may raise ``ModelCallFailed``, and ``KeyError``, ``TypeError`` and their like for events
+    Both methods may raise ``ModelCallError``, and ``KeyError``, ``TypeError`` and their like for events
     that are not as the provider's API promises.
     """
 
@@ -52,7 +52,7 @@ class Provider:
 
         Raises:
             Invalid: when the request cannot be written for this provider, or there is no key.
-            ModelCallFailed: when it fails.
+            ModelCallError: when it fails.
         """
         body = self._written(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
@@ -77,7 +77,7 @@ class Provider:
 
         Raises:
             Invalid: when the provider cannot count such requests.
-            ModelCallFailed: when it fails to.
+            ModelCallError: when it fails to.
         """
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")

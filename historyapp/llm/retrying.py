@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
-from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.errors import ModelCallError
 from historyapp.llm.listening import PAUSE
 from historyapp.llm.transport import Deadline
 
@@ -30,11 +30,11 @@ class RetryPolicy:
     restarts: int = 1
     """How often to begin anew when an answer breaks after some of it was given out: it is paid for again."""
     sleep: Callable[[float], None] = time.sleep
-    told: Callable[[ModelCallFailed, float], None] | None = None
+    told: Callable[[ModelCallError, float], None] | None = None
     """Told before each wait why and how long it will be."""
     chance: Callable[[], float] = random.random
 
-    def wait(self, failure: ModelCallFailed, attempt: int) -> float | None:
+    def wait(self, failure: ModelCallError, attempt: int) -> float | None:
         """Seconds before the next attempt; None when there is to be none. ``attempt`` counts from 1."""
         if not failure.retryable or attempt >= self.attempts:
             return None
@@ -53,7 +53,7 @@ def with_retries(
     """The deltas of the attempts up to the first that succeeds; :class:`Restarted` says when to drop some.
 
     Raises:
-        ModelCallFailed: the last attempt's, when there is to be no other.
+        ModelCallError: the last attempt's, when there is to be no other.
     """
     number, restarts = 1, 0
     while True:
@@ -68,7 +68,7 @@ def with_retries(
                     begun = begun or not isinstance(delta, (Started, UsageDelta))
                     yield delta
             return
-        except ModelCallFailed as error:
+        except ModelCallError as error:
             failure = error
             failure.attempts = number
         wait = policy.wait(failure, number)

@@ -10,7 +10,7 @@ from historyapp.core.text import MAX_DEPTH, depth_exceeds
 from historyapp.llm.clients import Sdk
 from historyapp.llm.errors import (
     AnswerBroken,
-    ModelCallFailed,
+    ModelCallError,
     ProviderUnreachable,
     TimedOut,
     error_said,
@@ -53,7 +53,7 @@ class Connection:
         """The JSON object that the provider answers with.
 
         Raises:
-            ModelCallFailed: for everything else.
+            ModelCallError: for everything else.
         """
         with self._failures():
             answer = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
@@ -63,7 +63,7 @@ class Connection:
         """The events of a streamed answer, as the provider wrote them. Closing it closes the connection.
 
         Raises:
-            ModelCallFailed: when there is no answer, or the stream breaks. Whether the answer is complete is
+            ModelCallError: when there is no answer, or the stream breaks. Whether the answer is complete is
                 for the caller to see: a stream can end early without a trace.
         """
         kind = self._sdk.module.Stream[object]
@@ -148,7 +148,7 @@ class Connection:
         """The SDK's and the network's errors as ours. Theirs hold the request with its key: they end here."""
         try:
             yield
-        except ModelCallFailed:
+        except ModelCallError:
             raise
         except (ValueError, RecursionError):
             raise self._broken("sent something that is not JSON", retryable=True) from None
@@ -158,7 +158,7 @@ class Connection:
                 raise
             raise failure from None
 
-    def _translated(self, error: Exception) -> ModelCallFailed | None:
+    def _translated(self, error: Exception) -> ModelCallError | None:
         import httpx2
 
         sdk, provider = self._sdk.module, self._provider

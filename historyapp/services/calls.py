@@ -12,7 +12,7 @@ from historyapp.core.usage import Usage
 from historyapp.llm.calling import call_model
 from historyapp.llm.collecting import Collected, Collector
 from historyapp.llm.deltas import ModelOutputDelta, Silent
-from historyapp.llm.errors import AnswerBroken, ModelCallFailed
+from historyapp.llm.errors import AnswerBroken, ModelCallError
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
@@ -90,7 +90,7 @@ class ModelCall:
 
         Raises:
             Invalid: when the provider cannot be asked: without a key, with options that cannot be set.
-            ModelCallFailed: when the call fails. The log then holds one entry more, which says so.
+            ModelCallError: when the call fails. The log then holds one entry more, which says so.
             Conflict: when somebody else appended meanwhile; likewise.
         """
         self._begun = time.monotonic()
@@ -104,7 +104,7 @@ class ModelCall:
                     self._collector.take(delta)
                     yield delta
             self._append(keep)
-        except (ModelCallFailed, Conflict) as error:
+        except (ModelCallError, Conflict) as error:
             self._tell(error)
             raise
 

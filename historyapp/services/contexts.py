@@ -134,7 +134,7 @@ def count_by_provider(built: Built) -> int:
 
     Raises:
         Invalid: when the provider is not known, takes another format, or does not count; without a key.
-        ModelCallFailed: when it fails to.
+        ModelCallError: when it fails to.
     """
     return count_tokens(model_request(built))
 

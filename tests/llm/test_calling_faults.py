@@ -7,7 +7,7 @@ from historyapp.llm.errors import (
     AnswerBroken,
     KeyRefused,
     LimitReached,
-    ModelCallFailed,
+    ModelCallError,
     ProviderFailed,
     ProviderUnreachable,
     RequestRefused,
@@ -80,7 +80,7 @@ def test_a_failure_that_stays_is_reported_after_the_last_attempt(
     ],
 )
 def test_what_stays_refused_is_not_tried_again(
-    loopback: Loopback, api: Api, caller: Caller, refusal: Refusal, kind: type[ModelCallFailed]
+    loopback: Loopback, api: Api, caller: Caller, refusal: Refusal, kind: type[ModelCallError]
 ) -> None:
     loopback.steps.append(refusal)
     with pytest.raises(kind) as caught:
@@ -113,7 +113,7 @@ def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, calle
     ],
 )
 def test_an_answer_that_keeps_breaking_is_reported(
-    loopback: Loopback, api: Api, caller: Caller, how: str, kind: type[ModelCallFailed]
+    loopback: Loopback, api: Api, caller: Caller, how: str, kind: type[ModelCallError]
 ) -> None:
     loopback.default = lambda _: Broken(how, after=api.half_way)  # type: ignore[arg-type]
     with pytest.raises(kind):
@@ -125,7 +125,7 @@ def test_a_broken_answer_is_not_begun_anew_where_the_policy_forbids_it(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Broken("cut", after=api.half_way))
-    with pytest.raises(ModelCallFailed):
+    with pytest.raises(ModelCallError):
         caller.deltas(api.request(), restarts=0)
     assert len(loopback.requests) == 1
 

@@ -9,7 +9,7 @@ from historyapp.llm.errors import (
     LONGEST_WORDS,
     KeyRefused,
     LimitReached,
-    ModelCallFailed,
+    ModelCallError,
     ProviderFailed,
     RequestRefused,
     TimedOut,
@@ -43,7 +43,7 @@ JSON = st.recursive(
     ],
 )
 def test_a_status_says_what_happened_and_whether_to_try_again(
-    status: int, kind: type[ModelCallFailed], retryable: bool
+    status: int, kind: type[ModelCallError], retryable: bool
 ) -> None:
     error = error_said({}, provider="OpenAI", status=status)
     assert (type(error), error.retryable, error.status) == (kind, retryable, status)

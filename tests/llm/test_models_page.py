@@ -8,7 +8,7 @@ import pytest
 
 from historyapp.llm.anthropic_messages import DEFAULT_MAX_TOKENS
 from historyapp.llm.deltas import FinishReason, ModelOutputDelta
-from historyapp.llm.errors import ModelCallFailed
+from historyapp.llm.errors import ModelCallError
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.router import LOCAL, PROVIDERS
 from historyapp.llm.transport import MAX_ANSWER
@@ -50,7 +50,7 @@ def test_nothing_else_is_said_to_come_back() -> None:
 
 
 def test_every_reason_of_a_failure_is_there() -> None:
-    reasons = {kind.reason for kind in ModelCallFailed.__subclasses__()}
+    reasons = {kind.reason for kind in ModelCallError.__subclasses__()}
     assert set(rows("When a call fails")) == reasons
     errors = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
     assert all(f"`{reason}`" in errors for reason in reasons)

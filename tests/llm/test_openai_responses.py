@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from historyapp.llm.collecting import Collected, collect
-from historyapp.llm.errors import LimitReached, ModelCallFailed, ProviderFailed, RequestRefused
+from historyapp.llm.errors import LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
 from tests.llm.answers import answers, collected, read, whole
@@ -159,7 +159,7 @@ def test_events_that_nobody_knows_are_passed_over() -> None:
     ],
 )
 @pytest.mark.parametrize("shape", ["failed", "flat", "nested"])
-def test_errors_in_the_stream_are_told_apart(code: str, kind: type[ModelCallFailed], shape: str) -> None:
+def test_errors_in_the_stream_are_told_apart(code: str, kind: type[ModelCallError], shape: str) -> None:
     error = {"code": code, "message": "No."}
     events: dict[str, dict[str, Any]] = {
         "failed": {"type": "response.failed", "response": {"id": "resp_1", "error": error}},

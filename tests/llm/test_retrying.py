@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 
 from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta
-from historyapp.llm.errors import AnswerBroken, ModelCallFailed, ProviderFailed
+from historyapp.llm.errors import AnswerBroken, ModelCallError, ProviderFailed
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.retrying import RetryPolicy, with_retries
 from historyapp.llm.transport import Deadline
@@ -15,7 +15,7 @@ FINISHED = Finished(reason="stop", provider_reason="stop", message={})
 SAID = TextDelta(text="a")
 
 
-def failure(*, retryable: bool = True, retry_after: float | None = None) -> ModelCallFailed:
+def failure(*, retryable: bool = True, retry_after: float | None = None) -> ModelCallError:
     return ProviderFailed("It failed.", provider="P", retryable=retryable, retry_after=retry_after)
 
 
@@ -44,7 +44,7 @@ def test_a_provider_that_asks_for_too_long_is_not_asked_again() -> None:
 class Script:
     """Attempts that say and raise what they are told to; ``closed`` counts those that were ended."""
 
-    def __init__(self, *attempts: list[ModelOutputDelta | ModelCallFailed]) -> None:
+    def __init__(self, *attempts: list[ModelOutputDelta | ModelCallError]) -> None:
         self.attempts = list(attempts)
         self.closed = 0
         self.waits: list[float] = []
@@ -52,7 +52,7 @@ class Script:
     def attempt(self) -> Generator[ModelOutputDelta]:
         try:
             for step in self.attempts.pop(0):
-                if isinstance(step, ModelCallFailed):
+                if isinstance(step, ModelCallError):
                     raise step
                 yield step
         finally:

@@ -20,7 +20,7 @@ from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage
 from historyapp.llm.calling import call_model
 from historyapp.llm.collecting import collect
-from historyapp.llm.errors import LimitReached, ModelCallFailed
+from historyapp.llm.errors import LimitReached, ModelCallError
 from historyapp.llm.provider import Provider
 from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retrying import RetryPolicy
@@ -49,14 +49,14 @@ class Questions:
 
         Raises:
             NotSummarised: when the model refuses, or is cut off by its limit.
-            Invalid, ModelCallFailed: as ``call_model``.
+            Invalid, ModelCallError: as ``call_model``.
         """
         request = request_for(self._provider, self._model, prompt)
         _wait_for_turn(self._provider.name)
         sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         try:
             answer = collect(call_model(request, limits=LIMITS, retries=_retries(self._provider.name)))
-        except (ModelCallFailed, ValueError):
+        except (ModelCallError, ValueError):
             self._spend(Usage())  # what a failed call is billed, nobody says
             raise
         text = answer.output.text
@@ -88,7 +88,7 @@ def _retries(provider: str) -> RetryPolicy:
     return RetryPolicy(attempts=5, told=lambda failure, wait: _note_pause(provider, failure, wait))
 
 
-def _note_pause(provider: str, failure: ModelCallFailed, wait: float) -> None:
+def _note_pause(provider: str, failure: ModelCallError, wait: float) -> None:
     """A provider that limits one call limits them all: every worker waits."""
     if isinstance(failure, LimitReached):
         until = time.time() + min(wait, LONGEST_PAUSE)

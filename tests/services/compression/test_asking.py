@@ -12,7 +12,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import NotSummarised, Prompt
-from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallFailed
+from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallError
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.services.compression import asking
@@ -74,7 +74,7 @@ def test_every_provider_is_asked_for_structured_output(model: str, loopback: Loo
 def test_what_a_failed_call_cost_is_counted_as_a_call(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
     questions = Questions("gpt-5-mini")
-    with pytest.raises(ModelCallFailed, match="No"):
+    with pytest.raises(ModelCallError, match="No"):
         questions.ask(PROMPT)
     assert (questions.spent.calls, questions.spent.tokens_in) == (1, 0)
 
