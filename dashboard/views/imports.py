@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
-from historyapp.services.imports import import_file
+from historyapp.services.imports.files import import_file
 
 FILES = 100
 """Files that one upload may bring."""

@@ -22,8 +22,8 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
-from historyapp.services.import_reports import FileReport, ImportedSession
-from historyapp.services.imports import import_file
+from historyapp.services.imports.files import import_file
+from historyapp.services.imports.reports import FileReport, ImportedSession
 
 router = Router(tags=["transfers"])
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Skipped
 from historyapp.management.command_line import plural, printable
-from historyapp.services.import_reports import FileReport
+from historyapp.services.imports.reports import FileReport
 
 FIRST_PASSED_OVER = 20
 """Files that were not read and are named once more at the end, without ``--verbose``."""

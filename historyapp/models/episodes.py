@@ -13,8 +13,8 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.core.text import dump_json
 from historyapp.models.fields import JSONText, PackedText
-from historyapp.models.reads import Place, places
 from historyapp.models.sessions import Session, session_ids
+from historyapp.models.sql import Place, places
 
 _FAILED_AT_ONCE = 50
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")

@@ -22,8 +22,8 @@ from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, Sample
 from historyapp.models.outlines import outlined
-from historyapp.models.reads import Place, live_entries, newest, newest_first, oldest
 from historyapp.models.sessions import Session
+from historyapp.models.sql import Place, live_entries, newest, newest_first, oldest
 from historyapp.models.summaries import Summary, own_by_step
 
 FIRST_READ, LARGEST_READ = 8, 256

@@ -18,7 +18,7 @@ from historyapp.core.projection import Tail, advance
 from historyapp.core.text import load_dumped
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
-from historyapp.models.reads import Place
+from historyapp.models.sql import Place
 from historyapp.models.summaries import Summary, own_by_step
 
 MOST = 10_000

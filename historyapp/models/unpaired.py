@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from historyapp.core.entries import ModelOutput
 from historyapp.core.lineage import Lineage
 from historyapp.models.history import History
-from historyapp.models.reads import live_entries
+from historyapp.models.sql import live_entries
 
 LOOKED_AT = 10
 """The newest steps whose calls are compared: only an append with an unpaired result reads them."""

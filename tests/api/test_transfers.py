@@ -11,7 +11,7 @@ from django.test import override_settings
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.models import AuditRecord
-from historyapp.services.import_sessions import ImportJob
+from historyapp.services.imports.sessions import ImportJob
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
 

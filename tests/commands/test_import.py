@@ -16,8 +16,8 @@ from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
-from historyapp.services.import_reports import FileReport, ImportedSession
-from historyapp.services.import_writer import Counts
+from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.writer import Counts
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.commands.conftest import Run

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.core import entries as core
 from historyapp.core.policies import POLICIES
-from historyapp.models import Entry, Episode, Project, Session, history, reads
+from historyapp.models import Entry, Episode, Project, Session, history, sql
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.contexts import Wish
@@ -38,13 +38,13 @@ def talk(project: Project, steps: int) -> Session:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Positions of the entries that are read meanwhile."""
     positions: list[int] = []
-    given = reads._entry
+    given = sql._entry
 
     def noted(row: Any) -> core.Entry:
         positions.append(row[0])
         return given(row)
 
-    monkeypatch.setattr(reads, "_entry", noted)
+    monkeypatch.setattr(sql, "_entry", noted)
     return positions
 
 
@@ -120,14 +120,14 @@ def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
     for kinds in (["model_input"], ["model_output"], ["model_output", "tool_results"]):
         for after, before in ((0, None), (3, 40), (61, 90), (95, None)):
             expected = Entry.objects.live(lineage, after=after, before=before, kinds=kinds)
-            found = list(reads.live_entries(lineage, kinds, after=after, before=before))
+            found = list(sql.live_entries(lineage, kinds, after=after, before=before))
             assert found == [entry.core() for entry in expected]
     inputs = [entry.core() for entry in Entry.objects.live(lineage, kinds=["model_input"])]
-    assert list(reads.newest_first(lineage, "model_input")) == inputs[::-1]
-    assert (reads.oldest(lineage, "model_input"), reads.newest(lineage, "model_input")) == (
+    assert list(sql.newest_first(lineage, "model_input")) == inputs[::-1]
+    assert (sql.oldest(lineage, "model_input"), sql.newest(lineage, "model_input")) == (
         inputs[0], inputs[-1],
     )  # fmt: skip
-    assert reads.newest(lineage, "memory_notebook") is None
+    assert sql.newest(lineage, "memory_notebook") is None
     rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
-    expected_places = set(rows.values_list(*reads.Place._fields))
-    assert set(reads.places([session.pk, child.pk], 18, 21)) == expected_places
+    expected_places = set(rows.values_list(*sql.Place._fields))
+    assert set(sql.places([session.pk, child.pk], 18, 21)) == expected_places

@@ -8,8 +8,8 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Source
 from historyapp.models import Project, Session
 from historyapp.models.history import History
-from historyapp.services.import_reports import FileReport
-from historyapp.services.imports import import_file
+from historyapp.services.imports.files import import_file
+from historyapp.services.imports.reports import FileReport
 from tests.services.drafts import said
 
 SOURCE = Source("run.jsonl", io.BytesIO())

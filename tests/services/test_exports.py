@@ -15,7 +15,7 @@ from historyapp.models import AuditRecord, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
-from historyapp.services.imports import import_file
+from historyapp.services.imports.files import import_file
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session

@@ -1,7 +1,7 @@
 """What an importer is: it reads one transcript file and tells, in order, what to put into which session.
 
 Importers know nothing of storage. They yield operations as they read, so that a file of any size passes
-through a fixed amount of memory; ``historyapp.services.imports`` carries the operations out.
+through a fixed amount of memory; ``historyapp.services.imports.files`` carries the operations out.
 """
 
 from collections.abc import Iterator, Mapping

@@ -24,9 +24,9 @@ from historyapp.management.command_line import (
 from historyapp.management.import_report import print_file, print_markdown, print_sums
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
-from historyapp.services.import_reports import FileReport
-from historyapp.services.imports import import_file, inspect_file
-from historyapp.services.reading import WORTH_A_PROCESS, ReadingProcess, collect_seldom
+from historyapp.services.imports.files import import_file, inspect_file
+from historyapp.services.imports.parser import WORTH_A_PROCESS, ReadingProcess, collect_seldom
+from historyapp.services.imports.reports import FileReport
 
 _OPERATIONS_PER_REFRESH = 200
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from historyapp.core.importers.base import Skipped
-from historyapp.services.import_writer import Counts
+from historyapp.services.imports.writer import Counts
 
 MOST_SKIPPED = 1000
 """Skipped records that a report names; the rest are only counted."""

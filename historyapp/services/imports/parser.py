@@ -25,7 +25,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.text import load_dumped
-from historyapp.services.reading_process import serve
+from historyapp.services.imports.parser_process import serve
 
 BATCH = 250
 """Operations handed over at once, at most."""

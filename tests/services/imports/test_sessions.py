@@ -5,7 +5,7 @@ import pytest
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import SessionStart, Source, Summarised
 from historyapp.models import ImportSource, Project, Session
-from historyapp.services.imports import import_file, inspect_file
+from historyapp.services.imports.files import import_file, inspect_file
 from tests.core.importers import claude_lines
 from tests.core.importers.reading import lines, source
 from tests.core.importers.samples import EXPORT, FILES

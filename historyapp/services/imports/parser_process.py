@@ -12,6 +12,6 @@ def serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
     Thread(target=tokenizer, args=("o200k_base",), daemon=True).start()
 
-    from historyapp.services.reading import serve_files
+    from historyapp.services.imports.parser import serve_files
 
     serve_files(pipe)

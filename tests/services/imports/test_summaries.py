@@ -15,9 +15,9 @@ from historyapp.core.importers.base import (
 )
 from historyapp.models import Entry, Project, Session, Summary
 from historyapp.models.history import History
-from historyapp.services import import_writer
 from historyapp.services.append import append
-from historyapp.services.imports import import_file
+from historyapp.services.imports import writer
+from historyapp.services.imports.files import import_file
 from historyapp.services.summaries import SummaryText, summarise
 from tests.services.drafts import act, answer, ok, said
 from tests.services.scripts import SOURCE, Script, read, texts
@@ -46,7 +46,7 @@ def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Scr
 def test_a_summary_is_as_old_as_the_file_says(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 2)
+    monkeypatch.setattr(writer, "BATCH", 2)
     file: list[Operation] = []
     for at in (2, 4, 6):
         file += [Append("s", act()), Append("s", ok())]
@@ -99,7 +99,7 @@ def test_summaries_cost_the_same_few_queries_however_many_they_are(
 def test_many_summaries_are_written_as_they_come(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
+    monkeypatch.setattr(writer, "BATCH", 3)
     there: list[int] = []
 
     def told() -> Iterator[Operation]:

@@ -5,6 +5,8 @@ compared, so importing again adds nothing and a grown file adds what is new. Eac
 transaction together with how far the file has been read: a kill costs at most the batch under way.
 """
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -15,12 +17,12 @@ from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
 from historyapp.core.prepared import Prepared, prepare
+from historyapp.core.text import dump_json
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session
-from historyapp.services.import_digests import digest_of, earlier_digest_of, is_earlier
-from historyapp.services.import_summaries import write_summaries
-from historyapp.services.reading import Read
+from historyapp.services.imports.parser import Read
+from historyapp.services.imports.summaries import write_summaries
 from historyapp.services.rewinds import path_to, rewind_locked
 from historyapp.services.transactions import writing
 
@@ -28,6 +30,11 @@ BATCH = 1000
 """Operations written in one transaction, at most."""
 BATCH_SIZE = 8 * 1024 * 1024
 """Bytes from which a transaction is written, however few operations it has."""
+_PLACES = frozenset({"line", "index", "message", "row"})
+"""Fields of ``metadata.source`` that say where a record stands."""
+_MARK = "c"
+"""Begins the digests of content. Those of earlier versions, which covered the places too, are plain hex."""
+_LENGTH = 64
 
 
 class OtherBeginning(Exception):
@@ -315,3 +322,39 @@ def shifted(source: ImportSource, position: int) -> int:
         if since <= position:
             by = shift
     return position + by
+
+
+def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
+    """A digest of an operation's content, chained to the one before."""
+    return (_MARK + _hash(before, operation, prepared, _without_places(prepared)))[:_LENGTH]
+
+
+def earlier_digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
+    """The digest that earlier versions stored: of the content and of the places."""
+    return _hash(before, operation, prepared, prepared.metadata if prepared else "")
+
+
+def is_earlier(digest: str) -> bool:
+    """Whether an earlier version stored it."""
+    return bool(digest) and not digest.startswith(_MARK)
+
+
+def _hash(before: str, operation: Operation, prepared: Prepared | None, metadata: str) -> str:
+    if prepared is not None:
+        text = f"{prepared.draft.body.kind}\n{prepared.body}\n{metadata}"
+    elif isinstance(operation, RewindTo):
+        text = f"rewind to {operation.to_position}: {operation.reason}"
+    else:
+        text = ""
+    return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_places(prepared: Prepared | None) -> str:
+    if prepared is None:
+        return ""
+    metadata = prepared.draft.metadata
+    source = metadata.get("source")
+    if not isinstance(source, Mapping) or _PLACES.isdisjoint(source):
+        return prepared.metadata
+    kept = {name: value for name, value in source.items() if name not in _PLACES}
+    return dump_json({**metadata, "source": kept})

@@ -16,8 +16,8 @@ from historyapp.core.importers.base import (
 )
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.models.history import History
-from historyapp.services import import_writer
-from historyapp.services.imports import import_file
+from historyapp.services.imports import writer
+from historyapp.services.imports.files import import_file
 from historyapp.services.projections import parents_first, rebuild
 from tests.services.drafts import act, answer, call, ok, said
 from tests.services.scripts import SOURCE, Script, live_texts, read, texts
@@ -79,7 +79,7 @@ def test_a_provisional_end_that_was_final_after_all_is_not_cut_off_later(
 def test_a_provisional_end_may_be_longer_than_a_batch(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 2)
+    monkeypatch.setattr(writer, "BATCH", 2)
     file = [*texts("a"), *texts("b", "c", "d", "e", "f", provisional=True)]
     read(project, script, *file)
     assert read(project, script, *file).total("added") == 0
@@ -230,21 +230,21 @@ def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Proje
 def test_a_kill_between_two_batches_costs_nothing(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
+    monkeypatch.setattr(writer, "BATCH", 3)
     words = [f"w{n}" for n in range(10)]
-    flush, calls = import_writer.SessionWriter.flush, []
+    flush, calls = writer.SessionWriter.flush, []
 
-    def dies(self: import_writer.SessionWriter) -> None:
+    def dies(self: writer.SessionWriter) -> None:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
         flush(self)
 
-    monkeypatch.setattr(import_writer.SessionWriter, "flush", dies)
+    monkeypatch.setattr(writer.SessionWriter, "flush", dies)
     with pytest.raises(KeyboardInterrupt):
         read(project, script, *texts(*words))
     assert live_texts() == words[:6]
-    monkeypatch.setattr(import_writer.SessionWriter, "flush", flush)
+    monkeypatch.setattr(writer.SessionWriter, "flush", flush)
     assert read(project, script, *texts(*words)).total("added") == 4
     assert live_texts() == words
 

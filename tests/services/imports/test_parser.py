@@ -19,8 +19,8 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Source
 from historyapp.core.prepared import prepare
 from historyapp.models import Entry, Project
-from historyapp.services.imports import import_file
-from historyapp.services.reading import (
+from historyapp.services.imports.files import import_file
+from historyapp.services.imports.parser import (
     BATCH,
     BATCH_SIZE,
     MOST_UNSENT,

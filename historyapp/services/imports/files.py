@@ -13,10 +13,10 @@ from historyapp.core.importers.base import Append, Importer, RewindTo, SessionSt
 from historyapp.core.text import clean
 from historyapp.models import Project
 from historyapp.services.audit import record
-from historyapp.services.import_reports import FileReport, ImportedSession
-from historyapp.services.import_sessions import ImportJob, may_be_empty
-from historyapp.services.import_writer import Counts, OtherBeginning
-from historyapp.services.reading import Reader, ReadingProcess, open_reader
+from historyapp.services.imports.parser import Reader, ReadingProcess, open_reader
+from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.sessions import ImportJob, may_be_empty
+from historyapp.services.imports.writer import Counts, OtherBeginning
 from historyapp.services.transactions import writing
 
 

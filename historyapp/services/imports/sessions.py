@@ -9,18 +9,19 @@ from django.db.models import QuerySet
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
+from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, RewindTo, SessionStart, Skipped, Summarised
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
+from historyapp.services.append import lock_session
 from historyapp.services.compression.marks import arm
-from historyapp.services.import_copies import is_known_whole, key_of, take_over
-from historyapp.services.import_reports import FileReport, ImportedSession
-from historyapp.services.import_writer import SessionWriter, shifted
-from historyapp.services.reading import Read
-from historyapp.services.rewinds import begin_fork, path_to
+from historyapp.services.imports.parser import Read
+from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.writer import SessionWriter, shifted
+from historyapp.services.rewinds import begin_fork, path_to, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
@@ -196,3 +197,40 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+def key_of(source_id: str) -> str:
+    """A source id as it is stored."""
+    return clean(source_id)[:300]
+
+
+def is_known_whole(project: Project, format: str, start: SessionStart) -> bool:
+    """Whether the session that ``start`` tells in part has been imported whole."""
+    if not start.whole_copy:
+        return False
+    known = ImportSource.objects.filter(project=project, format=format, source_id=key_of(start.whole_copy))
+    return known.exists()
+
+
+def take_over(project: Project, format: str, start: SessionStart) -> ImportSource | None:
+    """The source of a partial copy of this session, made ready to be read whole; None where there is none.
+
+    Its session stays. What was imported of it is left behind as a take.
+    """
+    if not start.partial_copy:
+        return None
+    sources = ImportSource.objects.select_for_update().filter(project=project, format=format)
+    source = sources.filter(source_id=key_of(start.partial_copy), variant=0).first()
+    if source is None:
+        return None
+    session = lock_session(project, source.session_id)
+    draft = EntryDraft(
+        Rewind(to_position=0, spans=(), reason="read whole from another transcript", actor="import")
+    )
+    rewind_locked(session, path_to(session, 0), draft, "import")
+    source.source_id = key_of(start.session)
+    source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
+    source.settled_position = session.head
+    source.session = session
+    source.save()
+    return source

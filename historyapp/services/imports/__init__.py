@@ -1,0 +1,1 @@
+"""Importing transcripts: from a file to entries in the log."""
