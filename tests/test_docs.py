@@ -19,8 +19,8 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import PlayheadError
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
+from historyapp.core.json import MAX_DEPTH
 from historyapp.core.settings import SessionSettings
-from historyapp.core.text import MAX_DEPTH
 from historyapp.services.append import MOST_CALLS
 from tests.console import agrees, examples, readable, reader
 from tests.shared import SHARED, needs

@@ -10,7 +10,7 @@ from historyapp.core.conversation import Said
 from historyapp.core.entries import MemoryNotebook, SystemInstruction
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.identifiers import texts_in
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.core.tokens import count_tokens
 
 tokens_of = lru_cache(500_000)(count_tokens)

@@ -1,6 +1,5 @@
 """Registering actions and results one at a time, and whole steps at once (SEMANTICS A to C)."""
 
-import json
 import sys
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.json import text_or_json
 from historyapp.core.rendering import JUDGED_STEP
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.core.text import Text
@@ -143,7 +143,7 @@ def _thoughts(analysis: Any) -> str | Thoughts | None:
         return analysis
     if isinstance(analysis, dict):
         return Thoughts.model_validate(analysis)
-    return json.dumps(analysis, ensure_ascii=False)
+    return text_or_json(analysis)
 
 
 def _is_number(score: Any) -> bool:

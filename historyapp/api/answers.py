@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.models import Session
 
 REPLAYED = {"Idempotency-Replayed": "true"}

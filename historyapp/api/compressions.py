@@ -30,7 +30,7 @@ from historyapp.api.compression_schemas import (
 from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
 from historyapp.api.fields import SessionId
 from historyapp.api.reading import AsOf, find_session
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.finding import failed_items, find_comparison, find_run, runs_of
 from historyapp.services.compression.starting import (

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from historyapp.api.fields import uuid_or_none, whole
 from historyapp.api.problems import NotValid
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 Limit = Annotated[
     int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole)

@@ -19,7 +19,8 @@ from historyapp.api.ledger import usage_json
 from historyapp.api.problems import problem_response
 from historyapp.api.reading import find_session
 from historyapp.api.schemas import shown
-from historyapp.core.text import Text, dump_json
+from historyapp.core.json import dump_json
+from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.services.calls import Answered, CallWish, ModelCall
 from historyapp.services.idempotency import Answer, earlier, once

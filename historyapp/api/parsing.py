@@ -1,8 +1,7 @@
 """Reading what a request carries: strictly, once, and without a word of it in the server's log."""
 
-import json
-import math
 from collections.abc import Callable
+from json import JSONDecodeError
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +16,7 @@ from historyapp.api.problems import (
     TooLarge,
     UnsupportedMediaType,
 )
-from historyapp.core.text import MAX_DEPTH, depth_exceeds
+from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
 
 _READ_AWAY = 4
 """Bodies up to so many times the limit are read before they are refused."""
@@ -80,42 +79,21 @@ def parse_json(body: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        Malformed: when it is none, and where.
+        Malformed: when it is not JSON, and where.
         NotValid: when it is nested too deep.
     """
     try:
-        text = body.decode("utf-8")
-        value = _DECODER.decode(text)
+        return parse_strict(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Malformed(f"The body is not valid UTF-8: byte {error.start} cannot be read.") from error
-    except json.JSONDecodeError as error:
+    except JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise Malformed(f"The body is not valid JSON: {error.msg} at {where}.") from error
-    except RecursionError as error:
-        raise _too_deep() from error
-    except ValueError as error:  # of all numbers only an integer of thousands of digits
-        raise Malformed("The body holds an integer of more than 4,300 digits.") from error
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth_exceeds(value):
-        raise _too_deep()
-    return value
+    except InvalidNumber as error:
+        raise Malformed(f"The body holds {error}.") from error
+    except TooDeep as error:
+        raise NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.") from error
 
-
-def _too_deep() -> NotValid:
-    return NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.")
-
-
-def _refuse_constant(name: str) -> Any:
-    raise Malformed(f"The body holds {name}, which is not valid JSON.")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise Malformed("The body holds a number that is too large for a double.")
-    return number
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 QueryCheck = Callable[[HttpRequest], None]
 

@@ -11,7 +11,7 @@ from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
 
 from historyapp.core.errors import NotFound, PlayheadError
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 
 log = logging.getLogger(__name__)

@@ -4,6 +4,7 @@ import json
 from typing import Any, Protocol
 
 from historyapp.core.entries import ToolResult
+from historyapp.core.json import depth_exceeds, dump_json
 from historyapp.core.results import (
     ActionError,
     ActionInterrupted,
@@ -11,7 +12,6 @@ from historyapp.core.results import (
     as_tool_result,
     from_exception,
 )
-from historyapp.core.text import depth_exceeds, dump_json
 
 
 class CallLike(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any
 
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 _FINAL = ("get_final_completion", "get_final_message", "get_final_response")
 """Methods of the SDKs' streaming helpers that give the whole answer."""

@@ -15,7 +15,7 @@ from historyapp.client.description import Call
 from historyapp.client.errors import ServerUnavailable
 from historyapp.client.recognition import check_success, not_playhead, refusal_of
 from historyapp.client.retrying import Attempts, Outcome
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")

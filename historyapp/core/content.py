@@ -5,12 +5,11 @@ Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with ei
 blocks it takes; what it does not take, for example an image of an unsupported type, is named in words.
 """
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
-from historyapp.core.text import clean_value
+from historyapp.core.json import json_text, parse_embedded
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What both providers read. Source: each one's documentation, "Vision"."""
@@ -67,11 +66,6 @@ def _from_data_url(url: str) -> dict[str, Any] | None:
     if not comma or not head.startswith("data:image/"):
         return None
     return {"type": "image", "media_type": head.removeprefix("data:"), "data": data}
-
-
-def json_text(value: Any) -> str:
-    """Compact JSON as a model should read it: letters as themselves, what is not Unicode replaced."""
-    return json.dumps(clean_value(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 Shape = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -145,3 +139,19 @@ def has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
     if not isinstance(value, dict):
         return False
     return any(all(isinstance(value.get(name), str) and value[name] for name in way) for way in ways)
+
+
+def arguments_of(raw: Any) -> Any:
+    """A tool call's arguments as the log stores them: an object, or the raw text that is not a JSON object.
+
+    Providers give an object or a JSON string; nothing at all means no arguments.
+    """
+    if raw is None or raw == "":
+        return {}
+    if not isinstance(raw, str):
+        return raw
+    try:
+        value = parse_embedded(raw)
+    except ValueError:
+        return raw
+    return value if isinstance(value, dict) else raw

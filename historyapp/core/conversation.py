@@ -28,9 +28,9 @@ from historyapp.core.entries import (
     ToolResults,
 )
 from historyapp.core.identifiers import texts_in
+from historyapp.core.json import dump_json
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import reported, returned
-from historyapp.core.text import dump_json
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
 INSTRUCTING = ("system", "developer")

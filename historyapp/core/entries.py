@@ -1,6 +1,5 @@
 """The log's vocabulary: one frozen model per kind of entry, told apart by ``kind`` (DESIGN 3)."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
 from pydantic_core import PydanticCustomError
 
+from historyapp.core.json import text_or_json
 from historyapp.core.provider_messages import ProviderToolCall, call_fields
 from historyapp.core.text import Text
 
@@ -42,12 +42,8 @@ class Thoughts(Record):
         summary = fields.get("summary")
         if isinstance(summary, str) and summary.strip():
             return summary
-        lines = (f"{name}: {_shown(value)}" for name, value in fields.items() if value not in (None, ""))
-        return "\n".join(lines)
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        named = ((name, value) for name, value in fields.items() if value not in (None, ""))
+        return "\n".join(f"{name}: {text_or_json(value)}" for name, value in named)
 
 
 def _as_fields(thoughts: Any) -> Any:

@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from historyapp.core.content import are_parts, json_text, plain_text
+from historyapp.core.content import are_parts, plain_text
 from historyapp.core.conversation import NO_RESULT, TOGETHER, Aside, late_text
 from historyapp.core.entries import Record, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.formats.base import OVERHEAD, PRIMING
+from historyapp.core.json import dump_json, json_text
 from historyapp.core.manifest import LeftOut, Manifest, Segment
 from historyapp.core.policies.base import Past
 from historyapp.core.policies.units import Unit, position_of
@@ -25,7 +26,6 @@ from historyapp.core.progress import PROGRESS, fill, form_of
 from historyapp.core.rendering import progress_line
 from historyapp.core.results import further_parts
 from historyapp.core.settings import SessionSettings
-from historyapp.core.text import dump_json
 from historyapp.core.tokens import TokenCounter
 
 Role = Literal["system", "user", "assistant", "tool"]

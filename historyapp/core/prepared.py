@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, dump_body
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.core.tokens import entry_tokens
 
 

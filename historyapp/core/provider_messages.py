@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from historyapp.core.arguments import arguments_of
+from historyapp.core.content import arguments_of
 from historyapp.core.text import Text
 
 _RESPONSE_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}

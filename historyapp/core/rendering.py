@@ -1,12 +1,11 @@
 """Episodes as text, exactly as users of the earlier episodic histories know it (SEMANTICS A)."""
 
-import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from historyapp.core.conversation import calls_text
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode
+from historyapp.core.json import text_or_json
 from historyapp.core.results import further_parts, result_text, returned
 
 JUDGED_STEP = "execute_step"
@@ -66,11 +65,7 @@ def detailed_form(episode: Episode) -> str:
     if review is None or result is None or action is None or action.name != JUDGED_STEP:
         return long_form(episode)
     texts = {"Analysis": review.analysis, "Execution": result.outputs, "Supervision": review.supervision}
-    return "\n" + "\n".join(f"- **{name}:** {_block(_told(text))}" for name, text in texts.items())
-
-
-def _told(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "\n" + "\n".join(f"- **{name}:** {_block(text_or_json(text))}" for name, text in texts.items())
 
 
 def short_form(episode: Episode) -> str:

@@ -6,7 +6,8 @@ from pydantic import Field
 
 from historyapp.core.content import are_parts, plain_text
 from historyapp.core.entries import ErrorDetails, ModelOutput, Record, ToolResult
-from historyapp.core.text import Text, depth_exceeds, dump_json, fenced
+from historyapp.core.json import DUMP_ERRORS, depth_exceeds, dump_json
+from historyapp.core.text import Text, fenced
 
 NO_OUTPUT = "(no output)"
 _USUAL = {
@@ -65,7 +66,7 @@ def _is_json(value: object) -> bool:
         return False
     try:
         dump_json(value)
-    except (TypeError, ValueError, RecursionError):
+    except DUMP_ERRORS:
         return False
     return isinstance(value, (str, int, float, bool, list, dict, type(None)))
 

@@ -13,7 +13,8 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.text import clean, dump_json
+from historyapp.core.json import dump_json
+from historyapp.core.text import clean
 from historyapp.core.vocabularies import EncodingName, tokenizer
 
 TokenCounter = Callable[[str], int]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from historyapp.core.json import dump_json
 from historyapp.core.results import from_exception
-from historyapp.core.text import dump_json
 from historyapp.demo.recorder import Recorder
 from historyapp.demo.tools import FailedTests, Toolbox
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from historyapp.core.importers.jsonl import arguments_of
-from historyapp.core.text import dump_json
+from historyapp.core.content import arguments_of
+from historyapp.core.json import dump_json
 from historyapp.core.usage import usage_of
 from historyapp.llm.clients import anthropic_sdk
 from historyapp.llm.deltas import (

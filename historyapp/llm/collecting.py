@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from historyapp.core.content import arguments_of
 from historyapp.core.entries import ModelOutput, ToolCall
-from historyapp.core.importers.jsonl import arguments_of
 from historyapp.core.usage import Usage
 from historyapp.llm.deltas import (
     Finished,

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from historyapp.core.errors import PlayheadError
-from historyapp.core.text import dump_json, preview
+from historyapp.core.json import DUMP_ERRORS, dump_json
+from historyapp.core.text import preview
 
 LONGEST_WORDS = 500
 """Characters of what a provider said that an error repeats."""
@@ -200,7 +201,7 @@ def _message(error: Any) -> str:
             return str(error[name])
     try:
         return dump_json(error)
-    except (TypeError, ValueError, RecursionError):
+    except DUMP_ERRORS:
         return ""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from historyapp.core.errors import Invalid
-from historyapp.core.text import dump_json
+from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.llm.clients import Sdk
 from historyapp.llm.deltas import Finished, ModelOutputDelta, Silent
 from historyapp.llm.errors import AnswerBroken
@@ -98,9 +98,9 @@ class Provider:
         body = self.body(request, model)
         try:
             dump_json(body)
-        except (TypeError, ValueError, RecursionError):
+        except DUMP_ERRORS:
             raise Invalid(
-                "The request holds something that JSON has no word for, or is nested too deep."
+                "The request holds a value that JSON cannot represent, or is nested too deep."
             ) from None
         return body
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from historyapp.core.text import MAX_DEPTH, depth_exceeds
+from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds
 from historyapp.llm.clients import Sdk
 from historyapp.llm.errors import (
     AnswerBroken,
@@ -100,7 +100,7 @@ class Connection:
     def _event(self, event: Any) -> Event:
         if not isinstance(event, dict):
             raise self._broken("sent something that is not a JSON object", retryable=True)
-        if depth_exceeds(event, MAX_DEPTH - 20):
+        if depth_exceeds(event, MAX_RECORD_DEPTH):
             raise self._broken("sent JSON that is nested too deep", retryable=False)
         return event
 

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.episodes import STATUSES
+from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
-from historyapp.core.text import dump_json
 from historyapp.models.fields import JSONText, PackedText
 from historyapp.models.sessions import Session, session_ids
 from historyapp.models.sql import Place, places

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, models
 from zstandard import ZstdCompressor, ZstdDecompressor
 
-from historyapp.core.text import dump_json, fold, load_dumped
+from historyapp.core.json import dump_json, load_dumped
+from historyapp.core.text import fold
 
 if TYPE_CHECKING:
     AnyText = models.TextField[Any, Any]

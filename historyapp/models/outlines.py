@@ -13,9 +13,9 @@ from uuid import UUID
 from historyapp.core.entries import Entry
 from historyapp.core.excerpts import Excerpt, Line
 from historyapp.core.identifiers import identifiers
+from historyapp.core.json import load_dumped
 from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
-from historyapp.core.text import load_dumped
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
 from historyapp.models.sql import Place

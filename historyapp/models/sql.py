@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db import connection
 
 from historyapp.core.entries import Entry, load_body
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.core.text import load_dumped
 from historyapp.models.entries import RARE_KINDS, pages, span_batches, spans_between
 from historyapp.models.fields import unpack
 

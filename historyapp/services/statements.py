@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db import connection
 
 from historyapp.core.entries import Entry
+from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
-from historyapp.core.text import dump_json, load_dumped
 from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt, tool_of
 from historyapp.models.fields import pack

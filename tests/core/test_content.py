@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from historyapp.core.content import neutral_content, plain_text
+from historyapp.core.content import arguments_of, neutral_content, plain_text
 from historyapp.core.conversation import Aside
 from historyapp.core.formats import FORMATS
 from tests.core.entries import JSON, PARTS
@@ -84,3 +84,22 @@ def test_telling_content_never_fails(content: Any) -> None:
     written("openai_chat", content)
     written("anthropic_messages", content)
     neutral_content(content)
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments"),
+    [
+        ('{"path": "a"}', {"path": "a"}),
+        ({"path": "a"}, {"path": "a"}),
+        (None, {}),
+        ("", {}),
+        ("*** Begin Patch", "*** Begin Patch"),
+        ("[1, 2]", "[1, 2]"),
+        ('{"a": NaN}', '{"a": NaN}'),
+        ('{"a": 1e999}', '{"a": 1e999}'),
+        ('{"a": 1} tail', '{"a": 1} tail'),
+        ("{" + '"a":{' * 5000, "{" + '"a":{' * 5000),
+    ],
+)
+def test_arguments_are_an_object_or_the_raw_text(raw: object, arguments: object) -> None:
+    assert arguments_of(raw) == arguments

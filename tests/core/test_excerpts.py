@@ -18,7 +18,7 @@ from historyapp.core.excerpts import (
     one_line,
     pieces,
 )
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.core.tokens import count_tokens
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

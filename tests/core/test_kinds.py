@@ -70,3 +70,13 @@ def test_an_input_stands_in_markdown(kind: str) -> None:
 
 def test_no_input_belongs_to_a_step() -> None:
     assert not set(INPUT_KINDS) & set(STEP_KINDS)
+
+
+def test_every_kind_can_be_loaded_and_no_other() -> None:
+    for kind in KINDS:
+        data = dump_body(sample(kind))
+        assert load_body(kind, data) == sample(kind)
+        with pytest.raises(ValueError, match="Extra inputs"):
+            load_body(kind, {**data, "surprise": 1})
+    with pytest.raises(ValueError, match="kind"):
+        load_body("message", {})

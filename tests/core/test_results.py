@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from historyapp.core.entries import ToolResult
+from historyapp.core.json import dump_json
 from historyapp.core.results import (
     ActionError,
     ActionInterrupted,
@@ -17,7 +18,6 @@ from historyapp.core.results import (
     from_exception,
     result_text,
 )
-from historyapp.core.text import dump_json
 
 RESULT: TypeAdapter[Any] = TypeAdapter(ActionResult)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from historyapp.core.entries import dump_body, load_body
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.llm.collecting import Collected, collect
 from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta, ToolCallDelta
 from tests.llm.answers import WIRES, answers, collected, resized, told

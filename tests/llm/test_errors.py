@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from historyapp.llm.errors import (
     LONGEST_WORDS,
     KeyRefused,

@@ -10,7 +10,8 @@ from historyapp.core.episodes import conversation
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES as FORMAT
 from historyapp.core.formats.anthropic_messages import merged
-from historyapp.core.text import clean, dump_json
+from historyapp.core.json import dump_json
+from historyapp.core.text import clean
 
 
 class _AnthropicMessages:

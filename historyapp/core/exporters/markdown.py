@@ -18,8 +18,9 @@ from historyapp.core.entries import (
     ToolResults,
 )
 from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.json import dump_json
 from historyapp.core.results import NO_OUTPUT, returned
-from historyapp.core.text import clean, dump_json, fenced
+from historyapp.core.text import clean, fenced
 
 _MARKUP = re.compile(
     r"""[`*~\[]                                   # code, emphasis, strikethrough, links

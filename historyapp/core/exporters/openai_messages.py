@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from historyapp.core.episodes import conversation
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
-from historyapp.core.text import clean, dump_json
+from historyapp.core.json import dump_json
+from historyapp.core.text import clean
 
 
 class _OpenAIMessages:

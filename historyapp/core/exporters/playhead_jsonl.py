@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from historyapp.core.entries import Entry, dump_body
 from historyapp.core.exporters.base import ExportSession, ExportSummary
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 VERSION = 1
 

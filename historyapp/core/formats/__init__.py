@@ -1,6 +1,5 @@
 """One file per provider: how entries and contexts become the messages that it accepts."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from historyapp.core.formats.base import Format
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.formats.openai_responses import OPENAI_RESPONSES
 from historyapp.core.formats.plain import PLAIN
+from historyapp.core.json import compact_json
 
 FORMATS: dict[str, Format] = {
     format.name: format for format in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC_MESSAGES, PLAIN)
@@ -29,8 +29,7 @@ def format_named(name: str) -> Format:
 
 def render_bytes(request: Mapping[str, Any]) -> bytes:
     """A rendered request as the bytes that are hashed: compact JSON in UTF-8, in the request's own order."""
-    text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode()
+    return compact_json(request).encode()
 
 
 def prefix_bytes(request: Mapping[str, Any]) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.content import BASE64, image_data, image_url, json_text, plain_text, shaped_content
+from historyapp.core.content import BASE64, image_data, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import Aside, Turn, spoken
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
@@ -20,6 +20,7 @@ from historyapp.core.formats.base import (
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Definition, Tool, named, strictness
 from historyapp.core.images import anthropic_image_tokens, data_size
+from historyapp.core.json import json_text
 from historyapp.core.results import reported, returned, returned_content
 from historyapp.core.text import clean, clean_value
 

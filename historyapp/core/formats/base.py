@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, ClassVar, NamedTuple
 
-from historyapp.core.content import json_text, plain_text
+from historyapp.core.content import plain_text
 from historyapp.core.context import Context, Item, Rendered
 from historyapp.core.conversation import Aside, Said, Turn
 from historyapp.core.formats.calls import CallIds
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tools_as
+from historyapp.core.json import json_text
 from historyapp.core.text import clean_value
 from historyapp.core.tokens import TokenCounter
 

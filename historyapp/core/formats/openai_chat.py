@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.content import has_texts, image_url, json_text, plain_text, shaped_content
+from historyapp.core.content import has_texts, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import Aside, Turn, spoken
 from historyapp.core.entries import ToolCall
@@ -11,6 +11,7 @@ from historyapp.core.formats.base import Format, Leaf, Prompt, pages_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Tool, named, strictness
 from historyapp.core.images import data_size, openai_image_tokens
+from historyapp.core.json import json_text
 from historyapp.core.results import reported, returned
 from historyapp.core.text import clean
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from historyapp.core.errors import Invalid
 from historyapp.core.formats.calls import legal_name
 from historyapp.core.formats.schemas import schema_fault
-from historyapp.core.text import clean, clean_value, depth_exceeds
+from historyapp.core.json import depth_exceeds
+from historyapp.core.text import clean, clean_value
 
 Definition = Mapping[str, Any]
 _NO_ARGUMENTS = {"type": "object", "properties": {}}

@@ -17,7 +17,7 @@ from historyapp.core.importers.head import head_of
 from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
 from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, usage_facts
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from historyapp.core.content import neutral_content, plain_text
+from historyapp.core.content import arguments_of, neutral_content, plain_text
 from historyapp.core.entries import (
     EntryDraft,
     ModelInput,
@@ -16,9 +16,8 @@ from historyapp.core.entries import (
     text_of,
 )
 from historyapp.core.importers.json_document import known, listing, mapping, text
-from historyapp.core.importers.jsonl import arguments_of
 from historyapp.core.importers.messages import Calls, SourceCall
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 _INSTRUCTING = ("system", "developer")
 _NEUTRAL_FIELDS = {"role", "content", "tool_calls", "function_call", "reasoning_content", "name"}

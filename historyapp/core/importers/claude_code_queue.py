@@ -16,8 +16,8 @@ from historyapp.core.entries import DebugLog, ModelInput, text_of
 from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.claude_code_records import channel_of
 from historyapp.core.importers.json_document import text
-from historyapp.core.importers.jsonl import parse_json
 from historyapp.core.importers.messages import moment
+from historyapp.core.json import parse_embedded
 
 _MOST_QUEUED = 500
 _MOST_TOLD = 50
@@ -124,7 +124,7 @@ def _is_task(said: str) -> bool:
     if not said.startswith("{"):
         return False
     try:
-        return "task_id" in parse_json(said)
+        return "task_id" in parse_embedded(said)
     except ValueError:
         return False
 

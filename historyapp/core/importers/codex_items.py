@@ -6,8 +6,8 @@ from typing import Any
 from historyapp.core.entries import ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
 from historyapp.core.importers.json_document import listing, mapping, text
-from historyapp.core.importers.jsonl import parse_json
 from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.json import parse_embedded
 
 RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
 _CLIENT_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")
@@ -177,7 +177,7 @@ def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     raw = next((item[key] for key in ("output", "result", "tools") if key in item), None)
     if isinstance(raw, str) and raw.startswith('{"output"'):
         try:
-            raw = parse_json(raw)
+            raw = parse_embedded(raw)
         except ValueError:
             return raw, {}
     if isinstance(raw, dict) and "output" in raw:

@@ -29,7 +29,8 @@ from historyapp.core.importers.codex_lines import RolloutLine, as_item, describe
 from historyapp.core.importers.growing import OutputParts, Recording
 from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import title_of
-from historyapp.core.text import dump_json, preview
+from historyapp.core.json import dump_json
+from historyapp.core.text import preview
 
 _MOST_WAITING = 500
 _MOST_MIRRORED = 1000

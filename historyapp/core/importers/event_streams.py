@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.importers.json_document import listing, mapping, text
-from historyapp.core.importers.jsonl import parse_json
+from historyapp.core.json import parse_embedded
 
 
 def streamed_message(stream: str) -> dict[str, Any] | None:
@@ -24,7 +24,7 @@ def _events(stream: str) -> Iterator[dict[str, Any]]:
     for line in stream.split("\n"):
         if line.startswith("data:"):
             try:
-                event = parse_json(line.removeprefix("data:").strip())
+                event = parse_embedded(line.removeprefix("data:").strip())
             except ValueError:
                 continue  # "[DONE]", or cut off
             if isinstance(event, dict):
@@ -68,7 +68,7 @@ def _grow(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, str], 
 
 def _input(written: str) -> Any:
     try:
-        return parse_json(written or "{}")
+        return parse_embedded(written or "{}")
     except ValueError:
         return written
 

@@ -14,7 +14,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Append, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.json_document import Record, records
 from historyapp.core.importers.messages import Calls, title_of
-from historyapp.core.text import depth_exceeds
+from historyapp.core.json import depth_exceeds
 
 
 @dataclass(frozen=True, slots=True)

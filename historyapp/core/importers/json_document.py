@@ -1,17 +1,13 @@
 """Transcripts that are one JSON value: read whole, then looked into without trusting any type."""
 
-import json
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from typing import Any, NamedTuple
 
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Skipped, Source
-from historyapp.core.text import MAX_DEPTH, depth_exceeds
+from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, parse_lenient
 
 _BOM = b"\xef\xbb\xbf"
-_RECORD_DEPTH = MAX_DEPTH - 20
-"""A record is wrapped a few levels deeper when it is stored."""
 
 
 class Record(NamedTuple):
@@ -41,15 +37,7 @@ def parse_document(data: bytes) -> Any:
         ValueError: when it is not JSON, or nested deeper than Python's parser goes.
     """
     text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
-    try:
-        return json.loads(text, parse_float=_finite, parse_constant=lambda _: None, strict=False)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def _finite(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
+    return parse_lenient(text)
 
 
 def records(items: Iterable[Any]) -> Iterator[Record | Skipped]:
@@ -57,8 +45,8 @@ def records(items: Iterable[Any]) -> Iterator[Record | Skipped]:
     for number, item in enumerate(items, start=1):
         if not isinstance(item, dict):
             yield Skipped(number, "not a JSON object")
-        elif depth_exceeds(item, _RECORD_DEPTH):
-            yield Skipped(number, f"nested deeper than {_RECORD_DEPTH} levels")
+        elif depth_exceeds(item, MAX_RECORD_DEPTH):
+            yield Skipped(number, f"nested deeper than {MAX_RECORD_DEPTH} levels")
         else:
             yield Record(number, item)
 
@@ -84,5 +72,5 @@ def known(**fields: Any) -> dict[str, Any]:
         name: value
         for name, value in fields.items()
         if (value or value == 0)
-        and not (isinstance(value, (dict, list)) and depth_exceeds(value, _RECORD_DEPTH))
+        and not (isinstance(value, (dict, list)) and depth_exceeds(value, MAX_RECORD_DEPTH))
     }

@@ -3,20 +3,12 @@
 What can be read is given out; what cannot is named by its line, and the reader goes on.
 """
 
-import json
-import sys
 from collections.abc import Iterator
-from json.decoder import JSONDecodeError
-from math import isfinite
+from json import JSONDecodeError
 from typing import Any, BinaryIO, NamedTuple
 
-import msgspec
-
-from historyapp.core.arguments import MAX_RECORD_DEPTH as MAX_RECORD_DEPTH
-from historyapp.core.arguments import arguments_of as arguments_of
-from historyapp.core.arguments import parse_json as parse_json
 from historyapp.core.importers.base import Skipped
-from historyapp.core.text import depth_exceeds
+from historyapp.core.json import MAX_RECORD_DEPTH, TooDeep, nested_deeper, parse_next, parse_object
 
 MAX_LINE = 128 * 1024 * 1024
 """Bytes. A longer line is skipped without being read into memory."""
@@ -40,7 +32,7 @@ def read_lines(
     """The file's objects from its start, in order; blank lines count but say nothing.
 
     Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN
-    and infinities become null, because JSON has no word for them. ``longest`` is in bytes, ``deepest`` in
+    and infinities become null, because JSON cannot represent them. ``longest`` is in bytes, ``deepest`` in
     levels of nesting.
     """
     stream.seek(0)
@@ -51,8 +43,8 @@ def read_lines(
             _drop_rest_of_line(stream)
             yield Skipped(number, f"longer than {longest} bytes")
             continue
-        record = _whole(raw, deepest)
-        if record is not None:
+        record = parse_object(raw)
+        if record is not None and not nested_deeper(record, raw, deepest):
             yield Line(number, record)
             continue
         text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
@@ -63,35 +55,9 @@ def read_lines(
                 yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
 
 
-def _finite(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
-
-
-# strict=False lets bare control characters stand in strings: terminal output brings them along.
-_LENIENT = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None, strict=False)
-_FAST = msgspec.json.Decoder(dict[str, Any])
-"""Refuses whatever the lenient decoder takes in its own way: surrogates, bad UTF-8, numbers beyond range."""
-
-
 def _drop_rest_of_line(stream: BinaryIO) -> None:
     while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
         pass
-
-
-def _whole(raw: bytes, deepest: int) -> dict[str, Any] | None:
-    """The object that a line is, as fast as can be; None where it is none, or wants a closer look."""
-    try:
-        record = _FAST.decode(raw)
-    except (ValueError, RecursionError):
-        return None
-    brackets = len(raw) - len(raw.translate(None, b"{["))  # counting them first spares most lines the walk
-    return None if brackets > deepest and depth_exceeds(record, deepest) else record
-
-
-def _too_deep(value: Any, text: str, deepest: int) -> bool:
-    # Counting brackets first spares most lines the walk.
-    return text.count("{") + text.count("[") > deepest and depth_exceeds(value, deepest)
 
 
 def _values(text: str, deepest: int) -> Iterator[Any]:
@@ -99,8 +65,8 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
     at: int | None = 0
     while at is not None and at < len(text):
         try:
-            value, end = _LENIENT.raw_decode(text, at)
-        except RecursionError:
+            value, end = parse_next(text, at)
+        except TooDeep:
             yield f"nested deeper than {deepest} levels"
             return
         except ValueError as fault:
@@ -109,7 +75,7 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
             continue
         if isinstance(value, str):
             yield "not a JSON object"
-        elif _too_deep(value, text, deepest):
+        elif nested_deeper(value, text, deepest):
             yield f"nested deeper than {deepest} levels"
         else:
             yield value
@@ -120,7 +86,7 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
 
 def _reason(fault: ValueError, text: str) -> str:
     if not isinstance(fault, JSONDecodeError):
-        return f"a number of more than {sys.get_int_max_str_digits():,} digits"
+        return str(fault)
     if fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
         return "cut off in the middle"
     return f"not JSON: {fault.msg} at character {fault.pos + 1}"
@@ -136,8 +102,8 @@ def _restart(text: str, failed_at: int) -> int | None:
         if at < 0:
             return None
         try:
-            _, end = _LENIENT.raw_decode(text, at)
-        except (ValueError, RecursionError):
+            _, end = parse_next(text, at)
+        except ValueError:
             continue
         if end == len(text):
             return at

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
+from historyapp.core.content import arguments_of
 from historyapp.core.entries import ToolCall, text_of
 from historyapp.core.importers.base import Source
-from historyapp.core.importers.jsonl import arguments_of
 from historyapp.core.text import preview
 
 _TITLE_LENGTH = 80

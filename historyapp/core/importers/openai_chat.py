@@ -15,7 +15,7 @@ from historyapp.core.importers.head import head_of
 from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
 from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TAU_ERROR = "Error:"

@@ -23,7 +23,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 _THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
 _COUNTERS = (

@@ -42,7 +42,7 @@ from historyapp.core.importers.json_document import (
     text,
 )
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 
 class _StateJson:

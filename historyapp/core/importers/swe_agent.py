@@ -33,8 +33,8 @@ from historyapp.core.importers.json_document import (
     records,
     text,
 )
-from historyapp.core.importers.jsonl import parse_json
 from historyapp.core.importers.messages import Calls, session_of, title_of
+from historyapp.core.json import parse_embedded
 
 _SHELL = "shell"
 _LOOK_AHEAD = 8
@@ -114,7 +114,7 @@ def _task(message: dict[str, Any]) -> str:
 def _parsed(value: Any) -> Any:
     """The value; what is JSON in a text is read (older runs keep their state so)."""
     try:
-        return parse_json(value) if isinstance(value, str) else value
+        return parse_embedded(value) if isinstance(value, str) else value
     except ValueError:
         return value
 

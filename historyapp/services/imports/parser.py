@@ -23,8 +23,8 @@ from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
+from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.core.text import load_dumped
 from historyapp.services.imports.parser_process import serve
 
 BATCH = 250

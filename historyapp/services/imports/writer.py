@@ -16,8 +16,8 @@ from historyapp.core.conversation import Progress
 from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.core.text import dump_json
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session

@@ -8,7 +8,7 @@ from typing import Any
 
 from historyapp.core.entries import ModelOutput, ToolResult, ToolResults
 from historyapp.core.importers.base import Append, Importer, Operation, RewindTo, SessionStart, Source
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 
 
 def bodies(operations: list[Operation], session: str | None = None) -> list[Any]:

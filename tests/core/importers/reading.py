@@ -33,7 +33,7 @@ from historyapp.core.importers.base import (
     Source,
     Summarised,
 )
-from historyapp.core.text import MAX_DEPTH, depth_exceeds, dump_json
+from historyapp.core.json import MAX_DEPTH, depth_exceeds, dump_json
 
 
 def source(data: Any, name: str = "run.json", folder: str = "") -> Source:

@@ -11,7 +11,7 @@ from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Importer, Operation
 from historyapp.core.importers.head import head_of
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from tests.core.importers.mutilation import mutilated_files
 from tests.core.importers.reading import damaged, source, survives
 from tests.core.importers.samples import DOCUMENTS, FILES, LINES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from historyapp.core.importers import IMPORTERS, detect
 from historyapp.core.importers.base import Skipped
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.reading import damaged, kinds, lines, outputs, read, results, source, survives
 from tests.core.importers.samples import DOCUMENTS, FILES, LINES

@@ -13,7 +13,7 @@ from historyapp.core.importers.json_document import (
     records,
     text,
 )
-from historyapp.core.text import dump_json
+from historyapp.core.json import dump_json
 from tests.core.importers.reading import source
 
 

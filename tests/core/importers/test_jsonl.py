@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from historyapp.core.importers import jsonl
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.jsonl import MAX_RECORD_DEPTH, Line, arguments_of, parse_json, read_lines
-from historyapp.core.text import depth_exceeds, dump_json
+from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, dump_json
 
 
 def read(*lines: bytes | str) -> list[Line | Skipped]:
@@ -145,31 +145,6 @@ def test_a_line_of_exactly_the_limit_is_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "arguments"),
-    [
-        ('{"path": "a"}', {"path": "a"}),
-        ({"path": "a"}, {"path": "a"}),
-        (None, {}),
-        ("", {}),
-        ("*** Begin Patch", "*** Begin Patch"),
-        ("[1, 2]", "[1, 2]"),
-        ('{"a": NaN}', '{"a": NaN}'),
-        ('{"a": 1e999}', '{"a": 1e999}'),
-        ('{"a": 1} tail', '{"a": 1} tail'),
-        ("{" + '"a":{' * 5000, "{" + '"a":{' * 5000),
-    ],
-)
-def test_arguments_are_an_object_or_the_raw_text(raw: object, arguments: object) -> None:
-    assert arguments_of(raw) == arguments
-
-
-def test_json_that_is_too_deep_is_a_value_error() -> None:
-    for depth in (MAX_RECORD_DEPTH + 2, 100_000):
-        with pytest.raises(ValueError, match="too deep"):
-            parse_json("[" * depth + "]" * depth)
-
-
 @given(st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans(), min_size=1)), st.data())
 def test_damage_to_one_line_loses_only_that_line(objects: list[dict[str, Any]], data: st.DataObject) -> None:
     lines = [json.dumps(item).encode() for item in objects]
@@ -226,7 +201,7 @@ def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: byte
     line = frame.format(text).encode("utf-8", "surrogatepass").replace(b'"a"', b'"a' + junk + b'"')
     fast = read(line)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl, "_whole", lambda *_: None)
+        patch.setattr(jsonl, "parse_object", lambda _: None)
         assert repr(fast) == repr(read(line))
 
 

@@ -29,13 +29,13 @@ from historyapp.core.entries import (
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.excerpts import Excerpt, Line
+from historyapp.core.json import dump_json
 from historyapp.core.policies.base import Ask
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.cuts import PERIOD, first_outlined
 from historyapp.core.policies.notes import Notes
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
-from historyapp.core.text import dump_json
 from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
 from tests.shared import SHARED, needs

@@ -1,0 +1,220 @@
+"""JSON: strict for what programs send, lenient for what agents leave in files, one rule for nesting.
+
+The standard library's parser reads what comes from outside, because it alone of the fast ones keeps lone
+surrogates; msgspec reads and writes what needs no such care.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from json import JSONDecodeError
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from historyapp.core.text import clean_value
+
+MAX_DEPTH = 200
+"""Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
+MAX_RECORD_DEPTH = MAX_DEPTH - 20
+"""The same for a record that is stored inside another one."""
+DUMP_ERRORS = (TypeError, ValueError, RecursionError)
+"""What the functions that write JSON raise for a value that JSON cannot represent."""
+
+_COMPACT = (",", ":")
+_PLAIN = {str, int, bool, type(None)}
+
+
+class TooDeep(ValueError):
+    """The JSON is nested deeper than the limit."""
+
+
+class InvalidNumber(ValueError):
+    """A number that JSON allows to write, or Python allows to read, and no database holds."""
+
+
+# Writing
+
+_encode = json.JSONEncoder(check_circular=False, allow_nan=False, separators=_COMPACT).encode
+_encode_fast = msgspec.json.Encoder().encode
+
+
+def dump_json(value: Any) -> str:
+    """Compact JSON in ASCII, so that any text survives any database and any wire.
+
+    Raises:
+        TypeError: for a type that JSON does not have, as bytes and dates.
+        ValueError: for NaN and infinities.
+        RecursionError: for a value that contains itself.
+    """
+    try:
+        dumped = _encode_fast(value)
+        # msgspec leaves DEL as it is, writes exponents of floats differently, and accepts dates and bytes.
+        if dumped.isascii() and b"\x7f" not in dumped and _is_plain(value):
+            return dumped.decode("ascii")
+    except DUMP_ERRORS:  # lone surrogates, keys of other types, deep nesting
+        pass
+    return _encode(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it holds only texts, booleans, nulls, and numbers that are written without an exponent."""
+    kind = type(value)
+    if kind is dict:
+        for name, item in value.items():
+            if type(name) is not str or (type(item) not in _PLAIN and not _is_plain(item)):
+                return False
+        return True
+    if kind is list or kind is tuple:
+        return all(type(item) in _PLAIN or _is_plain(item) for item in value)
+    return kind in _PLAIN or (kind is float and (value == 0 or 1e-4 <= abs(value) < 1e16))
+
+
+def compact_json(value: Any) -> str:
+    """Compact JSON with letters of every script as they are, lone surrogates included."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=_COMPACT)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON as a model reads it: letters as they are, NUL and lone surrogates replaced."""
+    return compact_json(clean_value(value))
+
+
+def text_or_json(value: Any) -> str:
+    """A text as it is, any other value as JSON with spaces, for people."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# Reading
+
+_decode_fast = msgspec.json.Decoder().decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _finite_or_none(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise InvalidNumber("a number that is too large for a double")
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise InvalidNumber(f"{name}, which is not valid JSON")
+
+
+# strict=False accepts bare control characters in strings: terminal output contains them.
+_STRICT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+_EMBEDDED = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant, strict=False)
+_LENIENT = json.JSONDecoder(parse_float=_finite_or_none, parse_constant=lambda _: None, strict=False)
+
+
+def load_dumped(dumped: str) -> Any:
+    """The value that :func:`dump_json` was given: what ``json.loads`` returns, only faster.
+
+    Raises:
+        ValueError: when it is not JSON.
+    """
+    try:
+        return _decode_fast(dumped)
+    except ValueError:  # lone surrogates
+        return json.loads(dumped)
+
+
+def parse_strict(text: str) -> Any:
+    """The value of a JSON text from outside, by the standard.
+
+    Raises:
+        JSONDecodeError: when it is not JSON.
+        InvalidNumber: for NaN, infinities, and numbers that are too large.
+        TooDeep: when it is nested deeper than :data:`MAX_DEPTH`.
+    """
+    return _checked(_STRICT.decode, text, MAX_DEPTH)
+
+
+def parse_embedded(text: str) -> Any:
+    """The value of a JSON text inside a record, as a tool call's arguments; bare control characters pass.
+
+    Raises:
+        ValueError: as :func:`parse_strict`, with the limit :data:`MAX_RECORD_DEPTH`.
+    """
+    return _checked(_EMBEDDED.decode, text, MAX_RECORD_DEPTH)
+
+
+def parse_lenient(text: str) -> Any:
+    """The value of a JSON text that an agent left. NaN, infinities and too large numbers become null.
+
+    Raises:
+        ValueError: when it is not JSON, or nested deeper than Python's parser reads.
+    """
+    return _checked(_LENIENT.decode, text)
+
+
+def parse_next(text: str, start: int) -> tuple[Any, int]:
+    """As :func:`parse_lenient`: the value that begins at ``start``, and the position after it."""
+    value: tuple[Any, int] = _checked(lambda text: _LENIENT.raw_decode(text, start), text)
+    return value
+
+
+def parse_object(line: bytes) -> dict[str, Any] | None:
+    """The object that a line holds, as fast as possible.
+
+    None when it is not an object, or holds what :func:`parse_lenient` reads in its own way: surrogates, bytes
+    that are not UTF-8, numbers beyond range.
+    """
+    try:
+        record: dict[str, Any] = _decode_object(line)
+    except (ValueError, RecursionError):
+        return None
+    return record
+
+
+def _checked(parse: Callable[[str], Any], text: str, limit: int | None = None) -> Any:
+    try:
+        value = parse(text)
+    except (JSONDecodeError, InvalidNumber):
+        raise
+    except RecursionError:
+        raise TooDeep("nested too deep") from None
+    except ValueError:  # the only other one of Python's parser
+        digits = f"{sys.get_int_max_str_digits():,}"
+        raise InvalidNumber(f"an integer of more than {digits} digits") from None
+    if limit is not None and nested_deeper(value, text, limit):
+        raise TooDeep("nested too deep")
+    return value
+
+
+# Nesting
+
+
+def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:
+    """As :func:`depth_exceeds`, for a value that was read from ``source``.
+
+    Counting brackets first spares most values the walk.
+    """
+    if isinstance(source, str):
+        brackets = source.count("{") + source.count("[")
+    else:
+        brackets = len(source) - len(source.translate(None, b"{["))
+    return brackets > limit and depth_exceeds(value, limit)
+
+
+def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """Whether lists and objects are nested deeper than ``limit``, found without recursion."""
+    level = [value]
+    for _ in range(limit):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                below.extend(item)
+        level = [item for item in below if isinstance(item, (dict, list, tuple))]
+        if not level:
+            return False
+    return True

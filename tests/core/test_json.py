@@ -1,0 +1,158 @@
+"""Any text goes in and comes out, as Python itself writes and reads it."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.entries import DebugLog, dump_body, load_body
+from historyapp.core.json import (
+    MAX_DEPTH,
+    MAX_RECORD_DEPTH,
+    InvalidNumber,
+    TooDeep,
+    depth_exceeds,
+    dump_json,
+    json_text,
+    load_dumped,
+    nested_deeper,
+    parse_embedded,
+    parse_lenient,
+    parse_next,
+    parse_object,
+    parse_strict,
+    text_or_json,
+)
+
+ANYTHING = st.text(st.characters())
+"""Lone surrogates and NUL included."""
+
+
+def nested(levels: int, wrap: Callable[[object], object]) -> object:
+    value: object = 1
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+@given(ANYTHING)
+def test_any_text_survives_json_in_ascii(text: str) -> None:
+    dumped = dump_json({"text": text})
+    assert dumped.isascii()
+    assert json.loads(dumped) == {"text": text}
+    body = DebugLog(category=text, message=text)
+    assert load_body("debug_log", json.loads(dump_json(dump_body(body)))) == body
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
+def test_numbers_that_json_lacks_are_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        dump_json(value)
+
+
+@pytest.mark.parametrize("value", [uuid4(), datetime.now(UTC), b"bytes", {1, 2}, Decimal(1), object()])
+def test_what_json_has_no_word_for_is_refused(value: object) -> None:
+    for place in (value, [value], {"a": value}):
+        with pytest.raises(TypeError):
+            dump_json(place)
+
+
+KEYS = ANYTHING | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    KEYS,
+    lambda values: (
+        st.lists(values, max_size=3) | st.tuples(values) | st.dictionaries(KEYS, values, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_json_is_written_as_python_itself_writes_it(value: object) -> None:
+    assert dump_json(value) == json.dumps(value, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(10**400, 2**64, -(2**63) - 1),
+        *(0.0, -0.0, 1e16, 9999999999999998.0, -1e16, 1e-4, 9.999999999999999e-05, 1.2e-05, 5e-324),
+        *(nested(500, lambda x: [x]), "\x7f", '\x1f\n"\\/', "é"),
+    ],
+)
+def test_odd_values_are_written_as_python_itself_writes_them(value: object) -> None:
+    assert dump_json(value) == json.dumps(value, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": x}, lambda x: [[1], {"b": x}]])
+def test_depth_is_found_without_recursion(wrap: Callable[[object], object]) -> None:
+    per_wrap = 2 if isinstance(wrap(0), list) and wrap(0) != [0] else 1
+    assert not depth_exceeds(nested(MAX_DEPTH // per_wrap, wrap))
+    assert depth_exceeds(nested(MAX_DEPTH // per_wrap + 1, wrap))
+    assert depth_exceeds(nested(50_000, wrap))
+
+
+@given(VALUES)
+def test_what_was_dumped_is_read_as_python_itself_reads_it(value: object) -> None:
+    dumped = dump_json(value)
+    assert repr(load_dumped(dumped)) == repr(json.loads(dumped))
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        load_dumped("{")
+
+
+def test_json_that_is_too_deep_is_a_value_error() -> None:
+    for depth in (MAX_RECORD_DEPTH + 2, 100_000):
+        with pytest.raises(ValueError, match="too deep"):
+            parse_embedded("[" * depth + "]" * depth)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 100_000])
+def test_strict_json_is_as_deep_as_a_record_may_be(depth: int) -> None:
+    assert parse_strict("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    with pytest.raises(TooDeep):
+        parse_strict("[" * depth + "]" * depth)
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1e999", "9" * 5000])
+def test_a_number_that_no_database_holds_is_refused_by_the_strict_and_null_to_the_lenient(text: str) -> None:
+    for parse in (parse_strict, parse_embedded):
+        with pytest.raises(InvalidNumber):
+            parse(text)
+    if not text.startswith("9"):
+        assert parse_lenient(text) is None
+
+
+def test_control_characters_pass_except_in_strict_json() -> None:
+    assert parse_embedded('"\x1b"') == parse_lenient('"\x1b"') == "\x1b"
+    with pytest.raises(json.JSONDecodeError):
+        parse_strict('"\x1b"')
+
+
+def test_values_are_read_one_after_the_other() -> None:
+    assert parse_next('{"a": 1} [2]', 0) == ({"a": 1}, 8)
+    assert parse_next('{"a": 1} [2]', 9) == ([2], 12)
+
+
+@pytest.mark.parametrize("line", [b"[1]", b"{", b'{"a": 1e999}', b'{"a": "\xff"}', b'{"a": "\\ud800"}'])
+def test_the_fast_parser_leaves_odd_lines_to_the_lenient_one(line: bytes) -> None:
+    assert parse_object(line) is None
+    assert parse_object(b'{"a": 1}') == {"a": 1}
+
+
+def test_brackets_in_a_text_do_not_count_as_nesting() -> None:
+    for source in ('["' + "[" * 300 + '"]', b'["' + b"[" * 300 + b'"]'):
+        assert not nested_deeper(json.loads(source), source, 10)
+        assert not nested_deeper(json.loads(source), source, 1)
+
+
+def test_people_and_models_read_letters_as_they_are() -> None:
+    assert json_text({"a": "é\x00"}) == '{"a":"é\ufffd"}'
+    assert [text_or_json("é"), text_or_json({"é": [1, 2]})] == ["é", '{"é": [1, 2]}']
