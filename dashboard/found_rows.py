@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from dashboard.place import Place
 from historyapp.models import Episode
-from historyapp.models.step_filters import Found, StepSearch
+from historyapp.models.step_filters import FoundSteps, StepSearch
 
 AROUND = 25
 """Matching steps before and after the playhead; scrolling looks for as many again."""
@@ -52,11 +52,11 @@ def found_before(place: Place, step: int) -> FoundRows:
     return FoundRows(place, found.rows[::-1], earlier=_rest(found, 1))
 
 
-def _search(place: Place, within: range) -> Found:
+def _search(place: Place, within: range) -> FoundSteps:
     return StepSearch(place.history, place.filter.wanted, within).find(AROUND)
 
 
-def _rest(found: Found, back: int) -> int | None:
+def _rest(found: FoundSteps, back: int) -> int | None:
     """Where the steps begin that have not been looked at; the one where a search broke off is again."""
     if found.more is None:
         return None

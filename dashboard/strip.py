@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.place import Place
 from dashboard.rendering.text import visible
-from historyapp.models.episodes import Sample
+from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
 from historyapp.models.takes import Take
 
@@ -113,7 +113,7 @@ class _Share:
     """The steps that one bar stands for: those after ``before``, up to the row's."""
 
     before: int
-    row: Sample
+    row: StepSample
     tokens: int
     errors: int
 
@@ -122,7 +122,7 @@ class _Share:
         return self.row.number - self.before
 
 
-def _shares(rows: list[Sample]) -> Iterator[_Share]:
+def _shares(rows: list[StepSample]) -> Iterator[_Share]:
     """Single steps have figures of their own; running totals tell those of many."""
     before, tokens, errors = 0, 0, 0
     for row in rows:
@@ -148,7 +148,7 @@ def _bar(share: _Share, most: int, slots: int) -> Bar:
     )
 
 
-def _step_label(row: Sample) -> str:
+def _step_label(row: StepSample) -> str:
     tools = visible(", ".join(row.tool_names[:3]))
     return " · ".join(filter(None, (f"step {row.number:,}", tools, WORDS.get(row.status, row.status))))
 

@@ -29,7 +29,7 @@ RESTART_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ServerPlan:
     """What the supervisor needs to know; JSON values only."""
 
     ip: str
@@ -47,7 +47,7 @@ class Plan:
     logging: dict[str, Any]
 
 
-def become_supervisor(plan: Plan) -> None:
+def become_supervisor(plan: ServerPlan) -> None:
     """Replaces this process. The plan holds a key, so it goes through a pipe: anybody can read arguments."""
     read, write = os.pipe()
     with os.fdopen(write, "wb") as pipe:
@@ -100,7 +100,7 @@ class WorkerProcess:
                 self._process.wait()
 
 
-def supervise(plan: Plan) -> None:
+def supervise(plan: ServerPlan) -> None:
     """Serves until a signal ends it.
 
     Raises:
@@ -137,13 +137,13 @@ def _watch_for_work(ask: int, worker_id: str) -> None:
     threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
 
 
-def _welcome(plan: Plan, running: Running) -> None:
+def _welcome(plan: ServerPlan, running: Running) -> None:
     problem = _record_demo(plan, running) if plan.demo_key else ""
     if running():
         _print([*filter(None, [problem]), *plan.welcome])
 
 
-def _record_demo(plan: Plan, running: Running) -> str:
+def _record_demo(plan: ServerPlan, running: Running) -> str:
     """Lets the demo agent work against this server. Returns the error, which does not stop the server."""
     _print(["Loading the demo: a small agent works in a temporary folder and records what it does."])
     demo = subprocess.Popen(  # noqa: S603
@@ -176,7 +176,7 @@ def _put_in_one_file(database: str) -> None:
 
 def main() -> None:
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
-        plan = Plan(**json.loads(pipe.read()))
+        plan = ServerPlan(**json.loads(pipe.read()))
     _exit_as_asked(partial(supervise, plan))
 
 

@@ -14,7 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.core.episodes import Episode
 from historyapp.demo import SESSIONS, DemoFailed, run, run_with
-from historyapp.demo.recorder import WAITS, Recorder
+from historyapp.demo.recorder import WAITS, DemoRecorder
 from historyapp.demo.tools import FailedTests, Toolbox
 from historyapp.management.commands.up import demo_is_missing
 from historyapp.models import Entry, Project, RetentionPass, Session, Summary
@@ -330,8 +330,8 @@ def test_a_server_that_is_busy_is_asked_again_for_a_while(
     transport = httpx.MockTransport(lambda request: next(answers))
     api = httpx.Client(transport=transport, base_url="http://x", headers={"Authorization": "y"})
     if recorded:
-        Recorder.begin(api, "demo")
+        DemoRecorder.begin(api, "demo")
         assert waited == list(WAITS[:refusals])
     else:
         with pytest.raises(DemoFailed, match="answered 503"):
-            Recorder.begin(api, "demo")
+            DemoRecorder.begin(api, "demo")

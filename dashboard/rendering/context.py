@@ -22,7 +22,7 @@ from historyapp.core.formats import prefix_bytes
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.prices import Prices
 from historyapp.core.text import preview
-from historyapp.services.contexts import Built
+from historyapp.services.contexts import BuiltContext
 
 LABELS = {
     "system": "system",
@@ -228,14 +228,14 @@ class Changes:
         return max(0, -(self.cache.saved or 0))
 
 
-def changes(before: Built, after: Built, prices: Prices) -> Changes:
+def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Changes:
     """Compares two contexts as a provider's prompt cache does."""
     old, new = prefix_bytes(before.request), prefix_bytes(after.request)
     prefix = diff_prefix(old, new)
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
         prefix=prefix,
-        cache=cache_effect(after.tokens, prefix.share, prices.of(after.terms.model)),
+        cache=cache_effect(after.tokens, prefix.share, prices.of(after.spec.model)),
         parting=_parting(old, new, prefix.first_difference),
         prices_as_of=prices.as_of,
     )

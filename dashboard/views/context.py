@@ -17,7 +17,7 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
-from historyapp.services.contexts import Built, Wish
+from historyapp.services.contexts import BuiltContext, ContextOptions
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import serve
 
@@ -59,13 +59,15 @@ class Look:
         query.update({"max_tokens": "" if self.max_tokens is None else str(self.max_tokens)})
         return f"{self.place.query}&{query.urlencode()}"
 
-    def built(self, position: int | None) -> Built:
+    def built(self, position: int | None) -> BuiltContext:
         """The context as of a position.
 
         Raises:
             Invalid: as :func:`historyapp.services.contexts.build`.
         """
-        wish = Wish(self.policy or None, self.format or None, self.model or None, self.budget, as_of=position)
+        wish = ContextOptions(
+            self.policy or None, self.format or None, self.model or None, self.budget, as_of=position
+        )
         return serve(self.place.session, wish).built
 
 
@@ -138,7 +140,7 @@ def _shown(look: Look) -> dict[str, Any]:
     return shown
 
 
-def _changes(look: Look, before: int, after: Built) -> Changes | None:
+def _changes(look: Look, before: int, after: BuiltContext) -> Changes | None:
     """None where the earlier context does not fit the budget."""
     try:
         earlier = look.built(before)

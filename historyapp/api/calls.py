@@ -12,7 +12,7 @@ from ninja.operation import Operation
 from historyapp.api.answers import REPLAYED
 from historyapp.api.auth import ApiRequest
 from historyapp.api.parsing import query_check
-from historyapp.services.idempotency import Answer, earlier, once
+from historyapp.services.idempotency import StoredResponse, earlier, once
 
 View = Callable[..., HttpResponseBase]
 
@@ -67,15 +67,15 @@ def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase])
     if key is None:
         return carry_out()
 
-    def answer() -> Answer:
+    def answer() -> StoredResponse:
         response = carry_out()
         assert isinstance(response, HttpResponse)
-        return Answer(response.status_code, response.content.decode())
+        return StoredResponse(response.status_code, response.content.decode())
 
     return _response(once(request.auth.project, key, fingerprint(request), answer))
 
 
-def _response(first: Answer) -> HttpResponse:
+def _response(first: StoredResponse) -> HttpResponse:
     headers = REPLAYED if first.replayed else None
     return HttpResponse(first.body, status=first.status, content_type="application/json", headers=headers)
 

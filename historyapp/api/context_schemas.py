@@ -10,8 +10,8 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
-from historyapp.services.contexts import Wish
-from historyapp.services.snapshots import Served
+from historyapp.services.contexts import ContextOptions
+from historyapp.services.snapshots import ServedContext
 
 POLICY = "How the context is chosen; without it the session's setting."
 FORMAT = "The provider's shape; without it that of the model's provider, else `openai_chat`."
@@ -60,8 +60,8 @@ class Asked(RequestBody):
         default="", description="A volatile text that rides behind the newest input or result. Never stored."
     )
 
-    def wish(self, model: str | None, as_of: int | None = None) -> Wish:
-        return Wish(
+    def wish(self, model: str | None, as_of: int | None = None) -> ContextOptions:
+        return ContextOptions(
             policy=self.policy,
             format=self.format,
             model=model,
@@ -110,7 +110,7 @@ class ContextOut(BaseModel):
 
 
 def context_json(
-    served: Served, *, counted: int | None = None, snapshot: str | None = None
+    served: ServedContext, *, counted: int | None = None, snapshot: str | None = None
 ) -> dict[str, Any]:
     """The context as :class:`ContextOut`."""
     built, correction = served.built, served.correction
@@ -120,7 +120,7 @@ def context_json(
         "tokens": {
             "estimated": built.tokens,
             "counted": counted,
-            "factor": built.terms.factor,
+            "factor": built.spec.factor,
             "error": correction.error if correction else None,
             "learned_from": correction.calls if correction else 0,
         },

@@ -38,9 +38,9 @@ from historyapp.core.sliding_history import sliding_history
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.services.contexts import Wish, count_by_provider, model_of
+from historyapp.services.contexts import ContextOptions, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
-from historyapp.services.snapshots import Served, record_snapshot, serve
+from historyapp.services.snapshots import ServedContext, record_snapshot, serve
 
 router = Router(tags=["contexts"])
 
@@ -150,8 +150,8 @@ class ContextFilter(BaseModel):
     max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
     as_of: AsOf = None
 
-    def wish(self) -> Wish:
-        wish = Wish(self.policy, self.format, self.model, as_of=self.as_of)
+    def wish(self) -> ContextOptions:
+        wish = ContextOptions(self.policy, self.format, self.model, as_of=self.as_of)
         return wish if self.max_tokens is None else replace(wish, max_tokens=self.max_tokens)
 
 
@@ -185,7 +185,7 @@ def post_context(request: ApiRequest, session_id: SessionId, wish: ContextIn) ->
     return once_per_key(request, lambda: _recorded(served, counted))
 
 
-def _recorded(served: Served, counted: int | None) -> HttpResponse:
+def _recorded(served: ServedContext, counted: int | None) -> HttpResponse:
     snapshot = record_snapshot(served, counted=counted)
     return reply(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
 

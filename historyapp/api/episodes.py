@@ -21,7 +21,7 @@ from historyapp.core.entries import Thoughts, ToolCall, ToolResult
 from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
-from historyapp.models.step_filters import Mark, StepFilter, StepSearch
+from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 
 router = Router(tags=["episodes"])
 
@@ -129,7 +129,7 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
     as_of, mark = filter.as_of, None
     if filter.cursor is not None:
         as_of, *place = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
-        mark = Mark(*place)
+        mark = SearchCursor(*place)
     history = History(session, as_of)
     found = StepSearch(history, wanted, _range(history, filter)).find(filter.limit, mark)
     state = session.head if as_of is None else as_of

@@ -23,7 +23,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.services.calls import Answered, CallWish, ModelCall
-from historyapp.services.idempotency import Answer, earlier, once
+from historyapp.services.idempotency import StoredResponse, earlier, once
 from historyapp.services.prices import price_list
 
 router = Router(tags=["calls"])
@@ -123,7 +123,7 @@ class _Telling:
         self._appended = dump_json(answered_json(answered))
         key = given_key(self._request)
         if key is not None:
-            answer = Answer(200, self._appended)
+            answer = StoredResponse(200, self._appended)
             once(self._request.auth.project, key, fingerprint(self._request), lambda: answer)
 
 

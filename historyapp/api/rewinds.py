@@ -18,7 +18,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.text import Text
 from historyapp.models import Entry, Session
 from historyapp.models.takes import rewinds
-from historyapp.services.rewinds import Rewound, Target, rewind, undo_rewind
+from historyapp.services.rewinds import RewindResult, Target, rewind, undo_rewind
 
 router = Router(tags=["rewinds"])
 
@@ -136,7 +136,7 @@ def take_json(entry: Entry, before: Lineage) -> dict[str, Any]:
     }
 
 
-def _rewound(done: Rewound) -> HttpResponse:
+def _rewound(done: RewindResult) -> HttpResponse:
     return reply(
         {
             "position": done.position,

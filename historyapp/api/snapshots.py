@@ -20,7 +20,7 @@ from historyapp.core.errors import NotFound
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
-from historyapp.services.snapshots import SnapshotDiff, diff_snapshots, find_snapshot, rebuild_request
+from historyapp.services.snapshots import SnapshotComparison, diff_snapshots, find_snapshot, rebuild_request
 
 router = Router(tags=["snapshots"])
 
@@ -274,7 +274,7 @@ def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def diff_json(diff: SnapshotDiff) -> dict[str, Any]:
+def diff_json(diff: SnapshotComparison) -> dict[str, Any]:
     """The comparison as :class:`DiffOut`."""
     segments, cache = diff.segments, diff.cache
     return {

@@ -23,7 +23,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
-from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.reports import FileReport, SessionReport
 
 router = Router(tags=["transfers"])
 
@@ -144,7 +144,7 @@ def report_json(report: FileReport) -> dict[str, Any]:
     }
 
 
-def _session(session: ImportedSession) -> dict[str, Any]:
+def _session(session: SessionReport) -> dict[str, Any]:
     counts = {name: getattr(session.counts, name) for name in _COUNTS}
     names = {"id": str(session.id), "source_id": session.source_id, "title": session.title}
     return {**names, "new": session.new, **counts}

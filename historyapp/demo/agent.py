@@ -6,7 +6,7 @@ from typing import Any
 
 from historyapp.core.json import dump_json
 from historyapp.core.results import from_exception
-from historyapp.demo.recorder import Recorder
+from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import FailedTests, Toolbox
 
 MODEL = "scripted-1"
@@ -14,7 +14,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptedToolCall:
     """One tool call on its way."""
 
     name: str
@@ -29,10 +29,10 @@ class Checkpoint:
     tokens: int
 
 
-class Agent:
+class ScriptedAgent:
     """Acts with its tools and records each action before it runs and each result after."""
 
-    def __init__(self, session: Recorder, tools: Toolbox) -> None:
+    def __init__(self, session: DemoRecorder, tools: Toolbox) -> None:
         self.session = session
         self.tools = tools
         self._tokens = 0
@@ -57,7 +57,7 @@ class Agent:
     def act(self, thoughts: str, name: str, **arguments: str) -> dict[str, Any]:
         """Proposes an action, carries it out and records what came of it: the result as the API takes it."""
         self.propose(thoughts, name, **arguments)
-        result = self._carry_out(Call(name, arguments))
+        result = self._carry_out(ScriptedToolCall(name, arguments))
         self.session.post("results", **result)
         return result
 
@@ -72,7 +72,7 @@ class Agent:
         self._tokens += _tokens(feedback)
         self.session.post("results", status="interrupted_by_human", feedback=feedback)
 
-    def act_at_once(self, thoughts: str, *calls: Call) -> None:
+    def act_at_once(self, thoughts: str, *calls: ScriptedToolCall) -> None:
         """Several tool calls in one step."""
         self._outputs += 1
         tool_calls = [
@@ -102,7 +102,7 @@ class Agent:
         self.tools.fill(checkpoint.files)
         self._tokens = checkpoint.tokens
 
-    def _carry_out(self, call: Call) -> dict[str, Any]:
+    def _carry_out(self, call: ScriptedToolCall) -> dict[str, Any]:
         """Whatever a tool raises is a result too."""
         try:
             output = self.tools.run(call.name, call.arguments)

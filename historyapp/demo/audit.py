@@ -4,9 +4,9 @@ from pathlib import Path
 
 import httpx
 
-from historyapp.demo.agent import MODEL, Agent, Call
+from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
 from historyapp.demo.ledgers import HIDDEN_FAULTS, YEARS, ledger_files, months
-from historyapp.demo.recorder import Recorder
+from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import Toolbox
 
 INSTRUCTION = """\
@@ -24,7 +24,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """The session's id."""
     tools = Toolbox(folder)
     tools.fill(ledger_files())
-    session = Recorder.begin(
+    session = DemoRecorder.begin(
         api,
         "audit",
         title="Audit the ledgers of 2023 to 2025",
@@ -32,7 +32,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         model=MODEL,
         tags=["demo", "audit", "finance"],
     )
-    agent = Agent(session, tools)
+    agent = ScriptedAgent(session, tools)
     agent.begin(
         INSTRUCTION,
         "Nothing checked yet.",
@@ -52,7 +52,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     return [session.id]
 
 
-def check_year(agent: Agent, year: str) -> tuple[int, Faults]:
+def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
     """How many steps twelve months took, and what was found."""
     steps, found = 0, Faults()
     for month in months(year):
@@ -67,16 +67,16 @@ def check_year(agent: Agent, year: str) -> tuple[int, Faults]:
     return steps, found
 
 
-def look_closer(agent: Agent, month: str, path: str) -> None:
+def look_closer(agent: ScriptedAgent, month: str, path: str) -> None:
     """One step with two searches at once."""
     agent.act_at_once(
         f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
-        Call("grep", {"pattern": ODD, "path": path}),
-        Call("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
+        ScriptedToolCall("grep", {"pattern": ODD, "path": path}),
+        ScriptedToolCall("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
     )
 
 
-def summarise_year(agent: Agent, year: str, steps: tuple[int, int], found: Faults) -> None:
+def summarise_year(agent: ScriptedAgent, year: str, steps: tuple[int, int], found: Faults) -> None:
     agent.session.post(
         "summaries",
         from_step=steps[0],
@@ -86,7 +86,7 @@ def summarise_year(agent: Agent, year: str, steps: tuple[int, int], found: Fault
     )
 
 
-def report(agent: Agent, faults: Faults) -> None:
+def report(agent: ScriptedAgent, faults: Faults) -> None:
     """The final answer."""
     total = sum(len(months(year)) for year in YEARS)
     lines = [f"- **{month}**: {reason}" for month, reason in faults.items()]
@@ -96,7 +96,7 @@ def report(agent: Agent, faults: Faults) -> None:
     )
 
 
-def review(agent: Agent, faults: Faults) -> None:
+def review(agent: ScriptedAgent, faults: Faults) -> None:
     """A judgement of the answer: how many of the hidden faults it names."""
     score = len(set(faults) & set(HIDDEN_FAULTS)) / len(HIDDEN_FAULTS)
     body = {

@@ -17,7 +17,7 @@ class DemoFailed(Exception):
     """The server refused a call of the demo, or did not answer."""
 
 
-class Recorder:
+class DemoRecorder:
     """One session. Each call carries an ``Idempotency-Key`` of its own: recording anew adds nothing twice."""
 
     def __init__(self, api: httpx.Client, id: str) -> None:
@@ -36,9 +36,9 @@ class Recorder:
         recorder._send("POST", "/sessions", {"id": recorder.id, **fields})
         return recorder
 
-    def fork(self, at_step: int, title: str) -> "Recorder":
+    def fork(self, at_step: int, title: str) -> "DemoRecorder":
         """A new session that shares this one's first steps."""
-        return Recorder(self._api, self.post("forks", at_step=at_step, title=title)["id"])
+        return DemoRecorder(self._api, self.post("forks", at_step=at_step, title=title)["id"])
 
     def post(self, noun: str, **body: Any) -> dict[str, Any]:
         """Adds to one of the session's collections: ``entries``, ``actions``, ``results``, ``rewinds`` …"""

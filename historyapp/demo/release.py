@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 
 from historyapp.demo import project
-from historyapp.demo.agent import MODEL, Agent, Call
-from historyapp.demo.recorder import Recorder
+from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
+from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.repair import CHANGES, PARSE, TAX
 from historyapp.demo.tools import Toolbox
 
@@ -15,7 +15,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """The session's id."""
     tools = Toolbox(folder)
     tools.fill(repaired_project())
-    session = Recorder.begin(
+    session = DemoRecorder.begin(
         api,
         "release",
         title="Release tally 1.4.1",
@@ -23,7 +23,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         model=MODEL,
         tags=["demo", "release"],
     )
-    agent = Agent(session, tools)
+    agent = ScriptedAgent(session, tools)
     agent.begin(
         "You prepare releases. Nothing is published before a person has agreed.",
         "- Version: 1.4.1",
@@ -31,8 +31,8 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     )
     agent.act_at_once(
         "What goes into it, and do the tests pass?",
-        Call("read_file", {"path": "CHANGES.md"}),
-        Call("run_tests"),
+        ScriptedToolCall("read_file", {"path": "CHANGES.md"}),
+        ScriptedToolCall("run_tests"),
     )
     agent.act("The version file.", "write_file", path="tally/version.py", content='VERSION = "1.4.1"\n')
     agent.propose(

@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 
 from historyapp.demo import project
-from historyapp.demo.agent import MODEL, Agent, Call
-from historyapp.demo.recorder import Recorder
+from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
+from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import Toolbox
 
 INSTRUCTION = """\
@@ -70,7 +70,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """Ids of the session and of its fork."""
     tools = Toolbox(folder, ANSWERS)
     tools.fill({name: text.encode() for name, text in project.FILES.items()})
-    session = Recorder.begin(
+    session = DemoRecorder.begin(
         api,
         "repair",
         title="Repair the invoice totals in tally",
@@ -78,7 +78,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         model=MODEL,
         tags=["demo", "python", "bugfix"],
     )
-    agent = Agent(session, tools)
+    agent = ScriptedAgent(session, tools)
     look_around(agent)
     repair_amounts(agent)
     before_tax = agent.checkpoint()
@@ -91,7 +91,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     return [session.id, fork.id]
 
 
-def look_around(agent: Agent) -> None:
+def look_around(agent: ScriptedAgent) -> None:
     """Steps 1 to 5."""
     agent.begin(
         INSTRUCTION,
@@ -101,16 +101,16 @@ def look_around(agent: Agent) -> None:
     agent.act("First, what is there?", "list_folder", path=".")
     agent.act_at_once(
         "Three files matter for a start; they can be read at once.",
-        Call("read_file", {"path": "README.md"}),
-        Call("read_file", {"path": "tally/money.py"}),
-        Call("read_file", {"path": "tally/invoice.py"}),
+        ScriptedToolCall("read_file", {"path": "README.md"}),
+        ScriptedToolCall("read_file", {"path": "tally/money.py"}),
+        ScriptedToolCall("read_file", {"path": "tally/invoice.py"}),
     )
     agent.act("Do the tests already show the two reports?", "run_tests")
     agent.act("Discounts may have a module of their own.", "read_file", path="tally/discount.py")
     agent.act("They do not. Where is the discount used, then?", "grep", pattern="discount", path="tally")
 
 
-def repair_amounts(agent: Agent) -> None:
+def repair_amounts(agent: ScriptedAgent) -> None:
     """Steps 6 to 8, the last of them stopped by the user; and a summary of the first five."""
     agent.act(
         "parse_amount hands the comma to Decimal, which refuses it. Take separators out first.",
@@ -140,7 +140,7 @@ def repair_amounts(agent: Agent) -> None:
     )
 
 
-def take_the_wrong_way(agent: Agent) -> None:
+def take_the_wrong_way(agent: ScriptedAgent) -> None:
     """Steps 9 and 10, which the rewind makes into a take."""
     agent.act(
         "Taking the discount off the total as a whole gives 107.10, which is what the customer should pay.",
@@ -152,7 +152,7 @@ def take_the_wrong_way(agent: Agent) -> None:
     agent.act("Is everything green now?", "run_tests")
 
 
-def repair_tax(agent: Agent) -> None:
+def repair_tax(agent: ScriptedAgent) -> None:
     """Steps 9 to 15, after the rewind."""
     agent.act("Better to ask than to guess.", "ask_user", question="Is tax due before or after the discount?")
     agent.act(
@@ -181,10 +181,10 @@ def repair_tax(agent: Agent) -> None:
     agent.session.finish()
 
 
-def go_another_way(agent: Agent) -> Recorder:
+def go_another_way(agent: ScriptedAgent) -> DemoRecorder:
     """The fork: the same first eight steps, another design."""
     fork = agent.session.fork(at_step=8, title="Repair the invoice totals, with a taxable amount")
-    other = Agent(fork, agent.tools)
+    other = ScriptedAgent(fork, agent.tools)
     other.return_to(agent.checkpoint())
     other.hear("Try it with a property for the taxable amount: the tax report could use that too.")
     for thoughts, path, (old, new) in (

@@ -14,7 +14,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.models.fields import JSONText, PackedText
 from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import Place, places
+from historyapp.models.sql import OutlineRow, outline_rows
 
 _FAILED_AT_ONCE = 50
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -24,7 +24,7 @@ SEVERAL = "\n"
 """In place of the tool of a step that called different ones: no tool is named like this."""
 
 
-class Sample(NamedTuple):
+class StepSample(NamedTuple):
     """What a picture of a long session needs of a step; reading hundreds of whole rows would cost more."""
 
     session_id: UUID
@@ -61,19 +61,19 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
         return _standing(rows.defer("excerpt"), lineage)
 
-    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[Sample]:
+    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[StepSample]:
         """The live steps with these numbers, oldest first. Running totals tell what lies between them."""
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        return _standing((Sample(*row) for row in rows.values_list(*Sample._fields)), lineage)
+        return _standing((StepSample(*row) for row in rows.values_list(*StepSample._fields)), lineage)
 
     def standing(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
         """The live steps with these numbers, oldest first, whole rows."""
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
         return _standing(rows.defer("excerpt"), lineage)
 
-    def placed(self, lineage: Lineage, first: int, last: int) -> list[Place]:
+    def placed(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """As :meth:`numbered`, of many steps: whole rows would take most of the time."""
-        return _standing(places(session_ids(lineage), first, last), lineage)
+        return _standing(outline_rows(session_ids(lineage), first, last), lineage)
 
     def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
         """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""

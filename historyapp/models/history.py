@@ -20,10 +20,10 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.outline import Outlined
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode, Sample
+from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
 from historyapp.models.sessions import Session
-from historyapp.models.sql import Place, live_entries, newest, newest_first, oldest
+from historyapp.models.sql import OutlineRow, live_entries, newest, newest_first, oldest
 from historyapp.models.summaries import Summary, own_by_step
 
 FIRST_READ, LARGEST_READ = 8, 256
@@ -98,11 +98,11 @@ class History:
             return [*(row for row in rows if row.number < last), self.newest]
         return rows
 
-    def sample(self, numbers: Sequence[int]) -> list[Sample]:
+    def sample(self, numbers: Sequence[int]) -> list[StepSample]:
         """Some steps, given in ascending order: what a picture of a long session is drawn from."""
         rows = Episode.objects.sampled(self.lineage, numbers)
         if (shown := self.newest_shown) and self.steps in numbers:
-            newest = Sample(*(getattr(shown, name) for name in Sample._fields))
+            newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
             return [*(row for row in rows if row.number < self.steps), newest]
         return rows
 
@@ -299,9 +299,9 @@ class History:
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 
-def _place(newest: Episode, stored: Place | None) -> Place:
+def _place(newest: Episode, stored: OutlineRow | None) -> OutlineRow:
     """The newest step as the position saw it. Its row has the excerpt unless it has gone on since."""
-    place = Place(*(getattr(newest, name) for name in Place._fields))
+    place = OutlineRow(*(getattr(newest, name) for name in OutlineRow._fields))
     if place.excerpt is None and stored and stored.last_position == place.last_position:
         return place._replace(excerpt=stored.excerpt)
     return place

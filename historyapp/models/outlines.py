@@ -18,7 +18,7 @@ from historyapp.core.policies.outline import Digest, Outlined
 from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
-from historyapp.models.sql import Place
+from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import Summary, own_by_step
 
 MOST = 10_000
@@ -36,7 +36,7 @@ _lock = threading.Lock()
 
 
 def outlined(
-    rows: Sequence[Place],
+    rows: Sequence[OutlineRow],
     summaries: Sequence[Summary],
     load: Callable[[int, int], Iterable[Entry]],
 ) -> list[Outlined]:
@@ -80,7 +80,7 @@ def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
     return found
 
 
-def _stored(key: _Key, row: Place) -> Excerpt | None:
+def _stored(key: _Key, row: OutlineRow) -> Excerpt | None:
     return _keep(key, Excerpt.load(load_dumped(unpack(row.excerpt)))) if row.excerpt else None
 
 

@@ -101,7 +101,7 @@ class TokenCorrection(models.Model):
         return self.missed / self.theirs if self.theirs else None
 
 
-class WitnessedHistory(History):
+class TrackedHistory(History):
     """A session whose reader is remembered: which summaries it was given."""
 
     def __init__(self, session: Session, as_of: int | None = None) -> None:
@@ -119,7 +119,7 @@ class WitnessedHistory(History):
             yield summary
 
 
-class PastHistory(History):
+class SnapshotHistory(History):
     """A session as a snapshot saw it: as of its position, and with no other summaries than it was given."""
 
     def __init__(self, session: Session, position: int, given: Collection[str]) -> None:

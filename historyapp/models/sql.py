@@ -26,7 +26,7 @@ _IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
 """Written as the partial indexes have it, so that these are used without looking at parameters."""
 
 
-class Place(NamedTuple):
+class OutlineRow(NamedTuple):
     """Where a step stands, how it ended, and what is kept of it for choosing contexts."""
 
     session_id: UUID
@@ -89,12 +89,12 @@ def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     return Entry(position, known, _moment(created_at), load_dumped(metadata), tokens)
 
 
-def places(sessions: Sequence[UUID], first: int, last: int) -> list[Place]:
+def outline_rows(sessions: Sequence[UUID], first: int, last: int) -> list[OutlineRow]:
     """The rows of steps ``first`` to ``last`` of some sessions, whether they are live or not."""
     values = [first, last, *map(_key, sessions)]
     rows = _fetched(f"{_PLACES}IN ({_marks(sessions)})", values) if sessions else []
     known = {_key(session): session for session in sessions}
-    return [Place(known[session], *row) for session, *row in rows]
+    return [OutlineRow(known[session], *row) for session, *row in rows]
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -57,7 +57,7 @@ class StepFilter:
         )
 
 
-class Mark(NamedTuple):
+class SearchCursor(NamedTuple):
     """How far a search has come: the last candidate that it dealt with."""
 
     stream: int
@@ -66,9 +66,9 @@ class Mark(NamedTuple):
     anchor: int
 
 
-class Found(NamedTuple):
+class FoundSteps(NamedTuple):
     rows: list[Episode]
-    more: Mark | None
+    more: SearchCursor | None
     """Where to go on; None when everything has been compared."""
 
 
@@ -93,21 +93,21 @@ class StepSearch:
         self._sessions = history.lineage.sessions
         self._read = 0
 
-    def find(self, limit: int, after: Mark | None = None) -> Found:
+    def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
         """The next matching steps, at most ``limit``, and where to go on if there may be more."""
         self._read = 0
         rows: list[Episode] = []
         last = after
         for mark, row in self._found(after, limit):
             if row is None:  # read as much as one search may
-                return Found(rows, mark)
+                return FoundSteps(rows, mark)
             if len(rows) == limit:
-                return Found(rows, last)
+                return FoundSteps(rows, last)
             rows.append(row)
             last = mark
-        return Found(rows, None)
+        return FoundSteps(rows, None)
 
-    def _found(self, after: Mark | None, limit: int) -> Iterator[tuple[Mark, Episode | None]]:
+    def _found(self, after: SearchCursor | None, limit: int) -> Iterator[tuple[SearchCursor, Episode | None]]:
         for stream in self._streams(after):
             started = after if after and after.stream == stream else None
             if stream == len(self._sessions):
@@ -121,27 +121,27 @@ class StepSearch:
                     standing = self._standing(stream, some)
                     for one in some:
                         if one.anchor in standing:
-                            yield Mark(stream, one.number, one.anchor), standing[one.anchor]
+                            yield SearchCursor(stream, one.number, one.anchor), standing[one.anchor]
                 self._read += len(page)
                 if self._read >= MOST_READ:
-                    yield Mark(stream, page[-1].number, page[-1].anchor), None
+                    yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
             if self.wanted.by_time and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
-                yield Mark(stream, end, _LAST_ANCHOR if self.forwards else 0), None
+                yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
 
-    def _streams(self, after: Mark | None) -> list[int]:
+    def _streams(self, after: SearchCursor | None) -> list[int]:
         """The lineage's sessions in the order of their steps, and the newest step apart from them."""
         streams = list(range(len(self._sessions) + 1))
         if not self.forwards:
             streams.reverse()
         return streams[streams.index(after.stream) :] if after and after.stream in streams else streams
 
-    def _newest(self, stream: int, after: Mark | None) -> Iterator[tuple[Mark, Episode]]:
+    def _newest(self, stream: int, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode]]:
         newest = self.history.newest_shown
         if newest is None or after or newest.number not in self.within:
             return
         if self.wanted.matches(newest.status, newest.started_at, newest.tool_names):
-            yield Mark(stream, newest.number, newest.anchor), newest
+            yield SearchCursor(stream, newest.number, newest.anchor), newest
 
     def _passes(self, stream: int, one: _Candidate) -> bool:
         session, lineage = self._sessions[stream], self.history.lineage
@@ -154,7 +154,7 @@ class StepSearch:
         rows = Episode.objects.standing(self.history.lineage, [one.number for one in some])
         return {row.anchor: row for row in rows if str(row.session_id) == self._sessions[stream]}
 
-    def _numbers(self, stream: int, after: Mark | None) -> range:
+    def _numbers(self, stream: int, after: SearchCursor | None) -> range:
         """The numbers that are left to look at in a session. The newest step is looked at apart."""
         last = min(self.history.steps - 1, self._last_number(stream), max(self.within, default=0))
         first = max(1, min(self.within, default=1))
@@ -167,7 +167,7 @@ class StepSearch:
         numbers = range(first, last + 1)
         return numbers if self.forwards else numbers[::-1]
 
-    def _pages(self, stream: int, numbers: range, after: Mark | None) -> Iterator[list[_Candidate]]:
+    def _pages(self, stream: int, numbers: range, after: SearchCursor | None) -> Iterator[list[_Candidate]]:
         numbers = numbers[:WINDOW] if self.wanted.by_time else numbers
         if not numbers:
             return
@@ -180,9 +180,9 @@ class StepSearch:
             yield page
             if len(page) < size:
                 return
-            after, size = Mark(stream, page[-1].number, page[-1].anchor), following
+            after, size = SearchCursor(stream, page[-1].number, page[-1].anchor), following
 
-    def _page(self, rows: Any, after: Mark | None, size: int) -> list[_Candidate]:
+    def _page(self, rows: Any, after: SearchCursor | None, size: int) -> list[_Candidate]:
         """The next candidates by the index that knows most about the filter."""
         if after:
             beyond = Q(number__gt=after.number) if self.forwards else Q(number__lt=after.number)

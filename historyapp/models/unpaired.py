@@ -15,7 +15,7 @@ LOOKED_AT = 10
 Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 
 
-class Stray(NamedTuple):
+class UnpairedResult(NamedTuple):
     """A result that was appended and answered nothing."""
 
     position: int
@@ -25,7 +25,7 @@ class Stray(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Unpaired:
+class UnpairedReason:
     """A stray, with the reason why it answered nothing."""
 
     position: int
@@ -46,7 +46,7 @@ class _Called(NamedTuple):
     ids: frozenset[str]
 
 
-def explain(history: History, strays: Sequence[Stray]) -> list[Unpaired]:
+def explain_unpaired(history: History, strays: Sequence[UnpairedResult]) -> list[UnpairedReason]:
     """Why each stray answered nothing. The entries that they came with have been stored."""
     rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)
     called = [
@@ -67,11 +67,13 @@ def _call_ids(lineage: Lineage, position: int) -> frozenset[str]:
     return frozenset(call.id for call in entry.body.tool_calls)
 
 
-def _explained(stray: Stray, called: Sequence[_Called]) -> Unpaired:
+def _explained(stray: UnpairedResult, called: Sequence[_Called]) -> UnpairedReason:
     position, index, id = stray
     if id is None:
-        return Unpaired(position, index, id, "no_open_call", None)
+        return UnpairedReason(position, index, id, "no_open_call", None)
     for step in called:
         if step.first_position < position and id in step.ids:
-            return Unpaired(position, index, id, "abandoned" if step.abandoned else "answered", step.number)
-    return Unpaired(position, index, id, "unknown", None)
+            return UnpairedReason(
+                position, index, id, "abandoned" if step.abandoned else "answered", step.number
+            )
+    return UnpairedReason(position, index, id, "unknown", None)

@@ -20,7 +20,7 @@ from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
 from historyapp.models.history import History
-from historyapp.models.unpaired import Stray, Unpaired, explain
+from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
 from historyapp.services.snapshots import settle
 from historyapp.services.statements import (
     Row,
@@ -46,7 +46,7 @@ class Appended:
     positions: list[int]
     head: int
     entries: list[core.Entry]
-    unpaired: list[Unpaired] = field(default_factory=list)
+    unpaired: list[UnpairedReason] = field(default_factory=list)
     """Results among them that answer no open call, and why. They are recorded all the same."""
 
 
@@ -119,7 +119,7 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
     check_open(session)
     now = timezone.now()
     tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
-    strays: list[Stray] = []
+    strays: list[UnpairedResult] = []
     for number, (draft, tokens, body, metadata) in enumerate(prepared):
         created_at = draft.created_at or now
         entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
@@ -137,7 +137,7 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
         if not lenient:
             _link(session, entries)
     written = [row.entry for row in entries]
-    unpaired = explain(History(session), strays) if strays else []
+    unpaired = explain_unpaired(History(session), strays) if strays else []
     return Appended(session, [entry.position for entry in written], session.head, written, unpaired)
 
 
@@ -188,14 +188,14 @@ def _check_images(body: ModelInput, number: int) -> None:
                 )
 
 
-def _strays(entry: core.Entry, tail: Tail) -> Iterator[Stray]:
+def _strays(entry: core.Entry, tail: Tail) -> Iterator[UnpairedResult]:
     """The results of an entry that answer no call which is open before it."""
     if not isinstance(entry.body, ToolResults) or tail.step is None:
         return
     _, answered = tail.step.progress.take(entry.body.results)
     for place, (result, calls) in enumerate(answered):
         if not calls:
-            yield Stray(entry.position, place, result.tool_call_id)
+            yield UnpairedResult(entry.position, place, result.tool_call_id)
 
 
 def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:

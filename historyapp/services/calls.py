@@ -17,7 +17,7 @@ from historyapp.llm.retrying import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, Appended, append, check_open, check_position
-from historyapp.services.contexts import Wish, model_of, model_request
+from historyapp.services.contexts import ContextOptions, model_of, model_request
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.transactions import writing
@@ -31,7 +31,7 @@ CATEGORY = "model_call"
 class CallWish:
     """What a caller asks for."""
 
-    wish: Wish
+    wish: ContextOptions
     provider: str | None = None
     """Null: told by the model's name."""
     max_output_tokens: int | None = None
@@ -185,7 +185,7 @@ def _explicit(session: Session, asked: CallWish) -> str:
     return f"{provider}:{model}"
 
 
-def _for_provider(wish: Wish, model: str, format: str) -> Wish:
+def _for_provider(wish: ContextOptions, model: str, format: str) -> ContextOptions:
     if wish.format not in (None, format):
         raise Invalid(
             f"The provider of {model} takes the format {format}, not {wish.format}.", formats=[format]

@@ -27,7 +27,7 @@ Request = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ContextOptions:
     """What a caller asks for. What is left out comes from the session's settings and its model."""
 
     policy: str | None = None
@@ -41,8 +41,8 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """All that decides a context, apart from the log: the same terms give the same bytes."""
+class ContextSpec:
+    """All that decides a context, apart from the log: the same spec gives the same bytes."""
 
     policy: str
     format: str
@@ -60,10 +60,10 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltContext:
     """A context, ready to be sent."""
 
-    terms: Terms
+    spec: ContextSpec
     manifest: Manifest
     request: Request
     tokens: int
@@ -72,34 +72,36 @@ class Built:
     """Of the request's canonical bytes, without the live screen."""
 
 
-def terms_of(session: Session, wish: Wish, correction: TokenCorrection | None = None) -> Terms:
-    """What a wish means in a session. ``correction``: what is known of the model's tokens.
+def resolve_options(
+    session: Session, options: ContextOptions, correction: TokenCorrection | None = None
+) -> ContextSpec:
+    """What the options mean in a session. ``correction``: what is known of the model's tokens.
 
     Raises:
         Invalid: for a policy or format that does not exist; it lists those that do.
     """
     settings = load_settings(session.settings)
-    model = model_of(session, wish)
-    format = wish.format or usual_format(model)
+    model = model_of(session, options)
+    format = options.format or default_format(model)
     meter = meter_for(format, model, learned_factor(correction))
-    return Terms(
-        policy=policy_named(wish.policy or settings.policy).name,
+    return ContextSpec(
+        policy=policy_named(options.policy or settings.policy).name,
         format=format,
         model=model,
-        max_tokens=settings.budget(model) if wish.max_tokens == "session" else wish.max_tokens,
+        max_tokens=settings.budget(model) if options.max_tokens == "session" else options.max_tokens,
         settings=settings,
         factor=meter.factor,
-        tools=wish.tools,
-        screen_tokens=meter.said(wish.live_screen),
+        tools=options.tools,
+        screen_tokens=meter.said(options.live_screen),
     )
 
 
-def model_of(session: Session, wish: Wish) -> str:
+def model_of(session: Session, options: ContextOptions) -> str:
     """The model that a context is for; may be empty."""
-    return session.model if wish.model is None else wish.model
+    return session.model if options.model is None else options.model
 
 
-def usual_format(model: str) -> str:
+def default_format(model: str) -> str:
     """The format that a model's provider takes; OpenAI's, which many servers speak, where none is known."""
     try:
         return ProviderRouter().route(model).provider.format
@@ -107,29 +109,29 @@ def usual_format(model: str) -> str:
         return DEFAULT_FORMAT
 
 
-def build(past: OutlinedPast, terms: Terms, live_screen: str = "") -> Built:
-    """The context of a session under some terms.
+def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> BuiltContext:
+    """The context of a session for a spec.
 
     Raises:
         Invalid: when not even the pinned part fits the budget (``smallest`` is one that works), or a tool's
             definition is none.
     """
-    context = _chosen(past, terms)
-    format = format_named(terms.format)
-    bare = format.request(context, terms.tools)
+    context = _chosen(past, spec)
+    format = format_named(spec.format)
+    bare = format.request(context, spec.tools)
     request = bare
     if live_screen.strip():
-        context = _with_screen(context, terms, live_screen)
-        request = format.request(context, terms.tools)
-    return Built(terms, context.manifest, request, terms.meter.total(request), digest(bare))
+        context = _with_screen(context, spec, live_screen)
+        request = format.request(context, spec.tools)
+    return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare))
 
 
-def model_request(built: Built, **more: Any) -> ModelRequest:
+def model_request(built: BuiltContext, **more: Any) -> ModelRequest:
     """A call with this context, for :mod:`historyapp.llm`."""
-    return ModelRequest(built.terms.model, built.request, **more)
+    return ModelRequest(built.spec.model, built.request, **more)
 
 
-def count_by_provider(built: Built) -> int:
+def count_by_provider(built: BuiltContext) -> int:
     """Tokens of the request as its model's provider counts them.
 
     Raises:
@@ -144,32 +146,32 @@ def digest(request: Request) -> str:
     return hashlib.sha256(render_bytes(request)).hexdigest()
 
 
-def _chosen(past: OutlinedPast, terms: Terms) -> Context:
+def _chosen(past: OutlinedPast, spec: ContextSpec) -> Context:
     """Without the live screen. It is not stored, so all it may change is how much of the budget is left."""
-    left = None if terms.max_tokens is None else max(0, terms.max_tokens - terms.screen_tokens)
-    settings = terms.settings.model_copy(update={"max_tokens": left})
+    left = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
+    settings = spec.settings.model_copy(update={"max_tokens": left})
     try:
-        return policy_named(terms.policy).choose(past, settings, terms.meter, Ask(tools=terms.tools))
+        return policy_named(spec.policy).choose(past, settings, spec.meter, Ask(tools=spec.tools))
     except Invalid as error:
-        if not terms.screen_tokens or "smallest" not in error.fields:
+        if not spec.screen_tokens or "smallest" not in error.fields:
             raise
-        smallest = error.fields["smallest"] + terms.screen_tokens
+        smallest = error.fields["smallest"] + spec.screen_tokens
         raise Invalid(
-            f"A budget of {terms.max_tokens} tokens is too small for this session and a live screen of "
-            f"{terms.screen_tokens}. Give at least {smallest}.",
+            f"A budget of {spec.max_tokens} tokens is too small for this session and a live screen of "
+            f"{spec.screen_tokens}. Give at least {smallest}.",
             smallest=smallest,
         ) from error
 
 
-def _with_screen(context: Context, terms: Terms, live_screen: str) -> Context:
-    screen = terms.meter.write(Aside(0, live_screen, "live_screen"))
+def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Context:
+    screen = spec.meter.write(Aside(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
     segments = list(context.manifest.segments)
     if segments and segments[-1].source == "overhead":  # the format's own; the screen changes it
         segments.pop()
-    segments.append(Segment(source="live_screen", tokens=terms.screen_tokens))
-    if overhead := terms.meter.added(context):
+    segments.append(Segment(source="live_screen", tokens=spec.screen_tokens))
+    if overhead := spec.meter.added(context):
         segments.append(Segment(source="overhead", tokens=overhead))
     tokens = sum(segment.tokens for segment in segments)
-    changed = {"segments": segments, "tokens": tokens, "max_tokens": terms.max_tokens}
+    changed = {"segments": segments, "tokens": tokens, "max_tokens": spec.max_tokens}
     return replace(context, manifest=context.manifest.model_copy(update=changed))

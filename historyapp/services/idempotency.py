@@ -17,7 +17,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """What was answered to a request."""
 
     status: int
@@ -26,7 +26,7 @@ class Answer:
     """Whether it is the answer to an earlier, equal request."""
 
 
-def earlier(project: Project, key: str, fingerprint: str) -> Answer | None:
+def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | None:
     """The first answer to a request that came with the same key before; None when it is new.
 
     Raises:
@@ -37,7 +37,9 @@ def earlier(project: Project, key: str, fingerprint: str) -> Answer | None:
     return _replayed(row, fingerprint) if row else None
 
 
-def once(project: Project, key: str, fingerprint: str, carry_out: Callable[[], Answer]) -> Answer:
+def once(
+    project: Project, key: str, fingerprint: str, carry_out: Callable[[], StoredResponse]
+) -> StoredResponse:
     """The answer of ``carry_out``, or the first one where the same request came with the same key before.
 
     Key and write are one transaction, so that of two equal requests at once the second waits for the first.
@@ -66,7 +68,7 @@ def _check(key: str) -> None:
         raise Invalid("Idempotency-Key must be 1 to 255 visible ASCII characters, without spaces.")
 
 
-def _replayed(row: IdempotencyKey, fingerprint: str) -> Answer:
+def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
         raise Invalid("This Idempotency-Key came with another request before. Use a new key.")
-    return Answer(row.status, row.response, replayed=True)
+    return StoredResponse(row.status, row.response, replayed=True)

@@ -22,7 +22,7 @@ class ModelAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class SessionLedger:
     totals: ModelTotals
     """Of all models."""
     models: list[ModelAccount]
@@ -52,7 +52,7 @@ class StepAccount:
     """In millionths of a dollar; null: the model's price is not known, or nothing was reported."""
 
 
-def ledger_of(history: History) -> Ledger:
+def ledger_of(history: History) -> SessionLedger:
     """The ledger of all that is live."""
     prices = price_list()
     used = _by_model(history)
@@ -61,7 +61,9 @@ def ledger_of(history: History) -> Ledger:
         for model, totals in used.items()
     ]
     models.sort(key=lambda account: -(account.priced or 0))
-    return Ledger(ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))), models, prices)
+    return SessionLedger(
+        ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))), models, prices
+    )
 
 
 def _by_model(history: History) -> Mapping[str, ModelTotals]:

@@ -45,7 +45,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewound:
+class RewindResult:
     """What a rewind did. ``position`` is that of its entry, by which it can be undone."""
 
     position: int
@@ -87,7 +87,7 @@ def rewind(
     reason: str = "",
     actor: str = "",
     expected_position: int | None = None,
-) -> Rewound:
+) -> RewindResult:
     """Makes the lineage end earlier (or at the end of a take). The part that is cut off stays as a take.
 
     Raises:
@@ -106,7 +106,7 @@ def rewind(
         return rewind_locked(session, path_to(session, to_position), draft, actor)
 
 
-def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> Rewound:
+def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> RewindResult:
     """Restores what was live before the rewind at ``position``, by another rewind entry.
 
     Raises:
@@ -140,7 +140,7 @@ def before_rewind(session: Session, position: int) -> Lineage:
     return restored
 
 
-def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str) -> Rewound:
+def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str) -> RewindResult:
     """Appends the rewind entry that leaves ``left``, to a session that the caller has locked."""
     check_open(session)
     assert isinstance(draft.body, Rewind)
@@ -160,7 +160,7 @@ def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     record(session.project_id, actor, "rewind", session.pk, detail)
     cut_off = before.without(left)
-    return Rewound(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
+    return RewindResult(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
 
 
 def resolve(history: History, target: Target) -> int:

@@ -21,8 +21,17 @@ from historyapp.core.formats.tools import maker_of
 from historyapp.core.settings import load_settings
 from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot, TokenCorrection
-from historyapp.models.snapshots import PastHistory, WitnessedHistory
-from historyapp.services.contexts import Built, Request, Terms, Wish, build, digest, model_of, terms_of
+from historyapp.models.snapshots import SnapshotHistory, TrackedHistory
+from historyapp.services.contexts import (
+    BuiltContext,
+    ContextOptions,
+    ContextSpec,
+    Request,
+    build,
+    digest,
+    model_of,
+    resolve_options,
+)
 from historyapp.services.corrections import correction_of, learn
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
@@ -32,10 +41,10 @@ MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedContext:
     """A context as it was built for a caller, and what is needed to build it again."""
 
-    built: Built
+    built: BuiltContext
     session: Session
     position: int
     summaries: list[str]
@@ -43,34 +52,34 @@ class Served:
     correction: TokenCorrection | None
 
 
-def serve(session: Session, wish: Wish) -> Served:
+def serve(session: Session, options: ContextOptions) -> ServedContext:
     """Builds a context; nothing is written.
 
     Raises:
         Invalid: as :func:`historyapp.services.contexts.build`, and when ``as_of`` lies beyond the head.
     """
-    past = WitnessedHistory(session, wish.as_of)
-    correction = correction_of(session.project_id, model_of(session, wish))
-    built = build(past, terms_of(session, wish, correction), wish.live_screen)
-    position = session.head if wish.as_of is None else wish.as_of
-    return Served(built, session, position, list(past.given), correction)
+    past = TrackedHistory(session, options.as_of)
+    correction = correction_of(session.project_id, model_of(session, options))
+    built = build(past, resolve_options(session, options, correction), options.live_screen)
+    position = session.head if options.as_of is None else options.as_of
+    return ServedContext(built, session, position, list(past.given), correction)
 
 
-def record_snapshot(served: Served, *, counted: int | None = None) -> Snapshot:
+def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Snapshot:
     """Keeps the account of a context that is being served. ``counted``: by the provider's own endpoint."""
-    built, terms = served.built, served.built.terms
+    built, spec = served.built, served.built.spec
     with writing():
         snapshot = Snapshot.objects.create(
             session=served.session,
             position=served.position,
-            policy=terms.policy,
-            format=terms.format,
-            model=terms.model,
-            max_tokens=terms.max_tokens,
-            settings=terms.settings.model_dump(),
-            factor=terms.factor,
-            tools=list(terms.tools),
-            screen_tokens=terms.screen_tokens,
+            policy=spec.policy,
+            format=spec.format,
+            model=spec.model,
+            max_tokens=spec.max_tokens,
+            settings=spec.settings.model_dump(),
+            factor=spec.factor,
+            tools=list(spec.tools),
+            screen_tokens=spec.screen_tokens,
             summaries=served.summaries,
             manifest=built.manifest.model_dump(exclude_defaults=True),
             sha256=built.sha256,
@@ -95,7 +104,7 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltRequest:
     """A request made again from the log, without the live screen that it may have had."""
 
     request: Request
@@ -104,16 +113,16 @@ class Rebuilt:
     """Whether it has the bytes that were served."""
 
 
-def rebuild_request(session: Session, snapshot: Snapshot) -> Rebuilt:
-    """The request of a snapshot, from the log as it stood and under the same terms."""
-    past = PastHistory(session, snapshot.position, snapshot.summaries)
-    request = build(past, _terms(snapshot)).request
+def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
+    """The request of a snapshot, from the log as it stood and for the same spec."""
+    past = SnapshotHistory(session, snapshot.position, snapshot.summaries)
+    request = build(past, _spec(snapshot)).request
     sha256 = digest(request)
-    return Rebuilt(request, sha256, sha256 == snapshot.sha256)
+    return RebuiltRequest(request, sha256, sha256 == snapshot.sha256)
 
 
-def _terms(snapshot: Snapshot) -> Terms:
-    return Terms(
+def _spec(snapshot: Snapshot) -> ContextSpec:
+    return ContextSpec(
         policy=snapshot.policy,
         format=snapshot.format,
         model=snapshot.model,
@@ -126,7 +135,7 @@ def _terms(snapshot: Snapshot) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotDiff:
+class SnapshotComparison:
     """What changed from an earlier snapshot to a later one."""
 
     earlier: Snapshot
@@ -136,14 +145,14 @@ class SnapshotDiff:
     cache: CacheEffect
 
 
-def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotDiff:
+def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotComparison:
     """Compares two snapshots, whichever was first; live screens are not compared."""
     earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
     before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
     prefix = diff_prefix(before, after)
     segments = diff_segments(earlier.account.segments, later.account.segments)
     effect = cache_effect(tokens_of(later), prefix.share, price_list().of(later.model))
-    return SnapshotDiff(earlier, later, segments, prefix, effect)
+    return SnapshotComparison(earlier, later, segments, prefix, effect)
 
 
 def tokens_of(snapshot: Snapshot) -> int:

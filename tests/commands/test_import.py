@@ -16,7 +16,7 @@ from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
-from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import Counts
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
@@ -200,7 +200,7 @@ def test_the_sums_tell_what_became_of_every_file(run: Run, transcript: Path, tmp
 
 
 def test_a_file_that_breaks_off_is_imported_in_part() -> None:
-    session = ImportedSession(UUID(SESSION), SESSION, "", True, Counts(added=1))
+    session = SessionReport(UUID(SESSION), SESSION, "", True, Counts(added=1))
     broken = FileReport("a", "claude_code", sessions=[session], error="broke off")
     out = StringIO()
     print_sums(Console(file=out), [broken, FileReport("b", error="gone")], dry_run=False)

@@ -18,7 +18,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Conflict
 from historyapp.models import Episode, Project, Session, step_filters
 from historyapp.models.history import History
-from historyapp.models.step_filters import MOST_READ, Mark, StepFilter, StepSearch
+from historyapp.models.step_filters import MOST_READ, SearchCursor, StepFilter, StepSearch
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -70,7 +70,7 @@ def carry_out(project: Project, sessions: list[Session], which: float, move: tup
 
 def searched(history: History, wanted: StepFilter, within: range, limit: int) -> Iterator[Episode]:
     """All pages of a search."""
-    mark: Mark | None = None
+    mark: SearchCursor | None = None
     while True:
         rows, mark = StepSearch(history, wanted, within).find(limit, mark)
         assert len(rows) <= limit

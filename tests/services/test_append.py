@@ -12,7 +12,7 @@ from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolR
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import ApiKey, Entry, Episode, Project, Session
 from historyapp.models.history import History
-from historyapp.models.unpaired import LOOKED_AT, Unpaired
+from historyapp.models.unpaired import LOOKED_AT, UnpairedReason
 from historyapp.services import statements
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session, create_session
@@ -84,10 +84,12 @@ def test_a_result_before_any_action_is_refused(project: Project, session: Sessio
 def test_a_result_that_answers_no_open_call_is_recorded_and_told(project: Project, session: Session) -> None:
     unpaired = append(project, session.pk, [act(), ok(), ok(), call("a", "b"), ok("a"), ok("z")]).unpaired
     assert unpaired == [
-        Unpaired(3, 0, None, "no_open_call", None),
-        Unpaired(6, 0, "z", "unknown", None),
+        UnpairedReason(3, 0, None, "no_open_call", None),
+        UnpairedReason(6, 0, "z", "unknown", None),
     ]
-    assert append(project, session.pk, [ok("a"), ok("b")]).unpaired == [Unpaired(7, 0, "a", "answered", 2)]
+    assert append(project, session.pk, [ok("a"), ok("b")]).unpaired == [
+        UnpairedReason(7, 0, "a", "answered", 2)
+    ]
     again = History(session_again(session))
     assert [(row.status, row.unpaired) for row in again.rows(1, 2)] == [("success", 1), ("success", 2)]
 
@@ -211,7 +213,7 @@ def test_fifty_writers_leave_no_gap_and_lose_nothing() -> None:
 def test_results_of_one_entry_are_checked_one_after_another(project: Project, session: Session) -> None:
     twice = ToolResults(results=(ToolResult(tool_call_id="a", status="success"),) * 2)
     told = append(project, session.pk, [call("a", "b"), draft(twice)]).unpaired
-    assert told == [Unpaired(2, 1, "a", "answered", 1)]
+    assert told == [UnpairedReason(2, 1, "a", "answered", 1)]
 
 
 def session_again(session: Session) -> Session:

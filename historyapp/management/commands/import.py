@@ -25,7 +25,7 @@ from historyapp.management.import_report import print_file, print_markdown, prin
 from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
 from historyapp.models import Project
 from historyapp.services.imports.files import import_file, inspect_file
-from historyapp.services.imports.parser import WORTH_A_PROCESS, ReadingProcess, collect_seldom
+from historyapp.services.imports.parser import PROCESS_MIN_SIZE, ParserProcess, relax_garbage_collection
 from historyapp.services.imports.reports import FileReport
 
 _OPERATIONS_PER_REFRESH = 200
@@ -61,9 +61,9 @@ class Command(BaseCommand):
         files = self._find(paths)
         dry_run: bool = options["dry_run"]
         reports: list[FileReport] = []
-        collect_seldom()
+        relax_garbage_collection()
         try:
-            with plain_errors(), _bar(console, files) as bar, ReadingProcess() as beside:
+            with plain_errors(), _bar(console, files) as bar, ParserProcess() as beside:
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
                     report = _read(file, options["format"], project, bar, beside)
@@ -106,7 +106,7 @@ def _unread(named: list[Path], files: list[Transcript], reports: list[FileReport
 
 
 def _read(
-    file: Transcript, format: str | None, project: Project | None, bar: Progress, beside: ReadingProcess
+    file: Transcript, format: str | None, project: Project | None, bar: Progress, beside: ParserProcess
 ) -> FileReport:
     """One file's report; without a project nothing is stored."""
     report = FileReport(file.label, error=file.error)
@@ -124,7 +124,7 @@ def _read(
                         format=format,
                         actor=ACTOR,
                         seen=follow,
-                        beside=beside if file.size >= WORTH_A_PROCESS else None,
+                        beside=beside if file.size >= PROCESS_MIN_SIZE else None,
                     )
         except OSError as error:
             report.error = error.strerror or str(error)

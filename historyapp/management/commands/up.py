@@ -20,7 +20,7 @@ from historyapp.management.command_line import add_common_arguments
 from historyapp.models import Session
 from historyapp.server import EVERYWHERE, CannotListen, claim, reachable
 from historyapp.services.bootstrap import bootstrap
-from historyapp.supervisor import Plan, become_supervisor
+from historyapp.supervisor import ServerPlan, become_supervisor
 
 
 class Command(BaseCommand):
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
         connections.close_all()
         become_supervisor(
-            Plan(
+            ServerPlan(
                 ip=ip,
                 port=port,
                 threads=threads,

@@ -13,10 +13,10 @@ from historyapp.core.importers.base import Append, Importer, RewindTo, SessionSt
 from historyapp.core.text import clean
 from historyapp.models import Project
 from historyapp.services.audit import record
-from historyapp.services.imports.parser import Reader, ReadingProcess, open_reader
-from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.parser import ParserProcess, TranscriptParser, open_parser
+from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
-from historyapp.services.imports.writer import Counts, OtherBeginning
+from historyapp.services.imports.writer import Counts, DifferentBeginning
 from historyapp.services.transactions import writing
 
 
@@ -27,7 +27,7 @@ def import_file(
     format: str | None = None,
     actor: str = "",
     seen: Callable[[int], None] | None = None,
-    beside: ReadingProcess | None = None,
+    beside: ParserProcess | None = None,
 ) -> FileReport:
     """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
 
@@ -46,7 +46,7 @@ def import_file(
     try:
         importer = named or detect(source)
         report.format = importer.name
-        reader = partial(open_reader, importer, source, beside=beside)
+        reader = partial(open_parser, importer, source, beside=beside)
         _read(reader, partial(ImportJob, project, report), seen)
     except PlayheadError as error:
         report.error, report.later = error.detail, isinstance(error, Conflict)
@@ -65,7 +65,7 @@ def inspect_file(
     source: Source, *, format: str | None = None, seen: Callable[[int], None] | None = None
 ) -> FileReport:
     """What :func:`import_file` would read of the file. Nothing is stored, so nothing counts as added."""
-    named, report, looks = _named(format), FileReport(source.name), dict[str, ImportedSession]()
+    named, report, looks = _named(format), FileReport(source.name), dict[str, SessionReport]()
     kept = set[str]()
     try:
         importer = named or detect(source)
@@ -75,7 +75,7 @@ def inspect_file(
                 case Skipped():
                     report.skip(operation)
                 case SessionStart(session=id, title=title) as start:
-                    looks.setdefault(id, ImportedSession(uuid7(), id, title, True, Counts()))
+                    looks.setdefault(id, SessionReport(uuid7(), id, title, True, Counts()))
                     kept |= {id} if may_be_empty(start, importer.name) else set()
                 case Append() | RewindTo():
                     looks[operation.session].counts.see(operation)
@@ -111,7 +111,7 @@ def _named(format: str | None) -> Importer | None:
 
 
 def _read(
-    new_reader: Callable[[], AbstractContextManager[Reader]],
+    new_reader: Callable[[], AbstractContextManager[TranscriptParser]],
     new_job: Callable[[Counter[str]], ImportJob],
     seen: Callable[[int], None] | None,
 ) -> None:
@@ -121,7 +121,7 @@ def _read(
         job = new_job(variants)
         try:
             broken_off = _read_once(job, new_reader, seen)
-        except OtherBeginning as other:
+        except DifferentBeginning as other:
             variants[str(other)] += 1
             job.report.skipped, job.report.skipped_count, job.report.damaged_count = [], 0, 0
             continue
@@ -134,7 +134,7 @@ def _read(
 
 def _read_once(
     job: ImportJob,
-    new_reader: Callable[[], AbstractContextManager[Reader]],
+    new_reader: Callable[[], AbstractContextManager[TranscriptParser]],
     seen: Callable[[int], None] | None,
 ) -> UnreadableTranscript | OSError | None:
     """Why the file cannot be read to its end, if it cannot. What comes before that is kept."""

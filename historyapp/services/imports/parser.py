@@ -35,11 +35,11 @@ MOST_UNSENT = 8 * 1024 * 1024
 """Bytes that may wait for the process that stores, which now takes much at once and now nothing."""
 BUFFER = 256 * 1024
 """Bytes of the file that are read at once."""
-WORTH_A_PROCESS = 16 * 1024 * 1024
+PROCESS_MIN_SIZE = 16 * 1024 * 1024
 """Bytes from which a file is read beside: the process takes a while to start and to fill its first batch."""
 
 
-class Read(NamedTuple):
+class ParsedOperation(NamedTuple):
     """An operation and what was worked out about it already."""
 
     operation: Operation
@@ -47,13 +47,13 @@ class Read(NamedTuple):
     """The entry of an ``Append``, with its tokens, ready to be stored."""
 
 
-class Reader(Protocol):
+class TranscriptParser(Protocol):
     @property
     def position(self) -> int:
         """How many bytes of the file have been read."""
         ...
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[ParsedOperation]:
         """The file's operations, in order.
 
         Raises:
@@ -63,7 +63,7 @@ class Reader(Protocol):
         ...
 
 
-class ReaderHere:
+class InlineParser:
     """Reads in this process; entries are left to be prepared."""
 
     def __init__(self, importer: Importer, source: Source) -> None:
@@ -73,12 +73,12 @@ class ReaderHere:
     def position(self) -> int:
         return self._source.stream.tell()
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[ParsedOperation]:
         self._source.stream.seek(0)
-        return map(Read, self._importer.read(self._source))
+        return map(ParsedOperation, self._importer.read(self._source))
 
 
-class ReaderBeside:
+class ProcessParser:
     """Reads in another process, which prepares the entries too."""
 
     def __init__(self, pipe: Connection) -> None:
@@ -86,7 +86,7 @@ class ReaderBeside:
         self.position = 0
         self.ended = False
 
-    def __iter__(self) -> Iterator[Read]:
+    def __iter__(self) -> Iterator[ParsedOperation]:
         while True:
             try:
                 message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
@@ -101,26 +101,26 @@ class ReaderBeside:
             yield from map(_received, content)
 
 
-class ReadingProcess:
+class ParserProcess:
     """A process that reads files, one after another. It starts with the first, and ends with the ``with``."""
 
     def __init__(self) -> None:
         self._running: tuple[SpawnProcess, Connection] | None = None
 
-    def __enter__(self) -> "ReadingProcess":
+    def __enter__(self) -> "ParserProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
 
     @contextmanager
-    def read(self, importer: Importer, source: Source) -> Iterator[ReaderBeside]:
+    def read(self, importer: Importer, source: Source) -> Iterator[ProcessParser]:
         """A reader of the file. Where it is not read to its end, the process starts anew for the next.
 
         Raises:
             OSError: when no process can be started.
         """
-        reader = ReaderBeside(self._ask((importer.name, source.folder, source.name)))
+        reader = ProcessParser(self._ask((importer.name, source.folder, source.name)))
         try:
             yield reader
         finally:
@@ -171,18 +171,18 @@ def _died() -> UnreadableTranscript:
 
 
 @contextmanager
-def open_reader(
-    importer: Importer, source: Source, *, beside: ReadingProcess | None = None
-) -> Iterator[Reader]:
+def open_parser(
+    importer: Importer, source: Source, *, beside: ParserProcess | None = None
+) -> Iterator[TranscriptParser]:
     """A reader of the file from its start, in this process or ``beside``."""
     if beside is None:
-        yield ReaderHere(importer, source)
+        yield InlineParser(importer, source)
         return
     with beside.read(importer, source) as reader:
         yield reader
 
 
-def collect_seldom() -> None:
+def relax_garbage_collection() -> None:
     """Lets garbage be collected less often: records come by the thousand, and hardly any form cycles."""
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
@@ -190,17 +190,17 @@ def collect_seldom() -> None:
 
 def serve_files(pipe: Connection) -> None:
     """The other process: is told one file after another, reads it and sends what is in it."""
-    collect_seldom()
+    relax_garbage_collection()
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             while True:
                 importer, folder, name = pipe.recv()
-                _serve(Sender(pipe, executor), IMPORTERS[importer], folder, name)
+                _serve(BatchSender(pipe, executor), IMPORTERS[importer], folder, name)
         except (EOFError, ConnectionError):
             return  # nobody wants to know the rest
 
 
-class Sender:
+class BatchSender:
     """Sends in a thread: a pipe takes a message only while the other side has time to receive it."""
 
     def __init__(self, pipe: Connection, executor: Executor) -> None:
@@ -224,7 +224,7 @@ class Sender:
         return sum(length for _, length in self._unsent)
 
 
-def _serve(sender: Sender, importer: Importer, folder: str, name: str) -> None:
+def _serve(sender: BatchSender, importer: Importer, folder: str, name: str) -> None:
     try:
         with Path(folder, name).open("rb", buffering=BUFFER) as stream:
             for batch in _batches(importer.read(Source(name, stream, folder))):
@@ -265,10 +265,10 @@ def _to_send(operation: Operation) -> tuple[Any, int]:
     return (operation.session, operation.provisional, *entry), prepared.size
 
 
-def _received(sent: Any) -> Read:
+def _received(sent: Any) -> ParsedOperation:
     if isinstance(sent, bytes):
-        return Read(pickle.loads(sent))  # noqa: S301 our own process wrote it
+        return ParsedOperation(pickle.loads(sent))  # noqa: S301 our own process wrote it
     session, provisional, kind, created_at, tokens, body, metadata = sent
     moment = datetime.fromisoformat(created_at) if created_at else None
     draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
-    return Read(Append(session, draft, provisional), Prepared(draft, tokens, body, metadata))
+    return ParsedOperation(Append(session, draft, provisional), Prepared(draft, tokens, body, metadata))

@@ -11,7 +11,7 @@ MOST_SKIPPED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedSession:
+class SessionReport:
     """One session of a file: where it went and what the file says of it."""
 
     id: UUID
@@ -32,7 +32,7 @@ class FileReport:
 
     name: str
     format: str = ""
-    sessions: list[ImportedSession] = field(default_factory=list)
+    sessions: list[SessionReport] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     """The first 1,000."""
     skipped_count: int = 0

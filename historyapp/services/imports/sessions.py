@@ -18,8 +18,8 @@ from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.compression.marks import arm
-from historyapp.services.imports.parser import Read
-from historyapp.services.imports.reports import FileReport, ImportedSession
+from historyapp.services.imports.parser import ParsedOperation
+from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, path_to, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
@@ -44,7 +44,7 @@ class ImportJob:
         """Sessions of which another transcript has told more."""
         self.new: set[str] = set()
 
-    def take(self, read: Read) -> None:
+    def take(self, read: ParsedOperation) -> None:
         match read.operation:
             case Append() | RewindTo() as operation:
                 if operation.session not in self.passed_over:
@@ -68,10 +68,10 @@ class ImportJob:
                 archived = {"status": Session.Status.ARCHIVED}
                 change_session(self.project, writer.source.session_id, archived, actor="import")
 
-    def sessions(self) -> list[ImportedSession]:
+    def sessions(self) -> list[SessionReport]:
         writers = [(id, self.writers[id]) for id in self.starts if id in self.writers]
         return [
-            ImportedSession(
+            SessionReport(
                 writer.source.session_id, source_id, writer.start.title, source_id in self.new, writer.counts
             )
             for source_id, writer in writers

@@ -21,7 +21,7 @@ from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session
-from historyapp.services.imports.parser import Read
+from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.summaries import write_summaries
 from historyapp.services.rewinds import path_to, rewind_locked
 from historyapp.services.transactions import writing
@@ -37,7 +37,7 @@ _MARK = "c"
 _LENGTH = 64
 
 
-class OtherBeginning(Exception):
+class DifferentBeginning(Exception):
     """A file of this session id has been imported before, and began differently."""
 
 
@@ -80,7 +80,7 @@ class Counts:
         self.progress = Progress()
 
 
-class _Read(NamedTuple):
+class _SourceOperation(NamedTuple):
     """An operation, its position in the source and its place in the chain of digests."""
 
     operation: Append | RewindTo
@@ -122,21 +122,21 @@ class SessionWriter:
         self._tail: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
         self._of_earlier_version = any(map(is_earlier, (source.settled_digest, *self._tail)))
-        self._agreed: _Read | None = None
+        self._agreed: _SourceOperation | None = None
         """The newest operation as the last import read it, once a later one reads differently."""
-        self._waiting: list[_Read] = []
+        self._waiting: list[_SourceOperation] = []
         self._waiting_size = 0
         self._summaries: list[Summarised] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
         """What came before this import stays as it was: nothing is said to have been made earlier."""
-        self._last = _Read(
+        self._last = _SourceOperation(
             RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
         )
         self._mark = self._last
         """The newest operation that is there for good."""
 
-    def take(self, told: Read) -> None:
+    def take(self, told: ParsedOperation) -> None:
         """One more operation of the session, in the file's order.
 
         Raises:
@@ -160,17 +160,19 @@ class SessionWriter:
             prepared = prepared._replace(draft=operation.draft)
         counted = told.prepared is not None
         chain, earlier = self._chained(before, operation, prepared)
-        read = _Read(operation, before.number + 1, before.position + 1, chain, earlier, prepared, counted)
+        read = _SourceOperation(
+            operation, before.number + 1, before.position + 1, chain, earlier, prepared, counted
+        )
         if not read.provisional and self._mark is before:
             self._mark = read
         self._last = read
         if read.number > self._settled:
             self._add(before, read)
         elif read.number == self._settled and not read.is_stored_as(self.source.settled_digest):
-            raise OtherBeginning(self.start.session)
+            raise DifferentBeginning(self.start.session)
 
     def _chained(
-        self, before: _Read, operation: Append | RewindTo, prepared: Prepared | None
+        self, before: _SourceOperation, operation: Append | RewindTo, prepared: Prepared | None
     ) -> tuple[str, str]:
         """The operation's digests, as this version makes them and as an earlier one did."""
         chain = digest_of(before.chain, operation, prepared)
@@ -197,13 +199,13 @@ class SessionWriter:
         if self._last.number < self._settled:
             # What is told only because the file ended need not be what the longer file went on with.
             if not self._is_known(self._mark if self._mark.number else self._last):
-                raise OtherBeginning(self.start.session)
+                raise DifferentBeginning(self.start.session)
             return
         if self._waiting or self._mark.number > self.source.settled:
             self.flush()
         self._write_summaries()
 
-    def _add(self, before: _Read, read: _Read) -> None:
+    def _add(self, before: _SourceOperation, read: _SourceOperation) -> None:
         """The last import's provisional operations are there already, until one reads differently now."""
         place = read.number - self._settled - 1
         if place < len(self._tail):
@@ -215,7 +217,7 @@ class SessionWriter:
         if len(self._waiting) >= BATCH or self._waiting_size >= BATCH_SIZE:
             self.flush()
 
-    def _is_known(self, read: _Read) -> bool:
+    def _is_known(self, read: _SourceOperation) -> bool:
         """Whether the session holds this operation where it should; entries before it are taken on trust."""
         if not isinstance(read.operation, Append):
             return True
@@ -285,7 +287,7 @@ def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
     return source.settled, source.settled_digest, source.provisional_digests
 
 
-def _cut_back(session: Session, source: ImportSource, agreed: _Read) -> None:
+def _cut_back(session: Session, source: ImportSource, agreed: _SourceOperation) -> None:
     """Cuts off what the file now gives differently, so that it stays as a take."""
     kept = agreed.number - source.settled
     source.provisional_digests = source.provisional_digests[:kept]

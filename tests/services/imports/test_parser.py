@@ -24,11 +24,11 @@ from historyapp.services.imports.parser import (
     BATCH,
     BATCH_SIZE,
     MOST_UNSENT,
-    Read,
-    ReaderBeside,
-    ReadingProcess,
-    Sender,
-    open_reader,
+    BatchSender,
+    ParsedOperation,
+    ParserProcess,
+    ProcessParser,
+    open_parser,
 )
 
 ODD = "\x00 \ud800 日本"
@@ -36,8 +36,8 @@ PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 
 @pytest.fixture
-def reading() -> Iterator[ReadingProcess]:
-    with ReadingProcess() as process:
+def reading() -> Iterator[ParserProcess]:
+    with ParserProcess() as process:
         yield process
 
 
@@ -52,10 +52,10 @@ def transcript(folder: Path, entries: int, length: int = 0) -> Source:
     return Source(path.name, path.open("rb"), str(folder))
 
 
-def read(source: Source, *, beside: bool) -> Iterator[Read]:
+def read(source: Source, *, beside: bool) -> Iterator[ParsedOperation]:
     with (
-        ReadingProcess() as process,
-        open_reader(PLAYHEAD, source, beside=process if beside else None) as told,
+        ParserProcess() as process,
+        open_parser(PLAYHEAD, source, beside=process if beside else None) as told,
     ):
         yield from told
         assert told.position == Path(source.folder, source.name).stat().st_size
@@ -71,7 +71,7 @@ def test_beside_reads_what_here_reads(tmp_path: Path) -> None:
 
 
 def test_an_import_beside_stores_what_an_import_here_stores(
-    db: None, tmp_path: Path, reading: ReadingProcess
+    db: None, tmp_path: Path, reading: ParserProcess
 ) -> None:
     source = transcript(tmp_path, 30)
     stored = []
@@ -96,31 +96,31 @@ def test_what_is_wrong_with_the_file_is_told_beside_too(tmp_path: Path) -> None:
         list(read(gone, beside=True))
 
 
-def test_one_process_reads_file_after_file(tmp_path: Path, reading: ReadingProcess) -> None:
+def test_one_process_reads_file_after_file(tmp_path: Path, reading: ParserProcess) -> None:
     workers = set()
     for entries in (3, 5):
-        with open_reader(PLAYHEAD, transcript(tmp_path, entries), beside=reading) as told:
+        with open_parser(PLAYHEAD, transcript(tmp_path, entries), beside=reading) as told:
             assert sum(one.prepared is not None for one in told) == entries
         workers |= {process.pid for process in multiprocessing.active_children()}
     assert len(workers) == 1
 
 
-def test_what_is_read_before_a_fault_is_told_beside_too(tmp_path: Path, reading: ReadingProcess) -> None:
+def test_what_is_read_before_a_fault_is_told_beside_too(tmp_path: Path, reading: ParserProcess) -> None:
     source = transcript(tmp_path, 150)
     with Path(source.folder, source.name).open("a") as file:
         file.write(json.dumps({"playhead": 99, "kind": "session", "id": "s"}) + "\n")
-    told = list[Read]()
+    told = list[ParsedOperation]()
     with (
-        open_reader(PLAYHEAD, source, beside=reading) as reader,
+        open_parser(PLAYHEAD, source, beside=reading) as reader,
         pytest.raises(UnreadableTranscript, match="newer version"),
     ):
         told.extend(one for one in reader if one.prepared)
     assert len(told) == 150
 
 
-def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, reading: ReadingProcess) -> None:
+def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, reading: ParserProcess) -> None:
     for _ in range(2):
-        with open_reader(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
+        with open_parser(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
             assert sum(one.prepared is not None for one in told) == 3
         for process in multiprocessing.active_children():
             process.kill()
@@ -128,9 +128,9 @@ def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, readi
 
 
 def test_a_process_that_dies_before_its_first_answer_is_noticed(
-    tmp_path: Path, reading: ReadingProcess
+    tmp_path: Path, reading: ParserProcess
 ) -> None:
-    with open_reader(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
+    with open_parser(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(UnreadableTranscript, match="has ended"):
@@ -138,7 +138,7 @@ def test_a_process_that_dies_before_its_first_answer_is_noticed(
 
 
 def test_a_process_that_cannot_be_started_leaves_nothing_behind(
-    tmp_path: Path, reading: ReadingProcess, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, reading: ParserProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: SpawnProcess) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -146,24 +146,24 @@ def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     source = transcript(tmp_path, 3)
     with monkeypatch.context() as patch:
         patch.setattr(SpawnProcess, "start", fail)
-        with pytest.raises(OSError, match="temporarily"), open_reader(PLAYHEAD, source, beside=reading):
+        with pytest.raises(OSError, match="temporarily"), open_parser(PLAYHEAD, source, beside=reading):
             pass
-    with open_reader(PLAYHEAD, source, beside=reading) as told:
+    with open_parser(PLAYHEAD, source, beside=reading) as told:
         assert sum(one.prepared is not None for one in told) == 3
 
 
 def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
-    tmp_path: Path, reading: ReadingProcess
+    tmp_path: Path, reading: ParserProcess
 ) -> None:
-    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as told:
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as told:
         next(iter(told))
-    with open_reader(PLAYHEAD, transcript(tmp_path, 7), beside=reading) as told:
+    with open_parser(PLAYHEAD, transcript(tmp_path, 7), beside=reading) as told:
         assert sum(one.prepared is not None for one in told) == 7
 
 
-def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, reading: ReadingProcess) -> None:
+def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, reading: ParserProcess) -> None:
     source = transcript(tmp_path, 10, length=BATCH_SIZE // 4)
-    with open_reader(PLAYHEAD, source, beside=reading) as told:
+    with open_parser(PLAYHEAD, source, beside=reading) as told:
         entries = (one for one in told if one.prepared)
         next(entries)
         assert told.position < Path(source.folder, source.name).stat().st_size / 2
@@ -172,16 +172,16 @@ def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, rea
 
 def test_the_other_process_ends_with_whoever_asked(tmp_path: Path) -> None:
     with (
-        ReadingProcess() as process,
-        open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=process) as told,
+        ParserProcess() as process,
+        open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=process) as told,
     ):
         next(iter(told))
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_dies_is_noticed(tmp_path: Path, reading: ReadingProcess) -> None:
-    with open_reader(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as reader:
+def test_a_process_that_dies_is_noticed(tmp_path: Path, reading: ParserProcess) -> None:
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as reader:
         told = iter(reader)
         next(told)
         for process in multiprocessing.active_children():
@@ -196,18 +196,18 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(ReaderBeside(ours))
+            list(ProcessParser(ours))
 
 
 @pytest.fixture
-def sender() -> Iterator[tuple[Sender, Connection]]:
+def sender() -> Iterator[tuple[BatchSender, Connection]]:
     ours, theirs = multiprocessing.Pipe()
     with ours, theirs, ThreadPoolExecutor(max_workers=1) as executor:
-        yield Sender(theirs, executor), ours
+        yield BatchSender(theirs, executor), ours
         ours.close()
 
 
-def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[Sender, Connection]) -> None:
+def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connection]) -> None:
     def send(messages: int) -> None:
         for _ in range(messages):
             sender[0].send("batch", 0, b"x" * (MOST_UNSENT // 4))
@@ -225,13 +225,13 @@ def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[Sender, Connection]) -
             sender[1].close()  # else an agent that waits for ever is waited for
 
 
-def test_a_sender_notices_that_nobody_receives(sender: tuple[Sender, Connection]) -> None:
+def test_a_sender_notices_that_nobody_receives(sender: tuple[BatchSender, Connection]) -> None:
     sender[1].close()
     with pytest.raises(ConnectionError):
         sender[0].send("end", 0)
 
 
-def test_a_sender_does_not_go_on_for_nobody(sender: tuple[Sender, Connection]) -> None:
+def test_a_sender_does_not_go_on_for_nobody(sender: tuple[BatchSender, Connection]) -> None:
     def send() -> None:
         for _ in range(1000):
             sender[0].send("batch", 0, b"x")
