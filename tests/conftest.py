@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
 from historyapp.static import StaticFilesMiddleware
+from tests.examples import register_profiles
 
-# How long an example takes says nothing on a machine that others use too.
-settings.register_profile("playhead", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("playhead")
+register_profiles()
+settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

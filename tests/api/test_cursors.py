@@ -8,6 +8,7 @@ from historyapp.api.cursors import decode_cursor, encode_cursor
 from historyapp.api.problems import NotValid
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
+from tests.examples import examples
 
 
 @given(st.integers(0, 2**31 - 1), st.text())
@@ -63,7 +64,7 @@ def test_a_cursor_of_another_call_is_422(alice: Agent, long: Agent, path: str) -
 
 
 @pytest.mark.parametrize("path", LISTS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 6))
 def test_pages_together_are_the_whole(long: Agent, path: str, limit: int) -> None:
     whole = long.get(f"{path}?limit=500")

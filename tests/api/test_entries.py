@@ -10,6 +10,7 @@ from historyapp.api.entries import Kind
 from historyapp.core.entries import KINDS
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
+from tests.examples import examples
 
 AT = "2024-05-01T12:30:00Z"
 ODD = "\x00 nul, \ud800 half a pair, 日本 🚀 <script>alert(1)</script>\r\n"
@@ -68,7 +69,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=anything, metadata=st.dictionaries(texts, anything, max_size=3))
 def test_anything_that_is_json_comes_back(run: Agent, content: Any, metadata: dict[str, Any]) -> None:
     (position,) = run.append({"kind": "model_input", "content": content, "metadata": metadata})

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
+from tests.examples import examples
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_a_slice_holds_the_steps_that_it_names(five: Agent, query: str, expected
     assert full == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(-7, 7), stop=st.integers(-7, 7))
 def test_a_slice_is_pythons_slice_or_an_error(five: Agent, start: int, stop: int) -> None:
     answer = five.get(f"/episodes?from={start}&to={stop}")

@@ -15,6 +15,7 @@ from historyapp.api.parsing import StrictParser
 from historyapp.api.problems import Malformed
 from historyapp.models import Entry
 from tests.api.agent import Agent, Answer, said
+from tests.examples import examples
 
 MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
@@ -205,7 +206,7 @@ WRITES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(WRITES), body=st.binary(max_size=60))
 def test_no_bytes_make_the_server_fail(run: Agent, path: str, body: bytes) -> None:
     assert run.send("POST", path, body).status < 500
@@ -225,7 +226,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(WRITES), body=st.dictionaries(st.sampled_from(FIELDS), values, max_size=5))
 def test_no_fields_make_the_server_fail(run: Agent, path: str, body: dict[str, Any]) -> None:
     assert run.post(path, body).status < 500

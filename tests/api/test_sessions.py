@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from historyapp.models import AuditRecord
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
+from tests.examples import examples
 
 GIVEN = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
@@ -240,7 +241,7 @@ def test_the_session_with_the_newest_entry_comes_first(alice: Agent, many: dict[
     assert alice.get("/sessions?limit=1")["items"][0]["id"] == oldest
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 8), moments=st.lists(st.integers(0, 2), min_size=1, max_size=12))
 def test_pages_hold_each_session_once_in_order(alice: Agent, limit: int, moments: list[int]) -> None:
     tag = str(UUID(int=hash((limit, *moments)) % 2**128))

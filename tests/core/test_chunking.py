@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from historyapp.core.chunking import MAX_CALLS, OVERLAP, Chunk, Reading, reach, split, summarise_long
 from historyapp.core.language import load_language
 from historyapp.core.tokens import count_tokens
+from tests.examples import examples
 
 READING = Reading(load_language("en_core_web_sm")[0].sentences)
 _WORDS = ["It failed. ", "word ", "x" * 40, "'" * 30, "你好。世界", "🦄🦄", "é́", "Fin!\n\n"]
@@ -34,7 +35,7 @@ def check(text: str, limit: int, chunks: list[Chunk]) -> None:
         assert count_tokens(text[after.start : before.end]) <= min(OVERLAP, limit)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(TEXTS, st.integers(1, 60))
 def test_chunks_cover_the_text_within_the_limit(text: str, limit: int) -> None:
     check(text, limit, list(split(text, limit, READING)))

@@ -23,6 +23,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
+from tests.examples import examples
 from tests.services.drafts import act, answer, call, failed, ok, said
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,7 +86,7 @@ def values(rows: list[Episode]) -> list[Any]:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("window", "pages"), [(100_000, (200, 2000)), (3, (2, 3))])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     script=st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=12),
     wanted=filters,

@@ -20,6 +20,7 @@ from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
+from tests.examples import examples
 from tests.services.drafts import act, answer, call, draft, failed, ok, said
 
 SUMMARY = (
@@ -207,7 +208,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves)
 def test_any_history_comes_back_equal(project: Project, script: list[object]) -> None:
     """Of entries (lists), rewinds (positions) and summaries (steps)."""

@@ -32,6 +32,7 @@ from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
+from tests.examples import examples
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 bodies = st.one_of(
@@ -93,7 +94,7 @@ def fold(path: list[Entry]) -> tuple[Tail, list[Step]]:
 
 
 @pytest.mark.django_db
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=14))
 def test_every_head_that_ever_was_reads_as_it_stood(db: None, script: list[tuple[float, Any]]) -> None:
     project = Project.objects.create(name="random")

@@ -29,6 +29,7 @@ from tests.core.formats.contexts import (
 )
 from tests.core.formats.test_sdk_types import parse
 from tests.core.formats.validators import validate
+from tests.examples import examples
 
 EVERY = pytest.mark.parametrize("name", FORMATS)
 CHATTING = pytest.mark.parametrize("name", [name for name in FORMATS if name != "plain"])
@@ -51,7 +52,7 @@ def rendered(name: str, *bodies: Any, **fields: Any) -> dict[str, Any]:
 
 
 @EVERY
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_every_context_gives_a_valid_request(
     name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
@@ -60,7 +61,7 @@ def test_every_context_gives_a_valid_request(
 
 
 @EVERY
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(said=SESSIONS, fields=FIELDS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
 def test_every_cut_gives_a_valid_request(
     name: str, said: list[Said], fields: dict[str, Any], cut: tuple[int, int]
@@ -69,7 +70,7 @@ def test_every_cut_gives_a_valid_request(
 
 
 @EVERY
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_same_context_gives_the_same_bytes(
     name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
@@ -79,7 +80,7 @@ def test_the_same_context_gives_the_same_bytes(
 
 
 @EVERY
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_what_is_metered_is_what_the_request_costs(
     name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
@@ -96,7 +97,7 @@ def test_what_is_metered_is_what_the_request_costs(
 
 
 @CHATTING
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(said=SESSIONS, fields=FIELDS)
 def test_the_stable_part_is_where_it_is_said_to_be(
     name: str, said: list[Said], fields: dict[str, Any]

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from historyapp.core.conversation import Said
 from historyapp.core.formats import FORMATS
 from tests.core.formats.contexts import FIELDS, SESSIONS, TOOLS, context
+from tests.examples import examples
 
 TYPES: dict[str, dict[str, TypeAdapter[Any]]] = {
     "openai_chat": {
@@ -50,7 +51,7 @@ def drained(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", TYPES)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_sdks_types_take_every_request(
     name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]

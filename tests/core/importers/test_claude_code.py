@@ -15,6 +15,7 @@ from historyapp.core.importers.claude_code import CLAUDE_CODE
 from tests.core.importers.claude_lines import S, answer, assistant, call, read, record, says, user, uuid
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, metadata, peak_memory, starts
+from tests.examples import examples
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "claude_code"
@@ -325,7 +326,7 @@ def test_a_value_of_the_wrong_type_anywhere_breaks_nothing() -> None:
         CLAUDE_CODE.recognises(Head("x.jsonl", tuple(line for line in lines if isinstance(line, dict))))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(mutilated_files(LINES))
 def test_no_damage_breaks_the_importer(raw: bytes) -> None:
     with suppress(UnreadableTranscript):

@@ -26,6 +26,7 @@ from tests.core.importers.codex_lines import (
 )
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.operations import bodies, check, peak_memory
+from tests.examples import examples
 from tests.shared import SHARED, needs
 
 CORPUS = SHARED / "corpus" / "codex_rollout"
@@ -156,7 +157,7 @@ def test_a_value_of_the_wrong_type_anywhere_breaks_nothing() -> None:
         CODEX_ROLLOUT.recognises(Head("x.jsonl", tuple(line for line in lines if isinstance(line, dict))))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(mutilated_files(LINES))
 def test_no_damage_breaks_the_importer(raw: bytes) -> None:
     with suppress(UnreadableTranscript):

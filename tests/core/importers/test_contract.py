@@ -15,6 +15,7 @@ from historyapp.core.json import dump_json
 from tests.core.importers.mutilation import mutilated_files
 from tests.core.importers.reading import damaged, source, survives
 from tests.core.importers.samples import DOCUMENTS, FILES, LINES
+from tests.examples import examples
 
 EVERY = pytest.mark.parametrize("importer", IMPORTERS.values(), ids=IMPORTERS)
 
@@ -27,14 +28,14 @@ def test_it_takes_no_file_of_a_format_that_is_asked_after_it(importer: Importer)
 
 
 @EVERY
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(sample=st.sampled_from(DOCUMENTS), data=st.data())
 def test_any_document_is_survived(importer: Importer, sample: tuple[str, Any], data: st.DataObject) -> None:
     survives(importer, dump_json(data.draw(damaged(sample[1]))))
 
 
 @EVERY
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(sample=st.sampled_from(LINES), data=st.data())
 def test_any_lines_are_survived(importer: Importer, sample: tuple[str, Any], data: st.DataObject) -> None:
     survives(importer, data.draw(mutilated_files(sample[1])))

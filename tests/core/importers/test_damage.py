@@ -14,6 +14,7 @@ from historyapp.core.json import dump_json
 from tests.core.importers.mutilation import mutilated_files, wrong_values
 from tests.core.importers.reading import damaged, kinds, lines, outputs, read, results, source, survives
 from tests.core.importers.samples import DOCUMENTS, FILES, LINES
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(("name", "data"), FILES)
@@ -50,7 +51,7 @@ def test_wrong_values_and_bytes_in_lines_are_survived(
     survives(IMPORTERS[name], data.draw(mutilated_files(records)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.sampled_from(FILES), st.integers(0, 10_000))
 def test_a_file_cut_off_anywhere_is_survived(sample: tuple[str, Any], at: int) -> None:
     name, data = sample

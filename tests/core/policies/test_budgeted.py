@@ -38,6 +38,7 @@ from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
+from tests.examples import examples
 from tests.shared import SHARED, needs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,7 +92,7 @@ def corpus() -> list[Recorded]:
 
 
 @needs("corpus")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_no_real_session_exceeds_any_budget_at_any_step(data: st.DataObject) -> None:
     recorded = data.draw(st.sampled_from(corpus()))
@@ -322,7 +323,7 @@ def test_an_unanswered_call_costs_what_formats_say_of_it() -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=[])), st.integers(0, 400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_hostile_text_is_only_text(text: str, budget: int) -> None:
     recorded = session([text * 20, text, text * 200], {2: text})
     with suppress(Invalid):

@@ -18,6 +18,7 @@ from tests.core.entries import LIVE, calls, result, session
 from tests.core.formats.contexts import TOOLS
 from tests.core.formats.validators import validate
 from tests.core.policies.past import MemoryPast, Summary
+from tests.examples import examples
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUDGETS = st.none() | st.integers(0, 400)
@@ -57,7 +58,7 @@ def request_of(context: Context, format: str = "openai_chat", ask: Ask = NO_ASK)
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(past=summarised(), budget=BUDGETS, ask=ASKS)
 def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget(
     name: str, format: str, past: MemoryPast, budget: int | None, ask: Ask
@@ -74,7 +75,7 @@ def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget
 
 
 @EVERY
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(past=summarised(), budget=BUDGETS)
 def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
     name: str, past: MemoryPast, budget: int | None
@@ -94,7 +95,7 @@ def test_every_step_is_in_the_manifest_and_what_is_left_out_has_its_reason(
 
 
 @EVERY
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(past=summarised(), budget=BUDGETS)
 def test_the_smallest_budget_that_is_named_works(name: str, past: MemoryPast, budget: int | None) -> None:
     try:
@@ -108,7 +109,7 @@ def test_the_smallest_budget_that_is_named_works(name: str, past: MemoryPast, bu
 
 
 @EVERY
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(past=summarised(), budget=BUDGETS)
 def test_the_same_past_gives_the_same_context(name: str, past: MemoryPast, budget: int | None) -> None:
     def once() -> Any:

@@ -24,11 +24,12 @@ from tests.core.formats.rules import PAIRED, pairs_of
 from tests.core.formats.validators import validate
 from tests.core.policies.lossless import MARK, Session, accounted, current_marks, expected_slots, sessions
 from tests.core.policies.past import MemoryPast, Summary
+from tests.examples import examples
 
-EXAMPLES = int(os.environ.get("LOSSLESS_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("LOSSLESS_EXAMPLES", examples(60)))
 """``LOSSLESS_EXAMPLES=10000`` runs the whole of it; see docs/contexts.md."""
 EVERY = pytest.mark.parametrize("policy", POLICIES)
-THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 BUDGETS = st.none() | st.integers(60, 3000)
 
 
@@ -57,7 +58,7 @@ def steps_of(made: Session) -> dict[int, int]:
 
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
-@settings(THOROUGH, max_examples=EXAMPLES // 4)
+@settings(THOROUGH, max_examples=max(5, EXAMPLES // 4))
 @given(made=sessions(), budget=BUDGETS, data=st.data())
 def test_nothing_is_lost_and_nothing_stands_twice(
     policy: str, format: str, made: Session, budget: int | None, data: st.DataObject

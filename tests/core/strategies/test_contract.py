@@ -19,6 +19,7 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import LIVE, TEXT
 from tests.core.strategies.scripted import Model, called, judged, means, steps
+from tests.examples import examples
 from tests.shared import SHARED, needs
 
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -69,7 +70,7 @@ def test_it_is_never_longer_never_empty_and_always_the_same(
 
 
 @each
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(LIVE, st.lists(TEXT, max_size=3), st.integers(1, 600))
 def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: list[str], length: int) -> None:
     episodes = tuple(group_episodes(entries))
@@ -85,7 +86,7 @@ def check_size(strategy: Strategy, episodes: tuple[Episode, ...]) -> None:
 
 
 @each
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(LIVE)
 def test_an_extract_is_never_larger_than_the_steps(strategy: Strategy, entries: list[Entry]) -> None:
     if episodes := tuple(group_episodes(entries)):

@@ -1,0 +1,22 @@
+"""How many examples a property is tried on: few in ``make test``, all in ``make test-all``.
+
+The profile ``ci`` is the default; ``--hypothesis-profile all`` chooses the other one.
+"""
+
+from hypothesis import HealthCheck, settings
+
+_PART = 5
+"""The profile ``ci`` tries one example in this many, and never less than this many."""
+
+
+def register_profiles() -> None:
+    """Both profiles. They have no deadline: the machine may be busy with other things."""
+    settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
+
+
+def examples(most: int) -> int:
+    """What the loaded profile tries of the examples that the profile ``all`` tries."""
+    if settings.get_current_profile_name() == "all":
+        return most
+    return max(most // _PART, min(most, _PART))
