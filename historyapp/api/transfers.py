@@ -94,14 +94,14 @@ def post_import(
         return answered
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
     reports = [_import(request, file, format) for file in files]
-    later = [report for report in reports if report.later]
-    is_news = any(report.is_news for report in reports)
-    if later and not is_news:
+    later = [report for report in reports if report.retryable]
+    changed = any(report.changed for report in reports)
+    if later and not changed:
         raise Conflict(later[0].error, files=[report.name for report in later])
     if all(report.error and not report.sessions for report in reports):
         names = [report.name for report in reports]
         raise UnreadableTranscript(reports[0].error, files=names, formats=list(IMPORTERS))
-    answer = reply({"files": [report_json(report) for report in reports]}, 201 if is_news else 200)
+    answer = reply({"files": [report_json(report) for report in reports]}, 201 if changed else 200)
     return answer if later else once_per_key(request, lambda: answer)
 
 

@@ -57,7 +57,7 @@ def _read(report: FileReport, dry_run: bool) -> str:
     line = f"{report.format}, {', '.join(parts)}"
     if not dry_run:
         added = report.total("added")
-        line += f"; {plural(added, 'entry')} added" if report.is_news else "; nothing new"
+        line += f"; {plural(added, 'entry')} added" if report.changed else "; nothing new"
     return f"{line}; stopped: {printable(report.error)}" if report.error else line
 
 
@@ -91,7 +91,7 @@ def print_sums(
         console.print(f"{plural(len(reports), 'file')}: {told}.", soft_wrap=True)
         _print_passed_over(console, list(filter(_is_unread, reports)), verbose)
         console.print()
-    if any(report.unknown for report in reports):
+    if any(report.unknown_format for report in reports):
         titles = ", ".join(importer.title for importer in IMPORTERS.values())
         console.print(f"Formats that can be imported: {titles}.\n", soft_wrap=True)
     if any(report.sessions for report in reports):
@@ -101,7 +101,7 @@ def print_sums(
 def _print_passed_over(console: Console, reports: Sequence[FileReport], verbose: bool) -> None:
     shown = reports if verbose else reports[:FIRST_PASSED_OVER]
     for report in shown:
-        reason = "of an unknown format" if report.unknown else f"not read: {printable(report.error)}"
+        reason = "of an unknown format" if report.unknown_format else f"not read: {printable(report.error)}"
         console.print(f"    {printable(report.name)}: {reason}", soft_wrap=True)
     if rest := len(reports) - len(shown):
         console.print(f"    {rest:,} more (--verbose names them)")
@@ -109,14 +109,14 @@ def _print_passed_over(console: Console, reports: Sequence[FileReport], verbose:
 
 def _outcome(report: FileReport, dry_run: bool) -> str:
     if not report.sessions:
-        if report.unknown:
+        if report.unknown_format:
             return "of an unknown format"
         return "not read" if report.error else "without a session"
     if dry_run:
         return "read"
     if report.error:
         return "imported in part"
-    return "imported" if report.is_news else "with nothing new"
+    return "imported" if report.changed else "with nothing new"
 
 
 def _is_unread(report: FileReport) -> bool:

@@ -100,10 +100,8 @@ def rewind(
         check_position(session, expected_position)
         history = History(session)
         to_position = resolve(history, target)
-        draft = EntryDraft(
-            Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
-        )
-        return rewind_locked(session, path_to(session, to_position), draft, actor)
+        body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
+        return rewind_locked(session, EntryDraft(body), actor)
 
 
 def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str = "") -> RewindResult:
@@ -122,7 +120,7 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
             reason=f"undo of the rewind at {position}",
             actor=actor or None,
         )
-        return rewind_locked(session, restored, EntryDraft(body), actor)
+        return rewind_locked(session, EntryDraft(body), actor, restored)
 
 
 def before_rewind(session: Session, position: int) -> Lineage:
@@ -140,10 +138,19 @@ def before_rewind(session: Session, position: int) -> Lineage:
     return restored
 
 
-def rewind_locked(session: Session, left: Lineage, draft: EntryDraft, actor: str) -> RewindResult:
-    """Appends the rewind entry that leaves ``left``, to a session that the caller has locked."""
+def rewind_locked(
+    session: Session, draft: EntryDraft, actor: str, left: Lineage | None = None
+) -> RewindResult:
+    """Appends a rewind entry to a session that the caller has locked.
+
+    Args:
+        draft: the rewind entry; its spans are set here.
+        left: what is live afterwards; by default the lineage that ends at the rewind's position.
+    """
     check_open(session)
     assert isinstance(draft.body, Rewind)
+    if left is None:
+        left = path_to(session, draft.body.to_position)
     before, steps_before = session.lineage(), session.steps
     position = session.head + 1
     body = draft.body.model_copy(update={"spans": tuple(left.rows())})

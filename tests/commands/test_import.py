@@ -16,8 +16,7 @@ from historyapp.management.import_report import print_sums
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
-from historyapp.services.imports.reports import FileReport, SessionReport
-from historyapp.services.imports.writer import Counts
+from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
 from tests.commands.conftest import Run

@@ -63,10 +63,10 @@ class Command(BaseCommand):
         reports: list[FileReport] = []
         relax_garbage_collection()
         try:
-            with plain_errors(), _bar(console, files) as bar, ParserProcess() as beside:
+            with plain_errors(), _bar(console, files) as bar, ParserProcess() as process:
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
-                    report = _read(file, options["format"], project, bar, beside)
+                    report = _read(file, options["format"], project, bar, process)
                     report.name = file.label if markdown else str(file.path)
                     reports.append(report)
                     if not markdown:
@@ -101,12 +101,12 @@ def _unread(named: list[Path], files: list[Transcript], reports: list[FileReport
     return [
         printable(str(file.path))
         for file, report in zip(files, reports, strict=True)
-        if file.path in named and report.error and not report.format and not report.unknown
+        if file.path in named and report.error and not report.format and not report.unknown_format
     ]
 
 
 def _read(
-    file: Transcript, format: str | None, project: Project | None, bar: Progress, beside: ParserProcess
+    file: Transcript, format: str | None, project: Project | None, bar: Progress, process: ParserProcess
 ) -> FileReport:
     """One file's report; without a project nothing is stored."""
     report = FileReport(file.label, error=file.error)
@@ -116,15 +116,15 @@ def _read(
                 source = Source(file.path.name, stream, str(file.path.parent))
                 follow = _follower(bar)
                 if project is None:
-                    report = inspect_file(source, format=format, seen=follow)
+                    report = inspect_file(source, format=format, on_progress=follow)
                 else:
                     report = import_file(
                         project,
                         source,
                         format=format,
                         actor=ACTOR,
-                        seen=follow,
-                        beside=beside if file.size >= PROCESS_MIN_SIZE else None,
+                        on_progress=follow,
+                        process=process if file.size >= PROCESS_MIN_SIZE else None,
                     )
         except OSError as error:
             report.error = error.strerror or str(error)

@@ -1,9 +1,8 @@
-"""Importing transcripts: reading a file in its format and putting what it tells into sessions."""
+"""Importing a transcript file, or only reporting what it holds."""
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from uuid_utils.compat import uuid7
 
@@ -13,11 +12,14 @@ from historyapp.core.importers.base import Append, Importer, RewindTo, SessionSt
 from historyapp.core.text import clean
 from historyapp.models import Project
 from historyapp.services.audit import record
-from historyapp.services.imports.parser import ParserProcess, TranscriptParser, open_parser
-from historyapp.services.imports.reports import FileReport, SessionReport
+from historyapp.services.imports.parser import ParserProcess, open_parser
+from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
-from historyapp.services.imports.writer import Counts, DifferentBeginning
+from historyapp.services.imports.writer import DifferentBeginning
 from historyapp.services.transactions import writing
+
+OnProgress = Callable[[int], None]
+"""Called after each operation with the number of bytes read so far."""
 
 
 def import_file(
@@ -26,35 +28,28 @@ def import_file(
     *,
     format: str | None = None,
     actor: str = "",
-    seen: Callable[[int], None] | None = None,
-    beside: ParserProcess | None = None,
+    on_progress: OnProgress | None = None,
+    process: ParserProcess | None = None,
 ) -> FileReport:
-    """Imports one transcript. Doing so again adds nothing; a grown file adds only what is new.
+    """Imports one transcript. Importing it again adds nothing; a grown file adds only what is new.
 
     Args:
-        format: the name of an importer; null to detect it.
-        seen: told after each operation how many bytes of the file have been read, for a progress bar.
-        beside: a process to read it in, which is faster for large files; not for use inside a web server.
+        format: the name of an importer, or None to detect it.
+        process: parses the file, which is faster for large files. Do not use it inside a web server.
 
     Returns:
-        The report. A file that nothing can be read of has ``error`` set; this does not raise.
+        The report. If nothing of the file can be read, its ``error`` is set; this does not raise.
 
     Raises:
         Invalid: for a format that does not exist.
     """
-    named, report = _named(format), FileReport(source.name)
-    try:
-        importer = named or detect(source)
+    chosen, report = _importer(format), FileReport(source.name)
+    with _reported_errors(report):
+        importer = chosen or detect(source)
         report.format = importer.name
-        reader = partial(open_parser, importer, source, beside=beside)
-        _read(reader, partial(ImportJob, project, report), seen)
-    except PlayheadError as error:
-        report.error, report.later = error.detail, isinstance(error, Conflict)
-        report.unknown = not report.format
-    except OSError as error:
-        report.error = f"The file cannot be read: {error.strerror or error}."
-    _name_other_format(report, source, named)
-    if report.is_news:
+        _import(project, importer, source, report, on_progress=on_progress, process=process)
+    _suggest_format(report, source, chosen)
+    if report.changed:
         detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
         with writing():
             record(project.pk, actor, "import", report.sessions[0].id, detail)
@@ -62,90 +57,91 @@ def import_file(
 
 
 def inspect_file(
-    source: Source, *, format: str | None = None, seen: Callable[[int], None] | None = None
+    source: Source, *, format: str | None = None, on_progress: OnProgress | None = None
 ) -> FileReport:
-    """What :func:`import_file` would read of the file. Nothing is stored, so nothing counts as added."""
-    named, report, looks = _named(format), FileReport(source.name), dict[str, SessionReport]()
+    """The report that :func:`import_file` would give, with nothing stored and nothing counted as added."""
+    chosen, report, sessions = _importer(format), FileReport(source.name), dict[str, SessionReport]()
     kept = set[str]()
-    try:
-        importer = named or detect(source)
+    with _reported_errors(report):
+        importer = chosen or detect(source)
         report.format = importer.name
         for operation in importer.read(source):
             match operation:
                 case Skipped():
                     report.skip(operation)
                 case SessionStart(session=id, title=title) as start:
-                    looks.setdefault(id, SessionReport(uuid7(), id, title, True, Counts()))
+                    sessions.setdefault(id, SessionReport(uuid7(), id, title, True, Counts()))
                     kept |= {id} if may_be_empty(start, importer.name) else set()
                 case Append() | RewindTo():
-                    looks[operation.session].counts.see(operation)
-            if seen is not None:
-                seen(source.stream.tell())
-    except PlayheadError as error:
-        report.error, report.unknown = error.detail, not report.format
-    except OSError as error:
-        report.error = f"The file cannot be read: {error.strerror or error}."
-    for look in looks.values():
-        look.counts.close()
-    report.sessions = [look for id, look in looks.items() if look.counts.entries or id in kept]
-    _name_other_format(report, source, named)
+                    sessions[operation.session].counts.add(operation)
+            if on_progress is not None:
+                on_progress(source.stream.tell())
+    for session in sessions.values():
+        session.counts.end_step()
+    report.sessions = [session for id, session in sessions.items() if session.counts.entries or id in kept]
+    _suggest_format(report, source, chosen)
     return report
 
 
-def _name_other_format(report: FileReport, source: Source, named: Importer | None) -> None:
-    """Says so where a file has nothing of the format that was asked for and looks like another one."""
-    if named is None or report.sessions or report.error:
-        return
-    try:
-        other = detect(source)
-    except (UnreadableTranscript, OSError):
-        return
-    if other is not named:
-        report.error = f"Nothing in it can be read as {named.title}. It looks like {other.title}."
-
-
-def _named(format: str | None) -> Importer | None:
+def _importer(format: str | None) -> Importer | None:
     if format is not None and format not in IMPORTERS:
         raise Invalid(f"There is no format {format!r}. Use one of: {', '.join(IMPORTERS)}.")
     return IMPORTERS[format] if format else None
 
 
-def _read(
-    new_reader: Callable[[], AbstractContextManager[TranscriptParser]],
-    new_job: Callable[[Counter[str]], ImportJob],
-    seen: Callable[[int], None] | None,
+@contextmanager
+def _reported_errors(report: FileReport) -> Iterator[None]:
+    try:
+        yield
+    except PlayheadError as error:
+        report.error, report.retryable = error.detail, isinstance(error, Conflict)
+        report.unknown_format = not report.format
+    except OSError as error:
+        report.error = f"The file cannot be read: {error.strerror or error}."
+
+
+def _import(
+    project: Project,
+    importer: Importer,
+    source: Source,
+    report: FileReport,
+    *,
+    on_progress: OnProgress | None,
+    process: ParserProcess | None,
 ) -> None:
-    """Reads the file; again from its start when one of its sessions turns out to have begun otherwise."""
+    """Reads the file; again from its start if one of its sessions turns out to begin differently."""
     variants: Counter[str] = Counter()
     while True:
-        job = new_job(variants)
+        job = ImportJob(project, report, variants)
+        failure: UnreadableTranscript | OSError | None = None
         try:
-            broken_off = _read_once(job, new_reader, seen)
+            try:
+                with open_parser(importer, source, process=process) as parser:
+                    for parsed in parser:
+                        job.add(parsed)
+                        if on_progress is not None:
+                            on_progress(parser.position)
+            except (UnreadableTranscript, OSError) as error:
+                failure = error  # what came before it is kept
+            job.finish()
         except DifferentBeginning as other:
             variants[str(other)] += 1
-            job.report.skipped, job.report.skipped_count, job.report.damaged_count = [], 0, 0
+            report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
             continue
         finally:
-            job.report.sessions = job.sessions()
-        if broken_off is not None:
-            raise broken_off
+            report.sessions = job.sessions()
+        if failure is not None:
+            raise failure
         return
 
 
-def _read_once(
-    job: ImportJob,
-    new_reader: Callable[[], AbstractContextManager[TranscriptParser]],
-    seen: Callable[[int], None] | None,
-) -> UnreadableTranscript | OSError | None:
-    """Why the file cannot be read to its end, if it cannot. What comes before that is kept."""
-    broken_off: UnreadableTranscript | OSError | None = None
+def _suggest_format(report: FileReport, source: Source, chosen: Importer | None) -> None:
+    """Sets the error if a file holds nothing of the requested format and looks like another one."""
+    if chosen is None or report.sessions or report.error:
+        return
     try:
-        with new_reader() as reader:
-            for read in reader:
-                job.take(read)
-                if seen is not None:
-                    seen(reader.position)
-    except (UnreadableTranscript, OSError) as error:
-        broken_off = error
-    job.finish()
-    return broken_off
+        other = detect(source)
+    except (UnreadableTranscript, OSError):
+        return
+    if other is not chosen:
+        report.error = f"Nothing in it can be read as {chosen.title}. It looks like {other.title}."

@@ -1,8 +1,8 @@
-"""Reading a transcript: here, or in a process of its own beside the work of storing it.
+"""Parsing a transcript, in this process or in another one that runs beside it.
 
-A large file costs about as much to read, with its tokens counted, as to store, and Python does one thing at
-a time. The other process hands over plain values in batches and waits where too much of them is unsent, so
-that neither holds more than a few batches whatever the file's size.
+A large file takes about as long to parse, with its tokens counted, as to store, and Python runs one thread
+at a time. The other process sends plain values in batches and waits while too many bytes are unsent, so both
+processes hold a few batches at most, whatever the file's size.
 """
 
 import gc
@@ -28,23 +28,24 @@ from historyapp.core.prepared import Prepared, prepare
 from historyapp.services.imports.parser_process import serve
 
 BATCH = 250
-"""Operations handed over at once, at most."""
+"""The most operations of a batch."""
 BATCH_SIZE = 2 * 1024 * 1024
-"""Bytes from which a batch is handed over, however few operations it has."""
+"""A batch is sent once it has this many bytes, however few operations it has."""
 MOST_UNSENT = 8 * 1024 * 1024
-"""Bytes that may wait for the process that stores, which now takes much at once and now nothing."""
+"""The most bytes that wait to be received: the storing process receives in bursts."""
 BUFFER = 256 * 1024
-"""Bytes of the file that are read at once."""
+"""Bytes read from the file at once."""
 PROCESS_MIN_SIZE = 16 * 1024 * 1024
-"""Bytes from which a file is read beside: the process takes a while to start and to fill its first batch."""
+"""The least size, in bytes, of a file worth another process: it takes time to start and to fill a batch."""
+ENDED = "The process that parsed the file has ended. Import the file again."
 
 
 class ParsedOperation(NamedTuple):
-    """An operation and what was worked out about it already."""
+    """An operation, and its entry if the entry has been prepared."""
 
     operation: Operation
     prepared: Prepared | None = None
-    """The entry of an ``Append``, with its tokens, ready to be stored."""
+    """The entry of an ``Append`` with its tokens, ready to be stored."""
 
 
 class TranscriptParser(Protocol):
@@ -64,7 +65,7 @@ class TranscriptParser(Protocol):
 
 
 class InlineParser:
-    """Reads in this process; entries are left to be prepared."""
+    """Parses in this process and does not prepare entries."""
 
     def __init__(self, importer: Importer, source: Source) -> None:
         self._importer, self._source = importer, source
@@ -79,7 +80,7 @@ class InlineParser:
 
 
 class ProcessParser:
-    """Reads in another process, which prepares the entries too."""
+    """Receives what another process parses and prepares."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -91,18 +92,18 @@ class ProcessParser:
             try:
                 message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
             except (EOFError, OSError):  # between messages, or within one
-                raise _died() from None
+                raise UnreadableTranscript(ENDED) from None
             kind, self.position, content = message
             self.ended = kind != "batch"
             if kind == "error":
                 raise pickle.loads(content)  # noqa: S301 our own process wrote it
             if self.ended:
                 return
-            yield from map(_received, content)
+            yield from map(_load, content)
 
 
 class ParserProcess:
-    """A process that reads files, one after another. It starts with the first, and ends with the ``with``."""
+    """A process that parses one file after another. It starts with the first and ends with the ``with``."""
 
     def __init__(self) -> None:
         self._running: tuple[SpawnProcess, Connection] | None = None
@@ -114,45 +115,44 @@ class ParserProcess:
         self._stop()
 
     @contextmanager
-    def read(self, importer: Importer, source: Source) -> Iterator[ProcessParser]:
-        """A reader of the file. Where it is not read to its end, the process starts anew for the next.
+    def parse(self, importer: Importer, source: Source) -> Iterator[ProcessParser]:
+        """A parser of the file. If the file is not read to its end, the next one gets a new process.
 
         Raises:
             OSError: when no process can be started.
         """
-        reader = ProcessParser(self._ask((importer.name, source.folder, source.name)))
+        parser = ProcessParser(self._request((importer.name, source.folder, source.name)))
         try:
-            yield reader
+            yield parser
         finally:
-            if not reader.ended:
+            if not parser.ended:
                 self._stop()
 
-    def _ask(self, file: tuple[str, str, str]) -> Connection:
-        """Tells the process which file to read, through the pipe that its answers will come by."""
+    def _request(self, file: tuple[str, str, str]) -> Connection:
+        """Sends the name of a file to the process; its answers come through the returned pipe."""
         if self._running:
             try:
                 self._running[1].send(file)
                 return self._running[1]
             except ConnectionError:  # it died since the last file
                 self._stop()
-        self._running = _start()
+        self._running = _, pipe = _start_process()
         try:
-            self._running[1].send(file)
+            pipe.send(file)
         except ConnectionError:
-            raise _died() from None
-        return self._running[1]
+            raise UnreadableTranscript(ENDED) from None
+        return pipe
 
     def _stop(self) -> None:
-        if self._running is None:
-            return
-        process, pipe = self._running
-        self._running = None
-        pipe.close()
-        process.terminate()
-        process.join()
+        if self._running is not None:
+            process, pipe = self._running
+            self._running = None
+            pipe.close()
+            process.terminate()
+            process.join()
 
 
-def _start() -> tuple[SpawnProcess, Connection]:
+def _start_process() -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs,), daemon=True)
@@ -166,65 +166,59 @@ def _start() -> tuple[SpawnProcess, Connection]:
     return process, ours
 
 
-def _died() -> UnreadableTranscript:
-    return UnreadableTranscript("The process that read the file has ended. Import it again.")
-
-
 @contextmanager
 def open_parser(
-    importer: Importer, source: Source, *, beside: ParserProcess | None = None
+    importer: Importer, source: Source, *, process: ParserProcess | None = None
 ) -> Iterator[TranscriptParser]:
-    """A reader of the file from its start, in this process or ``beside``."""
-    if beside is None:
+    """A parser of the file from its start, in this process or in ``process``."""
+    if process is None:
         yield InlineParser(importer, source)
-        return
-    with beside.read(importer, source) as reader:
-        yield reader
+    else:
+        with process.parse(importer, source) as parser:
+            yield parser
 
 
 def relax_garbage_collection() -> None:
-    """Lets garbage be collected less often: records come by the thousand, and hardly any form cycles."""
+    """Collects garbage less often: an import makes many objects and hardly any cycles."""
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
 
 
 def serve_files(pipe: Connection) -> None:
-    """The other process: is told one file after another, reads it and sends what is in it."""
+    """Runs in the other process: receives the names of files and sends back what they hold."""
     relax_garbage_collection()
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             while True:
                 importer, folder, name = pipe.recv()
-                _serve(BatchSender(pipe, executor), IMPORTERS[importer], folder, name)
+                _send_file(BatchSender(pipe, executor), IMPORTERS[importer], folder, name)
         except (EOFError, ConnectionError):
-            return  # nobody wants to know the rest
+            return  # the other side has gone
 
 
 class BatchSender:
-    """Sends in a thread: a pipe takes a message only while the other side has time to receive it."""
+    """Sends in a thread: a pipe accepts a message only while the other side receives."""
 
     def __init__(self, pipe: Connection, executor: Executor) -> None:
         self._pipe, self._executor = pipe, executor
         self._unsent: deque[tuple[Future[None], int]] = deque()
 
     def send(self, kind: str, position: int, content: Any = None) -> None:
-        """Waits where too much is unsent, and after the last message until all is sent.
+        """Waits while too many bytes are unsent, and after the last message until all are sent.
 
         Raises:
-            ConnectionError: when nobody is there to receive; after a batch perhaps only with the next one.
+            ConnectionError: when the other side has gone; for a batch perhaps only with the next message.
         """
         message = marshal.dumps((kind, position, content))
         self._unsent.append((self._executor.submit(self._pipe.send_bytes, message), len(message)))
         allowed = MOST_UNSENT if kind == "batch" else 0
-        while self._unsent and (self._unsent[0][0].done() or self._size > allowed):
+        while self._unsent and (
+            self._unsent[0][0].done() or sum(length for _, length in self._unsent) > allowed
+        ):
             self._unsent.popleft()[0].result()
 
-    @property
-    def _size(self) -> int:
-        return sum(length for _, length in self._unsent)
 
-
-def _serve(sender: BatchSender, importer: Importer, folder: str, name: str) -> None:
+def _send_file(sender: BatchSender, importer: Importer, folder: str, name: str) -> None:
     try:
         with Path(folder, name).open("rb", buffering=BUFFER) as stream:
             for batch in _batches(importer.read(Source(name, stream, folder))):
@@ -237,12 +231,12 @@ def _serve(sender: BatchSender, importer: Importer, folder: str, name: str) -> N
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
-    """Operations as they are sent. What comes before an error is not lost."""
+    """Operations as they are sent, including those that precede an error."""
     batch, size = list[Any](), 0
     try:
         for operation in operations:
-            sent, length = _to_send(operation)
-            batch.append(sent)
+            dumped, length = _dump(operation)
+            batch.append(dumped)
             size += length
             if len(batch) == BATCH or size >= BATCH_SIZE:
                 yield batch
@@ -253,8 +247,8 @@ def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:
     yield batch
 
 
-def _to_send(operation: Operation) -> tuple[Any, int]:
-    """An operation as plain values, since pickle is slow with models, and about how many bytes it has."""
+def _dump(operation: Operation) -> tuple[Any, int]:
+    """An operation as plain values (pickling models is slow), and its approximate size in bytes."""
     if not isinstance(operation, Append):
         pickled = pickle.dumps(operation)
         return pickled, len(pickled)
@@ -265,10 +259,10 @@ def _to_send(operation: Operation) -> tuple[Any, int]:
     return (operation.session, operation.provisional, *entry), prepared.size
 
 
-def _received(sent: Any) -> ParsedOperation:
-    if isinstance(sent, bytes):
-        return ParsedOperation(pickle.loads(sent))  # noqa: S301 our own process wrote it
-    session, provisional, kind, created_at, tokens, body, metadata = sent
+def _load(dumped: Any) -> ParsedOperation:
+    if isinstance(dumped, bytes):
+        return ParsedOperation(pickle.loads(dumped))  # noqa: S301 our own process wrote it
+    session, provisional, kind, created_at, tokens, body, metadata = dumped
     moment = datetime.fromisoformat(created_at) if created_at else None
     draft = EntryDraft(load_body(kind, load_dumped(body)), moment, load_dumped(metadata))
     return ParsedOperation(Append(session, draft, provisional), Prepared(draft, tokens, body, metadata))

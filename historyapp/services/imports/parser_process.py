@@ -1,4 +1,4 @@
-"""The beginning of the process that reads transcripts: what takes long is begun before all is imported."""
+"""The entry point of the parser process. It loads the tokenizer while it imports the rest."""
 
 import signal
 from multiprocessing.connection import Connection
@@ -8,7 +8,7 @@ from historyapp.core.vocabularies import tokenizer
 
 
 def serve(pipe: Connection) -> None:
-    """Reads the files that are asked for through the pipe until it is closed."""
+    """Parses the files requested through the pipe until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
     Thread(target=tokenizer, args=("o200k_base",), daemon=True).start()
 

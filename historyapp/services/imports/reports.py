@@ -1,34 +1,76 @@
-"""What an import tells of a file: its sessions, what was skipped and why reading ended."""
+"""The report on an imported file: its sessions, what was skipped, and the error that ended it."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from historyapp.core.importers.base import Skipped
-from historyapp.services.imports.writer import Counts
+from historyapp.core.conversation import Progress
+from historyapp.core.entries import ModelOutput, ToolResults
+from historyapp.core.importers.base import Append, Operation, RewindTo, Skipped
 
 MOST_SKIPPED = 1000
 """Skipped records that a report names; the rest are only counted."""
 
 
+@dataclass(slots=True)
+class Counts:
+    """What a transcript holds of a session, whether this import or an earlier one stored it."""
+
+    entries: int = 0
+    steps: int = 0
+    calls: int = 0
+    """Tool calls."""
+    results: int = 0
+    unpaired_calls: int = 0
+    """Tool calls without a result."""
+    unpaired_results: int = 0
+    """Results that answer no tool call of the step they follow."""
+    added: int = 0
+    """Entries that this import added to the log, rewinds included."""
+    progress: Progress = field(default_factory=Progress)
+
+    def add(self, operation: Operation) -> None:
+        if isinstance(operation, RewindTo):
+            self.end_step()
+        if not isinstance(operation, Append):
+            return
+        self.entries += 1
+        body = operation.draft.body
+        if isinstance(body, ModelOutput):
+            self.end_step()
+            self.steps += 1
+            self.progress = Progress.begin(body)
+            self.calls += len(body.tool_calls) or bool(body.use_tool)
+        elif isinstance(body, ToolResults):
+            self.results += len(body.results)
+            self.progress, answered = self.progress.take(body.results)
+            self.unpaired_results += sum(not calls for _, calls in answered)
+
+    def end_step(self) -> None:
+        """Counts the tool calls that are still open: no later result can answer them."""
+        self.unpaired_calls += len(self.progress.pending)
+        self.progress = Progress()
+
+
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """One session of a file: where it went and what the file says of it."""
+    """One session of a file."""
 
     id: UUID
     source_id: str
     title: str
     new: bool
+    """Whether this import made the session."""
     counts: Counts
 
     @property
-    def is_news(self) -> bool:
-        """Whether this import made it or added to it. A fork is new even without an entry of its own."""
+    def changed(self) -> bool:
+        """Whether this import made the session or added to it. A fork can be new and have no own entry."""
         return self.new or self.counts.added > 0
 
 
 @dataclass(slots=True)
 class FileReport:
-    """What was read of one file, what was skipped and why."""
+    """What was read of a file, what was skipped and why."""
 
     name: str
     format: str = ""
@@ -38,12 +80,10 @@ class FileReport:
     skipped_count: int = 0
     damaged_count: int = 0
     error: str = ""
-    """Why reading ended before the end, or why nothing could be read at all."""
-    later: bool = False
-    """Whether it ended because of the session's state, so that the same file may be imported later."""
-
-    unknown: bool = False
-    """Whether it is in no format that can be imported."""
+    """Why reading stopped before the end of the file, or could not start."""
+    retryable: bool = False
+    """Whether the error is about the session's state: importing the same file later may succeed."""
+    unknown_format: bool = False
 
     def skip(self, skipped: Skipped) -> None:
         self.skipped_count += 1
@@ -52,10 +92,10 @@ class FileReport:
             self.skipped.append(skipped)
 
     @property
-    def is_news(self) -> bool:
-        """Whether anything came of the file."""
-        return any(session.is_news for session in self.sessions)
+    def changed(self) -> bool:
+        """Whether the import made or changed any session."""
+        return any(session.changed for session in self.sessions)
 
     def total(self, name: str) -> int:
-        """The sum of one of :class:`Counts`' figures over the file's sessions."""
+        """The sum of one of the fields of :class:`Counts` over the file's sessions."""
         return sum(int(getattr(session.counts, name)) for session in self.sessions)

@@ -1,4 +1,4 @@
-"""The sessions of one transcript while it is read: found again where they are known, else made."""
+"""The sessions of one transcript while it is imported: existing ones are found, others are made."""
 
 from collections import Counter
 from typing import Any
@@ -28,34 +28,43 @@ from historyapp.services.transactions import writing
 
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
-    """Whether a session without an entry is one. Elsewhere, none shows that the format is another one."""
+    """Whether a session without entries is stored. In most formats it means that the format is wrong."""
     return format == PLAYHEAD_JSONL.name or start.forked_from is not None
 
 
 class ImportJob:
-    """The sessions of one file while it is read."""
+    """The sessions of one file while it is imported.
+
+    Args:
+        variants: by source id, how many imported sessions of this id begin differently.
+    """
 
     def __init__(self, project: Project, report: FileReport, variants: Counter[str]) -> None:
         self.project, self.format, self.report, self.variants = project, report.format, report, variants
         self.starts: dict[str, SessionStart] = {}
         self.writers: dict[str, SessionWriter] = {}
-        """Of the sessions that have an entry."""
-        self.passed_over: set[str] = set()
-        """Sessions of which another transcript has told more."""
+        """Only of sessions that have an entry."""
+        self.ignored: set[str] = set()
+        """Sessions that this file holds in part and an imported transcript in full."""
         self.new: set[str] = set()
 
-    def take(self, read: ParsedOperation) -> None:
-        match read.operation:
+    def add(self, parsed: ParsedOperation) -> None:
+        match parsed.operation:
             case Append() | RewindTo() as operation:
-                if operation.session not in self.passed_over:
-                    self._writer(operation.session).take(read)
-            case Summarised(session=session):
-                if session in self.writers:
-                    self.writers[session].take(read)
+                if operation.session not in self.ignored:
+                    self._writer(operation.session).add(parsed)
+            case Summarised(session=id):
+                if id in self.writers:
+                    self.writers[id].add(parsed)
             case Skipped() as skipped:
                 self.report.skip(skipped)
-            case SessionStart() as start:
-                self._start(start)
+            case SessionStart(session=id) as start:
+                if id in self.starts or id in self.ignored:
+                    return
+                if start.whole_copy and self._sources(start.whole_copy).exists():
+                    self.ignored.add(id)
+                else:
+                    self.starts[id] = start
 
     def finish(self) -> None:
         for source_id, start in self.starts.items():
@@ -63,52 +72,69 @@ class ImportJob:
                 self._writer(source_id)
         for source_id, writer in self.writers.items():
             writer.finish()
-            is_news = source_id in self.new or writer.counts.added
-            if is_news and writer.start.status == Session.Status.ARCHIVED:
+            changed = source_id in self.new or writer.counts.added
+            if changed and writer.start.status == Session.Status.ARCHIVED:
                 archived = {"status": Session.Status.ARCHIVED}
                 change_session(self.project, writer.source.session_id, archived, actor="import")
 
     def sessions(self) -> list[SessionReport]:
         writers = [(id, self.writers[id]) for id in self.starts if id in self.writers]
         return [
-            SessionReport(
-                writer.source.session_id, source_id, writer.start.title, source_id in self.new, writer.counts
-            )
-            for source_id, writer in writers
+            SessionReport(writer.source.session_id, id, writer.start.title, id in self.new, writer.counts)
+            for id, writer in writers
         ]
 
-    def _start(self, start: SessionStart) -> None:
-        if start.session in self.starts or start.session in self.passed_over:
-            return
-        if is_known_whole(self.project, self.format, start):
-            self.passed_over.add(start.session)
-        else:
-            self.starts[start.session] = start
+    def _sources(self, source_id: str) -> QuerySet[ImportSource]:
+        return ImportSource.objects.filter(
+            project=self.project, format=self.format, source_id=_stored_id(source_id)
+        )
 
-    def _writer(self, session: str) -> SessionWriter:
-        """The writer of a session that was announced. The session is made here, so that none stays empty."""
-        if session not in self.writers:
-            start = self.starts[session]
+    def _writer(self, id: str) -> SessionWriter:
+        """The writer of an announced session. The session is made with its first entry."""
+        if id not in self.writers:
+            start = self.starts[id]
             try:
                 with writing():
                     source = self._source(start)
             except IntegrityError as error:
-                raise Conflict(f"Another import of {session} is under way. Import it again later.") from error
-            self.writers[session] = SessionWriter(start, source)
-        return self.writers[session]
+                raise Conflict(f"Another import of {id} is under way. Import it again later.") from error
+            self.writers[id] = SessionWriter(start, source)
+        return self.writers[id]
 
     def _source(self, start: SessionStart) -> ImportSource:
-        """How far the session has been read before; made, with its session, when it never was."""
+        """How far the session has been imported. The first import makes the session."""
         variant = self.variants[start.session]
-        known = ImportSource.objects.filter(
-            project=self.project, format=self.format, source_id=key_of(start.session), variant=variant
-        ).first()
-        if known is None and not variant:
-            known = take_over(self.project, self.format, start)
-        if known is not None:
-            return known
-        self.new.add(start.session)
-        return self._create(start, variant)
+        source = self._sources(start.session).filter(variant=variant).first()
+        if source is None and not variant:
+            source = self._replace_partial_copy(start)
+        if source is None:
+            self.new.add(start.session)
+            source = self._create(start, variant)
+        return source
+
+    def _replace_partial_copy(self, start: SessionStart) -> ImportSource | None:
+        """The source of a partial copy of this session, reset so that the whole copy is imported; or None.
+
+        Claude Code repeats parts of a sub-agent's session in the file of the agent that started it; the
+        sub-agent's own file has all of it. Both become one session, in whichever order they are imported:
+        the entries of the partial copy become a take.
+        """
+        if not start.partial_copy:
+            return None
+        source = self._sources(start.partial_copy).select_for_update().filter(variant=0).first()
+        if source is None:
+            return None
+        session = lock_session(self.project, source.session_id)
+        reason = "read whole from another transcript"
+        rewind_locked(
+            session, EntryDraft(Rewind(to_position=0, spans=(), reason=reason, actor="import")), "import"
+        )
+        source.source_id = _stored_id(start.session)
+        source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
+        source.settled_position = session.head
+        source.session = session
+        source.save()
+        return source
 
     def _create(self, start: SessionStart, variant: int) -> ImportSource:
         session, shifts = self._new_session(start), list[list[int]]()
@@ -124,26 +150,27 @@ class ImportJob:
         source = ImportSource.objects.create(
             project=self.project,
             format=self.format,
-            source_id=key_of(start.session),
+            source_id=_stored_id(start.session),
             variant=variant,
             file=clean(self.report.name)[-300:],
             session=session,
             settled_position=session.head,
             shifts=shifts,
-            spawned_by=key_of(start.spawned_by or ""),
+            spawned_by=_stored_id(start.spawned_by or ""),
         )
         self._link(source)
         return source
 
     def _new_session(self, start: SessionStart) -> Session:
-        open_as = {Session.Status.LIVE, Session.Status.FINISHED}  # an archived one takes no entries
+        own_id = _uuid(start.session)
+        open_statuses = {Session.Status.LIVE, Session.Status.FINISHED}  # an archived one accepts no entries
         session = Session(
-            id=_free_id(start.session),
+            id=own_id if own_id and not Session.objects.filter(pk=own_id).exists() else uuid7(),
             project=self.project,
             title=clean(start.title)[:300],
             agent=clean(start.agent)[:200],
             model=clean(start.model)[:200],
-            status=start.status if start.status in open_as else Session.Status.FINISHED,
+            status=start.status if start.status in open_statuses else Session.Status.FINISHED,
             settings=self._settings(start),
             metadata=dict(start.metadata),
         )
@@ -163,33 +190,27 @@ class ImportJob:
             return {}
 
     def _link(self, source: ImportSource) -> None:
-        """Ties a sub-agent's session to its parent's, whichever of the two was imported first."""
-        family = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
-        children = set(family.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
-        parent = self._parent(source, family)
+        """Links sub-agents' sessions to their parent's, in whichever order they are imported.
+
+        The parent may also be a session that was exported from here: its source id is then its own id.
+        """
+        others = ImportSource.objects.filter(project=self.project, format=self.format).exclude(pk=source.pk)
+        children = set(others.filter(spawned_by=source.source_id).values_list("session_id", flat=True))
         if children:
             Session.objects.filter(pk__in=children, project=self.project).update(spawned_by=source.session)
             for child in sorted(children):
                 touch(child)
-        if parent is not None:
+        if not source.spawned_by:
+            return
+        imported = others.filter(source_id=source.spawned_by).order_by("variant").first()
+        parent = imported.session_id if imported else _uuid(source.spawned_by)
+        if parent and (imported or Session.objects.filter(pk=parent, project=self.project).exists()):
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
             touch(parent)
 
-    def _parent(self, source: ImportSource, family: QuerySet[ImportSource]) -> UUID | None:
-        """The session whose agent started this one: imported too, or one that was exported from here."""
-        if not source.spawned_by:
-            return None
-        imported = family.filter(source_id=source.spawned_by).order_by("variant").first()
-        if imported is not None:
-            return imported.session_id
-        id = _uuid(source.spawned_by)
-        return id if id and Session.objects.filter(pk=id, project=self.project).exists() else None
 
-
-def _free_id(source_id: str) -> UUID:
-    """The source's own id where it is a UUID that nobody uses here, else a new one."""
-    own = _uuid(source_id)
-    return own if own and not Session.objects.filter(pk=own).exists() else uuid7()
+def _stored_id(source_id: str) -> str:
+    return clean(source_id)[:300]
 
 
 def _uuid(text: str) -> UUID | None:
@@ -197,40 +218,3 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def key_of(source_id: str) -> str:
-    """A source id as it is stored."""
-    return clean(source_id)[:300]
-
-
-def is_known_whole(project: Project, format: str, start: SessionStart) -> bool:
-    """Whether the session that ``start`` tells in part has been imported whole."""
-    if not start.whole_copy:
-        return False
-    known = ImportSource.objects.filter(project=project, format=format, source_id=key_of(start.whole_copy))
-    return known.exists()
-
-
-def take_over(project: Project, format: str, start: SessionStart) -> ImportSource | None:
-    """The source of a partial copy of this session, made ready to be read whole; None where there is none.
-
-    Its session stays. What was imported of it is left behind as a take.
-    """
-    if not start.partial_copy:
-        return None
-    sources = ImportSource.objects.select_for_update().filter(project=project, format=format)
-    source = sources.filter(source_id=key_of(start.partial_copy), variant=0).first()
-    if source is None:
-        return None
-    session = lock_session(project, source.session_id)
-    draft = EntryDraft(
-        Rewind(to_position=0, spans=(), reason="read whole from another transcript", actor="import")
-    )
-    rewind_locked(session, path_to(session, 0), draft, "import")
-    source.source_id = key_of(start.session)
-    source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
-    source.settled_position = session.head
-    source.session = session
-    source.save()
-    return source

@@ -1,232 +1,174 @@
-"""Carrying out what an importer reads, for one session of one transcript.
+"""Writing one session of one transcript into the log.
 
-Operations are counted and digested as they come. Those that an earlier import has carried out are only
+Every operation gets a digest, chained to the one before it. Operations that an earlier import stored are only
 compared, so importing again adds nothing and a grown file adds what is new. Each batch is written in one
-transaction together with how far the file has been read: a kill costs at most the batch under way.
+transaction together with how far the file has been imported: a kill loses at most the current batch.
 """
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from historyapp.core.conversation import Progress
-from historyapp.core.entries import EntryDraft, ModelOutput, Rewind, ToolResults
+from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
-from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.importers.base import Append, RewindTo, SessionStart, Summarised
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
 from historyapp.services.append import append_locked, lock_session
 from historyapp.services.imports.parser import ParsedOperation
+from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.summaries import write_summaries
-from historyapp.services.rewinds import path_to, rewind_locked
+from historyapp.services.rewinds import rewind_locked
 from historyapp.services.transactions import writing
 
 BATCH = 1000
-"""Operations written in one transaction, at most."""
+"""The most operations written in one transaction."""
 BATCH_SIZE = 8 * 1024 * 1024
-"""Bytes from which a transaction is written, however few operations it has."""
+"""A batch is written once it has this many bytes, however few operations it has."""
 _PLACES = frozenset({"line", "index", "message", "row"})
-"""Fields of ``metadata.source`` that say where a record stands."""
-_MARK = "c"
-"""Begins the digests of content. Those of earlier versions, which covered the places too, are plain hex."""
-_LENGTH = 64
+"""Fields of ``metadata.source`` that say where in the file a record is. A blank line at the top of a file
+changes them all, and a sub-agent's records have other ones in a file of their own: digests leave them out."""
+_DIGEST_PREFIX = "c"
+"""Marks the digests of this version. Those of earlier versions covered the places and are plain hex."""
+_DIGEST_LENGTH = 64
 
 
 class DifferentBeginning(Exception):
-    """A file of this session id has been imported before, and began differently."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a transcript holds, whether it was imported now or before."""
-
-    entries: int = 0
-    steps: int = 0
-    calls: int = 0
-    results: int = 0
-    unpaired_calls: int = 0
-    """Calls without a result."""
-    unpaired_results: int = 0
-    """Results that answer no call of the step they follow."""
-    added: int = 0
-    """Entries that this import put into the log, rewinds included."""
-    progress: Progress = field(default_factory=Progress)
-
-    def see(self, operation: Operation) -> None:
-        if isinstance(operation, RewindTo):
-            self.close()
-        if not isinstance(operation, Append):
-            return
-        self.entries += 1
-        body = operation.draft.body
-        if isinstance(body, ModelOutput):
-            self.close()
-            self.steps += 1
-            self.progress = Progress.begin(body)
-            self.calls += len(body.tool_calls) or bool(body.use_tool)
-        elif isinstance(body, ToolResults):
-            self.results += len(body.results)
-            self.progress, answered = self.progress.take(body.results)
-            self.unpaired_results += sum(not calls for _, calls in answered)
-
-    def close(self) -> None:
-        """Whatever is still open stays open."""
-        self.unpaired_calls += len(self.progress.pending)
-        self.progress = Progress()
+    """A session of this id has been imported before, from a file that begins differently."""
 
 
 class _SourceOperation(NamedTuple):
-    """An operation, its position in the source and its place in the chain of digests."""
-
     operation: Append | RewindTo
     number: int
+    """1, 2, 3 … within the session."""
     position: int
-    chain: str
-    earlier_chain: str = ""
-    """As an earlier version made it, for a source that one has read; else empty."""
+    """Within the source."""
+    digest: str
+    """Of this operation and all before it."""
+    earlier_digest: str = ""
+    """The digest of earlier versions, if the source was imported by one; else empty."""
     prepared: Prepared | None = None
-    """An entry as it will be stored."""
-    counted: bool = True
-    """Whether its tokens have been counted."""
+    """The entry of an ``Append``."""
+    tokens_counted: bool = True
 
-    @property
-    def provisional(self) -> bool:
-        return isinstance(self.operation, Append) and self.operation.provisional
-
-    def is_stored_as(self, digest: str) -> bool:
-        """Whether a stored digest is of this operation and all before it."""
-        return digest in (self.chain, self.earlier_chain)
-
-    def entry(self) -> Prepared | None:
-        """The entry with its tokens; None for what is no entry."""
-        if self.prepared is None or self.counted:
-            return self.prepared
-        return self.prepared._replace(tokens=entry_tokens(self.prepared.draft.body))
+    def has_digest(self, stored: str) -> bool:
+        return stored in (self.digest, self.earlier_digest)
 
 
 class SessionWriter:
-    """One session of one transcript on its way into the log.
+    """Writes one session of one transcript.
 
     Args:
-        source: how far it has been read before; its session exists.
+        source: how far the session has been imported; the session exists.
     """
 
     def __init__(self, start: SessionStart, source: ImportSource) -> None:
         self.start, self.source, self.counts = start, source, Counts()
         self._settled = source.settled
-        self._tail: list[str] = source.provisional_digests
+        self._provisional: list[str] = source.provisional_digests
         """Digests of what the last import read at the file's end, which may have changed since."""
-        self._of_earlier_version = any(map(is_earlier, (source.settled_digest, *self._tail)))
-        self._agreed: _SourceOperation | None = None
-        """The newest operation as the last import read it, once a later one reads differently."""
+        known = (source.settled_digest, *self._provisional)
+        self._by_earlier_version = any(digest and not digest.startswith(_DIGEST_PREFIX) for digest in known)
+        self._last_equal: _SourceOperation | None = None
+        """Set once an operation differs from the last import: the operation before it."""
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = 0
         self._summaries: list[Summarised] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
-        """What came before this import stays as it was: nothing is said to have been made earlier."""
-        self._last = _SourceOperation(
-            RewindTo(start.session, 0), 0, start.forked_from[1] if start.forked_from else 0, ""
-        )
-        self._mark = self._last
-        """The newest operation that is there for good."""
+        """A summary that this import adds was not made before this head."""
+        position = start.forked_from[1] if start.forked_from else 0
+        self._newest = _SourceOperation(RewindTo(start.session, 0), 0, position, "")
+        self._newest_settled = self._newest
+        """The newest operation that a grown file will give again."""
 
-    def take(self, told: ParsedOperation) -> None:
-        """One more operation of the session, in the file's order.
+    def add(self, parsed: ParsedOperation) -> None:
+        """Takes the session's next operation, in the file's order.
 
         Raises:
-            OtherBeginning: when the file does not begin with what was imported of this session.
-            Conflict: when another import of the same session got in between.
+            DifferentBeginning: when the file does not begin with what was imported of this session.
+            Conflict: when another import changed the session meanwhile.
         """
-        operation = told.operation
+        operation = parsed.operation
         if isinstance(operation, Summarised):
-            self._summaries.append(operation)  # apart: one may be made later, of what was imported before
-            if len(self._summaries) >= BATCH and self._last.number >= self._settled:
+            self._summaries.append(operation)  # apart: an old range can get a new summary
+            if len(self._summaries) >= BATCH and self._newest.number >= self._settled:
                 self._write_summaries()
             return
         assert isinstance(operation, (Append, RewindTo))
-        self.counts.see(operation)
-        operation = self._timed(operation)
-        before = self._last
-        prepared = told.prepared
-        if prepared is None and isinstance(operation, Append):
-            prepared = prepare(operation.draft, tokens=0)  # they are counted once it is known to be new
-        if prepared is not None and isinstance(operation, Append):
-            prepared = prepared._replace(draft=operation.draft)
-        counted = told.prepared is not None
-        chain, earlier = self._chained(before, operation, prepared)
-        read = _SourceOperation(
-            operation, before.number + 1, before.position + 1, chain, earlier, prepared, counted
-        )
-        if not read.provisional and self._mark is before:
-            self._mark = read
-        self._last = read
-        if read.number > self._settled:
-            self._add(before, read)
-        elif read.number == self._settled and not read.is_stored_as(self.source.settled_digest):
+        self.counts.add(operation)
+        before, new = self._newest, self._numbered(parsed, operation)
+        provisional = isinstance(operation, Append) and operation.provisional
+        if not provisional and self._newest_settled is before:
+            self._newest_settled = new
+        self._newest = new
+        if new.number == self._settled and not new.has_digest(self.source.settled_digest):
             raise DifferentBeginning(self.start.session)
+        if new.number <= self._settled:
+            return
+        place = new.number - self._settled - 1
+        if place < len(self._provisional):
+            if new.has_digest(self._provisional[place]):
+                return  # the last import stored it
+            self._last_equal, self._provisional = before, []
+        self._waiting.append(new)
+        self._waiting_size += new.prepared.size if new.prepared else 0
+        if len(self._waiting) >= BATCH or self._waiting_size >= BATCH_SIZE:
+            self.flush()
 
-    def _chained(
-        self, before: _SourceOperation, operation: Append | RewindTo, prepared: Prepared | None
-    ) -> tuple[str, str]:
-        """The operation's digests, as this version makes them and as an earlier one did."""
-        chain = digest_of(before.chain, operation, prepared)
-        if not self._of_earlier_version:
-            return chain, ""
-        return chain, earlier_digest_of(before.earlier_chain, operation, prepared)
-
-    def _timed(self, operation: Append | RewindTo) -> Append | RewindTo:
-        """The operation, without a time of its own that of the one before it."""
+    def _numbered(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
+        """The operation with its number, digest and entry. If it has no time, it gets the previous one's."""
         draft = operation.draft
         if draft is not None and draft.created_at is not None:
             self._time = draft.created_at
         elif self._time is not None:
-            return _at(self._time, operation)
-        return operation
+            operation = _with_time(operation, self._time)
+        prepared = parsed.prepared
+        if isinstance(operation, Append):
+            # Tokens are counted once the entry is known to be new.
+            prepared = (prepared or prepare(operation.draft, tokens=0))._replace(draft=operation.draft)
+        before = self._newest
+        return _SourceOperation(
+            operation,
+            before.number + 1,
+            before.position + 1,
+            _digest(before.digest, operation, prepared),
+            earlier_digest(before.earlier_digest, operation, prepared) if self._by_earlier_version else "",
+            prepared,
+            tokens_counted=parsed.prepared is not None,
+        )
 
     def finish(self) -> None:
         """Writes what is still waiting.
 
         Raises:
-            OtherBeginning: when the file is shorter than what was imported, and no beginning of that.
+            DifferentBeginning: when the file is shorter than what was imported and not a beginning of it.
         """
-        self.counts.close()
-        if self._last.number < self._settled:
-            # What is told only because the file ended need not be what the longer file went on with.
-            if not self._is_known(self._mark if self._mark.number else self._last):
+        self.counts.end_step()
+        if self._newest.number < self._settled:
+            # Provisional operations at the end of the shorter file need not be in the longer one.
+            if not self._is_stored(self._newest_settled if self._newest_settled.number else self._newest):
                 raise DifferentBeginning(self.start.session)
             return
-        if self._waiting or self._mark.number > self.source.settled:
+        if self._waiting or self._newest_settled.number > self.source.settled:
             self.flush()
         self._write_summaries()
 
-    def _add(self, before: _SourceOperation, read: _SourceOperation) -> None:
-        """The last import's provisional operations are there already, until one reads differently now."""
-        place = read.number - self._settled - 1
-        if place < len(self._tail):
-            if read.is_stored_as(self._tail[place]):
-                return
-            self._agreed, self._tail = before, []
-        self._waiting.append(read)
-        self._waiting_size += read.prepared.size if read.prepared else 0
-        if len(self._waiting) >= BATCH or self._waiting_size >= BATCH_SIZE:
-            self.flush()
-
-    def _is_known(self, read: _SourceOperation) -> bool:
-        """Whether the session holds this operation where it should; entries before it are taken on trust."""
-        if not isinstance(read.operation, Append):
+    def _is_stored(self, given: _SourceOperation) -> bool:
+        """Whether the session holds this entry at its position. The entries before it are not compared."""
+        if not isinstance(given.operation, Append):
             return True
-        position = shifted(self.source, read.position)
+        position = shifted(self.source, given.position)
         entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
-        return entry is not None and entry.core().body == read.operation.draft.body
+        return entry is not None and entry.core().body == given.operation.draft.body
 
     def _write_summaries(self) -> None:
-        """Writes the waiting summaries, behind the entries that they stand for."""
+        """Writes the waiting summaries, after the entries that they cover."""
         if not self._summaries:
             return
         if self._waiting:
@@ -235,84 +177,92 @@ class SessionWriter:
         for start in range(0, len(waiting), BATCH):
             with writing():
                 session = lock_session(self.source.project, self.source.session_id)
-                write_summaries(session, [self._placed(told) for told in waiting[start : start + BATCH]])
+                write_summaries(session, [self._placed(one) for one in waiting[start : start + BATCH]])
 
-    def _placed(self, told: Summarised) -> Summarised:
-        """The summary with the session's positions."""
-        first, last = shifted(self.source, told.first_position), shifted(self.source, told.last_position)
-        made_at = None if told.made_at is None else max(shifted(self.source, told.made_at), self._head_before)
-        return replace(told, first_position=first, last_position=last, made_at=made_at)
+    def _placed(self, summary: Summarised) -> Summarised:
+        """The summary with the session's positions instead of the source's."""
+        first, last = (shifted(self.source, end) for end in (summary.first_position, summary.last_position))
+        made_at = summary.made_at
+        if made_at is not None:
+            made_at = max(shifted(self.source, made_at), self._head_before)
+        return replace(summary, first_position=first, last_position=last, made_at=made_at)
 
     def flush(self) -> None:
-        """Writes the waiting operations and how far the file has been read, in one transaction."""
-        prepared = [read.entry() for read in self._waiting]
+        """Writes the waiting operations and how far the file has been imported, in one transaction."""
+        entries = [_entry(waiting) for waiting in self._waiting]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if _progress(source) != _progress(self.source):
                 raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
             session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
-            if self._agreed is not None:
-                _cut_back(session, source, self._agreed)
-            self._carry_out(session, source, prepared)
-            stored = [*source.provisional_digests, *(read.chain for read in self._waiting)]
-            source.provisional_digests = stored[self._mark.number - source.settled :]
-            source.settled, source.settled_digest = self._mark.number, self._mark.chain
-            source.settled_position = shifted(source, self._mark.position)
+            if self._last_equal is not None:
+                _cut_off_changed_end(session, source, self._last_equal)
+            self._store(session, source, entries)
+            stored = [*source.provisional_digests, *(waiting.digest for waiting in self._waiting)]
+            source.provisional_digests = stored[self._newest_settled.number - source.settled :]
+            source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
+            source.settled_position = shifted(source, self._newest_settled.position)
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
-        self.source, self._agreed = source, None
+        self.source, self._last_equal = source, None
         self._waiting, self._waiting_size = [], 0
         self.counts.added += session.head - head
 
-    def _carry_out(self, session: Session, source: ImportSource, prepared: list[Prepared | None]) -> None:
-        """Runs of entries in one append each."""
-        reads = zip(self._waiting, prepared, strict=True)
-        for appends, group in groupby(reads, lambda pair: pair[1] is not None):
+    def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
+        """Consecutive entries are appended together."""
+        pairs = zip(self._waiting, entries, strict=True)
+        for is_append, group in groupby(pairs, lambda pair: pair[1] is not None):
             run = list(group)
-            first = run[0][0]
-            if appends:
-                _shift(source, first.position, session.head + 1 - first.position)
-                entries = [entry for _, entry in run if entry]
-                append_locked(session, entries, lenient=True)
+            if is_append:
+                first = run[0][0].position
+                _shift(source, first, session.head + 1 - first)
+                append_locked(session, [entry for _, entry in run if entry], lenient=True)
                 continue
-            for read, _ in run:
-                if isinstance(read.operation, RewindTo):
-                    _shift(source, read.position, session.head + 1 - read.position)
-                    _rewind(session, source, read.operation)
+            for given, _ in run:
+                if isinstance(given.operation, RewindTo):
+                    _shift(source, given.position, session.head + 1 - given.position)
+                    _rewind(session, source, given.operation)
 
 
-def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
-    """What another import of the same session would have changed."""
-    return source.settled, source.settled_digest, source.provisional_digests
-
-
-def _cut_back(session: Session, source: ImportSource, agreed: _SourceOperation) -> None:
-    """Cuts off what the file now gives differently, so that it stays as a take."""
-    kept = agreed.number - source.settled
-    source.provisional_digests = source.provisional_digests[:kept]
-    to_position = shifted(source, agreed.position) if kept else source.settled_position
-    reason = "the end of the file reads differently now"
-    draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
-    rewind_locked(session, path_to(session, to_position), draft, "import")
-
-
-def _at(moment: datetime, operation: Append | RewindTo) -> Append | RewindTo:
+def _with_time(operation: Append | RewindTo, moment: datetime) -> Append | RewindTo:
     if isinstance(operation, Append):
         return operation._replace(draft=operation.draft._replace(created_at=moment))
     draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
     return replace(operation, draft=draft._replace(created_at=moment))
 
 
-def _rewind(session: Session, source: ImportSource, read: RewindTo) -> None:
-    to_position = min(shifted(source, read.to_position), session.head)
-    body = Rewind(to_position=to_position, spans=(), reason=read.reason or None, actor=read.actor or None)
-    draft = read.draft._replace(body=body) if read.draft else EntryDraft(body)
-    rewind_locked(session, path_to(session, to_position), draft, "import")
+def _entry(given: _SourceOperation) -> Prepared | None:
+    """The entry with its tokens, or None for a rewind."""
+    if given.prepared is None or given.tokens_counted:
+        return given.prepared
+    return given.prepared._replace(tokens=entry_tokens(given.prepared.draft.body))
+
+
+def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
+    """The columns that any import of the session changes."""
+    return source.settled, source.settled_digest, source.provisional_digests
+
+
+def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
+    """Rewinds to the last operation that is still the same; what follows it becomes a take."""
+    kept = last_equal.number - source.settled
+    source.provisional_digests = source.provisional_digests[:kept]
+    to_position = shifted(source, last_equal.position) if kept else source.settled_position
+    reason = "the end of the file reads differently now"
+    draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
+    rewind_locked(session, draft, "import")
+
+
+def _rewind(session: Session, source: ImportSource, rewind: RewindTo) -> None:
+    to_position = min(shifted(source, rewind.to_position), session.head)
+    body = Rewind(to_position=to_position, spans=(), reason=rewind.reason or None, actor=rewind.actor or None)
+    draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
+    rewind_locked(session, draft, "import")
 
 
 def _shift(source: ImportSource, position: int, by: int) -> None:
-    """Notes that from this source position on, entries lie ``by`` positions further in the session."""
+    """Notes that from this source position on, entries are ``by`` positions further in the session."""
     if by != (source.shifts[-1][1] if source.shifts else 0):
         source.shifts.append([position, by])
 
@@ -326,37 +276,27 @@ def shifted(source: ImportSource, position: int) -> int:
     return position + by
 
 
-def digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
+def _digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
     """A digest of an operation's content, chained to the one before."""
-    return (_MARK + _hash(before, operation, prepared, _without_places(prepared)))[:_LENGTH]
+    metadata = ""
+    if prepared is not None:
+        given, metadata = prepared.draft.metadata, prepared.metadata
+        source = given.get("source")
+        if isinstance(source, Mapping) and not _PLACES.isdisjoint(source):
+            kept = {name: value for name, value in source.items() if name not in _PLACES}
+            metadata = dump_json({**given, "source": kept})
+    return (_DIGEST_PREFIX + _hash(before, operation, prepared, metadata))[:_DIGEST_LENGTH]
 
 
-def earlier_digest_of(before: str, operation: Operation, prepared: Prepared | None) -> str:
-    """The digest that earlier versions stored: of the content and of the places."""
+def earlier_digest(before: str, operation: Append | RewindTo, prepared: Prepared | None) -> str:
+    """The digest that earlier versions stored: of the content and the places."""
     return _hash(before, operation, prepared, prepared.metadata if prepared else "")
 
 
-def is_earlier(digest: str) -> bool:
-    """Whether an earlier version stored it."""
-    return bool(digest) and not digest.startswith(_MARK)
-
-
-def _hash(before: str, operation: Operation, prepared: Prepared | None, metadata: str) -> str:
+def _hash(before: str, operation: Append | RewindTo, prepared: Prepared | None, metadata: str) -> str:
+    text = ""
     if prepared is not None:
         text = f"{prepared.draft.body.kind}\n{prepared.body}\n{metadata}"
     elif isinstance(operation, RewindTo):
         text = f"rewind to {operation.to_position}: {operation.reason}"
-    else:
-        text = ""
     return hashlib.sha256(f"{before}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _without_places(prepared: Prepared | None) -> str:
-    if prepared is None:
-        return ""
-    metadata = prepared.draft.metadata
-    source = metadata.get("source")
-    if not isinstance(source, Mapping) or _PLACES.isdisjoint(source):
-        return prepared.metadata
-    kept = {name: value for name, value in source.items() if name not in _PLACES}
-    return dump_json({**metadata, "source": kept})

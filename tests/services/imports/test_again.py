@@ -12,7 +12,7 @@ from historyapp.models.history import History
 from historyapp.services.imports import writer
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.reports import FileReport
-from historyapp.services.imports.writer import earlier_digest_of
+from historyapp.services.imports.writer import earlier_digest
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
@@ -128,7 +128,7 @@ def test_what_an_earlier_version_imported_is_known_and_grows(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(writer, "digest_of", earlier_digest_of)
+        earlier.setattr(writer, "_digest", earlier_digest)
         provisional = entry("c", 3)._replace(provisional=True)
         read(project, script, entry("a", 1), entry("b", 2), provisional)
     assert len(ImportSource.objects.get().settled_digest) == 64
@@ -145,7 +145,7 @@ def test_what_an_earlier_version_imported_otherwise_is_another_session(
     project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(writer, "digest_of", earlier_digest_of)
+        earlier.setattr(writer, "_digest", earlier_digest)
         read(project, script, *texts("a", "b", "c"))
     read(project, script, *texts("x", "b", "c"))
     assert Session.objects.count() == 2

@@ -1,4 +1,4 @@
-"""Reading beside gives what reading here gives, errors included, and ends with whoever reads."""
+"""Another process parses as this one does, errors included, and ends with its user."""
 
 import errno
 import json
@@ -36,7 +36,7 @@ PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 
 @pytest.fixture
-def reading() -> Iterator[ParserProcess]:
+def parsers() -> Iterator[ParserProcess]:
     with ParserProcess() as process:
         yield process
 
@@ -52,93 +52,91 @@ def transcript(folder: Path, entries: int, length: int = 0) -> Source:
     return Source(path.name, path.open("rb"), str(folder))
 
 
-def read(source: Source, *, beside: bool) -> Iterator[ParsedOperation]:
+def parse(source: Source, *, in_process: bool) -> Iterator[ParsedOperation]:
     with (
         ParserProcess() as process,
-        open_parser(PLAYHEAD, source, beside=process if beside else None) as told,
+        open_parser(PLAYHEAD, source, process=process if in_process else None) as parser,
     ):
-        yield from told
-        assert told.position == Path(source.folder, source.name).stat().st_size
+        yield from parser
+        assert parser.position == Path(source.folder, source.name).stat().st_size
 
 
-def test_beside_reads_what_here_reads(tmp_path: Path) -> None:
+def test_both_parsers_give_the_same_operations(tmp_path: Path) -> None:
     source = transcript(tmp_path, BATCH * 2 + 7)
-    here, beside = list(read(source, beside=False)), list(read(source, beside=True))
-    assert [told.operation for told in beside] == [told.operation for told in here]
-    appended = [told.operation for told in here if isinstance(told.operation, Append)]
+    inline, apart = list(parse(source, in_process=False)), list(parse(source, in_process=True))
+    assert [parsed.operation for parsed in apart] == [parsed.operation for parsed in inline]
+    appended = [one.operation for one in inline if isinstance(one.operation, Append)]
     assert len(appended) == BATCH * 2 + 7
-    assert [told.prepared for told in beside if told.prepared] == [prepare(told.draft) for told in appended]
+    assert [one.prepared for one in apart if one.prepared] == [prepare(one.draft) for one in appended]
 
 
-def test_an_import_beside_stores_what_an_import_here_stores(
-    db: None, tmp_path: Path, reading: ParserProcess
-) -> None:
+def test_imports_with_both_parsers_store_the_same(db: None, tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 30)
     stored = []
-    for process in (None, reading):
-        project = Project.objects.create(name=f"beside: {process}")
-        report = import_file(project, source, beside=process)
+    for process in (None, parsers):
+        project = Project.objects.create(name=f"with {process}")
+        report = import_file(project, source, process=process)
         assert (report.total("added"), report.damaged_count, report.error) == (30, 1, "")
         entries = Entry.objects.filter(session__project=project).order_by("position")
         stored.append(list(entries.values_list("position", "kind", "body", "metadata", "tokens", "totals")))
     assert stored[0] == stored[1]
 
 
-def test_what_is_wrong_with_the_file_is_told_beside_too(tmp_path: Path) -> None:
+def test_the_process_reports_errors_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "noise.jsonl"
     path.write_text("noise\n")
     with path.open("rb") as stream:
-        told = read(Source(path.name, stream, str(tmp_path)), beside=True)
+        parsed = parse(Source(path.name, stream, str(tmp_path)), in_process=True)
         with pytest.raises(UnreadableTranscript, match=r"noise\.jsonl: nothing in it can be read"):
-            list(told)
+            list(parsed)
     gone = Source("gone.jsonl", path.open("rb"), str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        list(read(gone, beside=True))
+        list(parse(gone, in_process=True))
 
 
-def test_one_process_reads_file_after_file(tmp_path: Path, reading: ParserProcess) -> None:
+def test_one_process_parses_file_after_file(tmp_path: Path, parsers: ParserProcess) -> None:
     workers = set()
     for entries in (3, 5):
-        with open_parser(PLAYHEAD, transcript(tmp_path, entries), beside=reading) as told:
-            assert sum(one.prepared is not None for one in told) == entries
+        with open_parser(PLAYHEAD, transcript(tmp_path, entries), process=parsers) as parser:
+            assert sum(one.prepared is not None for one in parser) == entries
         workers |= {process.pid for process in multiprocessing.active_children()}
     assert len(workers) == 1
 
 
-def test_what_is_read_before_a_fault_is_told_beside_too(tmp_path: Path, reading: ParserProcess) -> None:
+def test_the_process_gives_what_comes_before_an_error(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 150)
     with Path(source.folder, source.name).open("a") as file:
         file.write(json.dumps({"playhead": 99, "kind": "session", "id": "s"}) + "\n")
-    told = list[ParsedOperation]()
+    parsed = list[ParsedOperation]()
     with (
-        open_parser(PLAYHEAD, source, beside=reading) as reader,
+        open_parser(PLAYHEAD, source, process=parsers) as reader,
         pytest.raises(UnreadableTranscript, match="newer version"),
     ):
-        told.extend(one for one in reader if one.prepared)
-    assert len(told) == 150
+        parsed.extend(one for one in reader if one.prepared)
+    assert len(parsed) == 150
 
 
-def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, reading: ParserProcess) -> None:
+def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, parsers: ParserProcess) -> None:
     for _ in range(2):
-        with open_parser(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
-            assert sum(one.prepared is not None for one in told) == 3
+        with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
+            assert sum(one.prepared is not None for one in parser) == 3
         for process in multiprocessing.active_children():
             process.kill()
             process.join()
 
 
 def test_a_process_that_dies_before_its_first_answer_is_noticed(
-    tmp_path: Path, reading: ParserProcess
+    tmp_path: Path, parsers: ParserProcess
 ) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, 3), beside=reading) as told:
+    with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(told)
+            list(parser)
 
 
 def test_a_process_that_cannot_be_started_leaves_nothing_behind(
-    tmp_path: Path, reading: ParserProcess, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, parsers: ParserProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: SpawnProcess) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -146,48 +144,51 @@ def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     source = transcript(tmp_path, 3)
     with monkeypatch.context() as patch:
         patch.setattr(SpawnProcess, "start", fail)
-        with pytest.raises(OSError, match="temporarily"), open_parser(PLAYHEAD, source, beside=reading):
+        with (
+            pytest.raises(OSError, match="temporarily"),
+            open_parser(PLAYHEAD, source, process=parsers),
+        ):
             pass
-    with open_parser(PLAYHEAD, source, beside=reading) as told:
-        assert sum(one.prepared is not None for one in told) == 3
+    with open_parser(PLAYHEAD, source, process=parsers) as parser:
+        assert sum(one.prepared is not None for one in parser) == 3
 
 
 def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
-    tmp_path: Path, reading: ParserProcess
+    tmp_path: Path, parsers: ParserProcess
 ) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as told:
-        next(iter(told))
-    with open_parser(PLAYHEAD, transcript(tmp_path, 7), beside=reading) as told:
-        assert sum(one.prepared is not None for one in told) == 7
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=parsers) as parser:
+        next(iter(parser))
+    with open_parser(PLAYHEAD, transcript(tmp_path, 7), process=parsers) as parser:
+        assert sum(one.prepared is not None for one in parser) == 7
 
 
-def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, reading: ParserProcess) -> None:
+def test_large_entries_are_handed_over_before_there_are_many(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, 10, length=BATCH_SIZE // 4)
-    with open_parser(PLAYHEAD, source, beside=reading) as told:
-        entries = (one for one in told if one.prepared)
+    with open_parser(PLAYHEAD, source, process=parsers) as parser:
+        entries = (one for one in parser if one.prepared)
         next(entries)
-        assert told.position < Path(source.folder, source.name).stat().st_size / 2
+        assert parser.position < Path(source.folder, source.name).stat().st_size / 2
         assert sum(1 for _ in entries) == 9
 
 
-def test_the_other_process_ends_with_whoever_asked(tmp_path: Path) -> None:
+def test_the_process_ends_with_its_user(tmp_path: Path) -> None:
     with (
         ParserProcess() as process,
-        open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=process) as told,
+        open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=process) as parser,
     ):
-        next(iter(told))
+        next(iter(parser))
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_dies_is_noticed(tmp_path: Path, reading: ParserProcess) -> None:
-    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), beside=reading) as reader:
-        told = iter(reader)
-        next(told)
+def test_a_process_that_dies_is_noticed(tmp_path: Path, parsers: ParserProcess) -> None:
+    with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=parsers) as reader:
+        operations = iter(reader)
+        next(operations)
         for process in multiprocessing.active_children():
             process.kill()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(told)
+            list(operations)
 
 
 def test_a_process_that_dies_within_a_message_is_noticed() -> None:
