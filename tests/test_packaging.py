@@ -155,7 +155,7 @@ def test_a_users_type_checker_sees_the_types_of_the_client(wheel: Path, tmp_path
     assert re.findall(r"agent\.py:\d+: (?:note: Revealed type is|error:) (.*)", done.stdout) == [
         '"list[int]"',
         '"str"',
-        '"historyapp.client.answers.Episode"',
+        '"historyapp.wire.episodes.EpisodeOut"',
         'Unexpected keyword argument "contents" for "say" of "Recorder"; did you mean "content"?  [call-arg]',
     ], done.stdout
 

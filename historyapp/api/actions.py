@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RequestBody, SessionId
@@ -29,6 +28,7 @@ from historyapp.core.results import ActionError, ActionInterrupted, ActionSucces
 from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import Appended, append
+from historyapp.wire import examples
 
 router = Router(tags=["actions"])
 

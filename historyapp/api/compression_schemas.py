@@ -6,7 +6,6 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 
-from historyapp.api import examples
 from historyapp.api.context_schemas import ModelName
 from historyapp.api.fields import Line, QueryStep, RequestBody, StepNumber, iso, uuid_or_none
 from historyapp.api.parsing import parse_json
@@ -19,6 +18,7 @@ from historyapp.core.text import Text
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.finding import MOST_ERRORS
 from historyapp.services.compression.starting import Estimate, RunWish
+from historyapp.wire import examples
 
 MICRO = 1_000_000
 State = Literal["queued", "running", "succeeded", "partly_failed", "failed", "cancelled"]

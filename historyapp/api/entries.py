@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
@@ -23,6 +22,7 @@ from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.unpaired import LOOKED_AT, Reason
 from historyapp.services.append import append
+from historyapp.wire import examples
 
 router = Router(tags=["entries"])
 

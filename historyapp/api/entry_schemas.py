@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, create_model
 
-from historyapp.api import examples
 from historyapp.api.fields import Metadata, Moment, RequestBody, iso
 from historyapp.core.entries import BODIES, BODY, Body, EntryDraft, Rewind
 from historyapp.models import Entry
+from historyapp.wire import examples
 
 _APPENDED = [body for body in BODIES if body is not Rewind]
 _ENVELOPE = ("metadata", "created_at")

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
@@ -22,6 +21,7 @@ from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
+from historyapp.wire import examples
 
 router = Router(tags=["episodes"])
 

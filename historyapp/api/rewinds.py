@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
@@ -19,6 +18,7 @@ from historyapp.core.text import Text
 from historyapp.models import Entry, Session
 from historyapp.models.takes import rewinds
 from historyapp.services.rewinds import RewindResult, Target, rewind, undo_rewind
+from historyapp.wire import examples
 
 router = Router(tags=["rewinds"])
 

@@ -4,9 +4,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from historyapp.api import examples
 from historyapp.api.fields import Metadata, Moment, Position, RequestBody
 from historyapp.core.lineage import Lineage, Span
+from historyapp.wire import examples
 
 Item = TypeVar("Item")
 

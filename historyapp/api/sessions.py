@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
@@ -34,6 +33,7 @@ from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.services.sessions import change_session, create_session
+from historyapp.wire import examples
 
 router = Router(tags=["sessions"])
 

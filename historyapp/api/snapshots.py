@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 
-from historyapp.api import examples
 from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.context_schemas import CONTEXT_EXAMPLE, MANIFEST_EXAMPLE
@@ -21,6 +20,7 @@ from historyapp.core.manifest import Manifest, Segment
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import SnapshotComparison, diff_snapshots, find_snapshot, rebuild_request
+from historyapp.wire import examples
 
 router = Router(tags=["snapshots"])
 

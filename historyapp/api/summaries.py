@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_schemas import MONEY, money
@@ -22,6 +21,7 @@ from historyapp.llm.router import LOCAL
 from historyapp.models import Session, Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
+from historyapp.wire import examples
 
 router = Router(tags=["summaries"])
 

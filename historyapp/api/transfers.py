@@ -9,7 +9,6 @@ from django.http.response import HttpResponseBase
 from ninja import File, Form, Router, UploadedFile
 from pydantic import BaseModel, Field
 
-from historyapp.api import examples
 from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.calls import earlier_answer, keeps_its_key, once_per_key
@@ -24,6 +23,7 @@ from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.reports import FileReport, SessionReport
+from historyapp.wire import examples
 
 router = Router(tags=["transfers"])
 

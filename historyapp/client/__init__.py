@@ -1,15 +1,10 @@
-"""The Python client for agents: ``httpx`` and the core only, importable without Django (docs/agents.md)."""
+"""The Python client for agents: it needs ``httpx`` and nothing of the server (docs/agents.md)."""
 
-from historyapp.client.answers import Episode
+from historyapp.client.async_client import AsyncPlayhead
 from historyapp.client.async_recorder import AsyncRecorder
-from historyapp.client.awaiting import AsyncPlayhead
-from historyapp.client.blocking import Playhead
-from historyapp.client.call_answers import Answered, Delta
-from historyapp.client.calls.compressing import Side
-from historyapp.client.calls.contexts import ContextWish
-from historyapp.client.calls.model_calls import CallWish
-from historyapp.client.compression_answers import Comparison, CompressionRun, Estimate, StartedRun
-from historyapp.client.context_answers import Context
+from historyapp.client.endpoints.compressions import ComparisonSide
+from historyapp.client.endpoints.contexts import ContextRequest
+from historyapp.client.endpoints.model_calls import ModelCallRequest
 from historyapp.client.errors import (
     Conflict,
     FieldError,
@@ -31,6 +26,7 @@ from historyapp.client.errors import (
 from historyapp.client.outage import Raise, Wait
 from historyapp.client.recorder import Recorder
 from historyapp.client.spool import RefusedWrite, Spool
+from historyapp.client.sync_client import Playhead
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import (
     DebugLog,
@@ -48,6 +44,14 @@ from historyapp.core.entries import (
 )
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess, from_exception
 from historyapp.core.settings import SessionSettings
+from historyapp.wire.compressions import ComparisonOut as Comparison
+from historyapp.wire.compressions import EstimateOut as Estimate
+from historyapp.wire.compressions import RunOut as CompressionRun
+from historyapp.wire.compressions import StartedOut as StartedRun
+from historyapp.wire.contexts import ContextOut as Context
+from historyapp.wire.episodes import EpisodeOut as Episode
+from historyapp.wire.model_calls import AnsweredOut as Answered
+from historyapp.wire.model_calls import DeltaOut as Delta
 
 __all__ = [
     "ActionError",
@@ -57,12 +61,12 @@ __all__ = [
     "Answered",
     "AsyncPlayhead",
     "AsyncRecorder",
-    "CallWish",
     "Comparison",
+    "ComparisonSide",
     "CompressionRun",
     "Conflict",
     "Context",
-    "ContextWish",
+    "ContextRequest",
     "DebugLog",
     "Delta",
     "EntryDraft",
@@ -74,6 +78,7 @@ __all__ = [
     "Malformed",
     "MemoryNotebook",
     "ModelCallFailed",
+    "ModelCallRequest",
     "ModelInput",
     "ModelOutput",
     "NotFound",
@@ -89,7 +94,6 @@ __all__ = [
     "ServerFailed",
     "ServerUnavailable",
     "SessionSettings",
-    "Side",
     "Spool",
     "StartedRun",
     "SystemInstruction",

@@ -4,21 +4,24 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, Unpack
 from uuid import UUID
 
-from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
-from historyapp.client.awaiting import AsyncPlayhead
-from historyapp.client.call_answers import Answered
-from historyapp.client.calls.contexts import ContextWish
-from historyapp.client.calls.making import Id
-from historyapp.client.calls.model_calls import CallWish
-from historyapp.client.calls.recording import NewEntry
-from historyapp.client.context_answers import Context, Message
+from historyapp.client.action_results import CallLike, result_of, tool_result_of
+from historyapp.client.answers import Appended, Registered
+from historyapp.client.api_call import Id
+from historyapp.client.async_client import AsyncPlayhead
+from historyapp.client.endpoints.contexts import ContextRequest
+from historyapp.client.endpoints.entries import NewEntry
+from historyapp.client.endpoints.model_calls import ModelCallRequest
 from historyapp.client.errors import Conflict, NotFound
-from historyapp.client.outcomes import CallLike, result_of, tool_result_of
-from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.provider_streams import awaited
-from historyapp.client.recorder import tell_what_is_in_flight
+from historyapp.client.recorder import log_step_in_flight
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+from historyapp.wire.contexts import ContextOut, MessageOut
+from historyapp.wire.episodes import EpisodeOut
+from historyapp.wire.model_calls import AnsweredOut
+from historyapp.wire.rewinds import RewindOut
+from historyapp.wire.sessions import SessionOut
 
 
 class AsyncRecorder:
@@ -40,22 +43,22 @@ class AsyncRecorder:
             assert session_id is not None
             recorder = cls(playhead, session_id)
             try:
-                tell_what_is_in_flight(recorder.session_id, await recorder.in_flight())
+                log_step_in_flight(recorder.session_id, await recorder.in_flight())
             except NotFound:
                 raise conflict from None  # the id is taken, but not in this project
             return recorder
 
-    async def session(self) -> Session:
+    async def session(self) -> SessionOut:
         return await self.playhead.session(self.session_id)
 
-    async def configure(self, **settings: Any) -> Session:
+    async def configure(self, **settings: Any) -> SessionOut:
         return await self.playhead.change_session(self.session_id, settings=settings)
 
-    async def get_messages(self, *, max_tokens: int | None = None) -> list[Message]:
+    async def get_messages(self, *, max_tokens: int | None = None) -> list[MessageOut]:
         return (await self.playhead.messages(self.session_id, max_tokens=max_tokens)).messages
 
-    async def context(self, **wish: Unpack[ContextWish]) -> Context:
-        return await self.playhead.serve_context(self.session_id, **wish)
+    async def context(self, **request: Unpack[ContextRequest]) -> ContextOut:
+        return await self.playhead.serve_context(self.session_id, **request)
 
     async def say(self, content: Any, *, channel: str = "user") -> Appended:
         return await self.append(ModelInput(channel=channel, content=content))
@@ -71,27 +74,27 @@ class AsyncRecorder:
     async def after_execute(self, result: object, *, metadata: Mapping[str, Any] | None = None) -> Registered:
         return await self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
-    async def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
+    async def after_model(self, response: object, context: ContextOut | None = None) -> tuple[ToolCall, ...]:
         drafts = entries_of(await awaited(response), context)
         await self.append(*drafts)
         return open_calls(drafts)
 
-    async def call_model(self, **wish: Unpack[CallWish]) -> Answered:
-        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **wish)]
-        assert isinstance(answered, Answered)
+    async def call_model(self, **request: Unpack[ModelCallRequest]) -> AnsweredOut:
+        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **request)]
+        assert isinstance(answered, AnsweredOut)
         return answered
 
     async def after_call(self, call: CallLike, result: object) -> Appended:
         return await self.append(ToolResults(results=(tool_result_of(call, result),)))
 
-    async def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> Rewound:
+    async def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> RewindOut:
         return await self.playhead.rewind(self.session_id, episodes=number_of_episodes, reason=reason)
 
     async def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
         child = await self.playhead.fork(self.session_id, at_step=at_step, title=title)
         return type(self)(self.playhead, child.id)
 
-    async def in_flight(self) -> Episode | None:
+    async def in_flight(self) -> EpisodeOut | None:
         async for newest in self.playhead.full_episodes(self.session_id, order="newest", limit=1):
             return newest if newest.status == "in_flight" else None
         return None
@@ -105,5 +108,5 @@ class AsyncRecorder:
     async def compile_progress(self, *, max_tokens: int | None = None) -> str:
         return await self.playhead.progress(self.session_id, "compiled", max_tokens=max_tokens)
 
-    def __aiter__(self) -> AsyncIterator[Episode]:
+    def __aiter__(self) -> AsyncIterator[EpisodeOut]:
         return self.playhead.full_episodes(self.session_id)

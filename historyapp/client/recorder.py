@@ -5,24 +5,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self, Unpack, overload
 from uuid import UUID
 
-from historyapp.client.answers import Appended, Episode, Registered, Rewound, Session
-from historyapp.client.blocking import Playhead
-from historyapp.client.call_answers import Answered
-from historyapp.client.calls.contexts import ContextWish
-from historyapp.client.calls.making import Id
-from historyapp.client.calls.model_calls import CallWish
-from historyapp.client.calls.recording import NewEntry
-from historyapp.client.context_answers import Context, Message
+from historyapp.client.action_results import CallLike, result_of, tool_result_of
+from historyapp.client.answers import Appended, Registered
+from historyapp.client.api_call import Id
+from historyapp.client.endpoints.contexts import ContextRequest
+from historyapp.client.endpoints.entries import NewEntry
+from historyapp.client.endpoints.model_calls import ModelCallRequest
 from historyapp.client.errors import Conflict, NotFound
-from historyapp.client.outcomes import CallLike, result_of, tool_result_of
-from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_calls
+from historyapp.client.sync_client import Playhead
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+from historyapp.wire.contexts import ContextOut, MessageOut
+from historyapp.wire.episodes import EpisodeOut
+from historyapp.wire.model_calls import AnsweredOut
+from historyapp.wire.rewinds import RewindOut
+from historyapp.wire.sessions import SessionOut
 
 log = logging.getLogger(__name__)
 
 
-def tell_what_is_in_flight(session_id: UUID, left: Episode | None) -> None:
+def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
     """Into the log, where people look after a crash."""
     if left is not None:
         log.warning("Session %s has an action in flight: step %d", session_id, left.number)
@@ -57,27 +60,27 @@ class Recorder:
             assert session_id is not None
             recorder = cls(playhead, session_id)
             try:
-                tell_what_is_in_flight(recorder.session_id, recorder.in_flight)
+                log_step_in_flight(recorder.session_id, recorder.in_flight)
             except NotFound:
                 raise conflict from None  # the id is taken, but not in this project
             return recorder
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SessionOut:
         """The session with its settings, instruction, notebook and counters."""
         return self.playhead.session(self.session_id)
 
-    def configure(self, **settings: Any) -> Session:
+    def configure(self, **settings: Any) -> SessionOut:
         """Changes session settings: ``full_message_count``, ``max_tokens`` …"""
         return self.playhead.change_session(self.session_id, settings=settings)
 
     # Before the model
 
-    def get_messages(self, *, max_tokens: int | None = None) -> list[Message]:
+    def get_messages(self, *, max_tokens: int | None = None) -> list[MessageOut]:
         """The context of the policy ``episodic``, as the session's settings have it."""
         return self.playhead.messages(self.session_id, max_tokens=max_tokens).messages
 
-    def context(self, **wish: Unpack[ContextWish]) -> Context:
+    def context(self, **request: Unpack[ContextRequest]) -> ContextOut:
         """What the model is sent next, within a budget and as its provider wants it; a snapshot is kept.
 
         What is left out of ``policy``, ``format``, ``model``, ``max_tokens``, ``tools`` and ``live_screen``
@@ -86,7 +89,7 @@ class Recorder:
         Raises:
             Invalid: when the budget is too small; ``smallest`` is one that works.
         """
-        return self.playhead.serve_context(self.session_id, **wish)
+        return self.playhead.serve_context(self.session_id, **request)
 
     def say(self, content: Any, *, channel: str = "user") -> Appended:
         """Records what a person or another program says to the agent: text, or a list of parts."""
@@ -123,7 +126,7 @@ class Recorder:
         """
         return self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
-    def after_model(self, response: object, context: Context | None = None) -> tuple[ToolCall, ...]:
+    def after_model(self, response: object, context: ContextOut | None = None) -> tuple[ToolCall, ...]:
         """Records what a provider's model answered, with its usage, and gives the tool calls to carry out.
 
         Args:
@@ -138,14 +141,14 @@ class Recorder:
         self.append(*drafts)
         return open_calls(drafts)
 
-    def call_model(self, **wish: Unpack[CallWish]) -> Answered:
+    def call_model(self, **request: Unpack[ModelCallRequest]) -> AnsweredOut:
         """The server calls a model with a fresh context and records the answer, ``output.tool_calls`` in it.
 
         Raises:
             ModelCallFailed: when the provider gives no answer; the history is as it was.
         """
-        *_, answered = self.playhead.call_model(self.session_id, **wish)
-        assert isinstance(answered, Answered)
+        *_, answered = self.playhead.call_model(self.session_id, **request)
+        assert isinstance(answered, AnsweredOut)
         return answered
 
     def after_call(self, call: CallLike, result: object) -> Appended:
@@ -154,7 +157,7 @@ class Recorder:
 
     # Changing course
 
-    def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> Rewound:
+    def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> RewindOut:
         """Drops the step in flight, then so many finished ones. They stay as a take."""
         return self.playhead.rewind(self.session_id, episodes=number_of_episodes, reason=reason)
 
@@ -166,7 +169,7 @@ class Recorder:
     # What has happened
 
     @property
-    def in_flight(self) -> Episode | None:
+    def in_flight(self) -> EpisodeOut | None:
         """The step whose action has no result yet. Found on opening, it is what a crash left.
 
         ``rewind()`` drops it; ``after_execute(ActionInterrupted(feedback=…))`` closes it and keeps it.
@@ -194,14 +197,14 @@ class Recorder:
     def __len__(self) -> int:
         return self.session.steps
 
-    def __iter__(self) -> Iterator[Episode]:
+    def __iter__(self) -> Iterator[EpisodeOut]:
         return self.playhead.full_episodes(self.session_id)
 
     @overload
-    def __getitem__(self, index: int) -> Episode: ...
+    def __getitem__(self, index: int) -> EpisodeOut: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Episode]: ...
-    def __getitem__(self, index: int | slice) -> Episode | list[Episode]:
+    def __getitem__(self, index: slice) -> list[EpisodeOut]: ...
+    def __getitem__(self, index: int | slice) -> EpisodeOut | list[EpisodeOut]:
         """Steps as in a list: ``[0]`` is step 1, ``[-1]`` the newest one.
 
         ``str()`` of a step is its long form, ``short`` its short one.
@@ -213,7 +216,7 @@ class Recorder:
             raise IndexError(f"There is no step at index {index}. The session has {len(steps)} steps.")
         return self.playhead.episode(self.session_id, steps[index])
 
-    def _steps(self, wanted: range) -> list[Episode]:
+    def _steps(self, wanted: range) -> list[EpisodeOut]:
         if not wanted:
             return []
         first, last = min(wanted), max(wanted)
@@ -227,6 +230,6 @@ class Recorder:
     register_result = after_execute
 
     @property
-    def episodes(self) -> list[Episode]:
+    def episodes(self) -> list[EpisodeOut]:
         """All steps."""
         return list(self)

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from historyapp.client.description import Call
+from historyapp.client.api_call import ApiCall
 
 LONGEST_PAUSE = 5.0
 """In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
@@ -67,16 +67,16 @@ class Attempts:
         timeout: seconds that one attempt may take.
     """
 
-    def __init__(self, call: Call[Any], timeout: float, patience: Patience) -> None:
+    def __init__(self, api_call: ApiCall[Any], timeout: float, patience: Patience) -> None:
         self.made = 0
-        self._call, self._timeout, self._patience = call, timeout, patience
+        self._api_call, self._timeout, self._patience = api_call, timeout, patience
         self._begun = time.monotonic()
 
     @property
     def limit(self) -> float:
-        """Seconds that the next attempt may take. A model has its own time until it says something."""
-        if self._call.silence is not None:
-            return self._call.silence
+        """Seconds that the next attempt may take. A model has its own time until it answers."""
+        if self._api_call.silence is not None:
+            return self._api_call.silence
         return max(0.001, min(self._timeout, self._left()))
 
     @property
@@ -87,7 +87,7 @@ class Attempts:
     def pause_after(self, outcome: Outcome) -> float | None:
         """Seconds until the next attempt; None when there is none."""
         self.made += 1
-        pause = pause_before_retry(outcome, self.made, repeatable=self._call.repeatable)
+        pause = pause_before_retry(outcome, self.made, repeatable=self._api_call.repeatable)
         most = self._patience.attempts
         if pause is None or pause >= self._left() or (most is not None and self.made >= most):
             return None

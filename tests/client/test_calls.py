@@ -17,11 +17,11 @@ from historyapp.client import (
     ModelInput,
     Playhead,
     UseTool,
-    calls,
+    endpoints,
 )
-from historyapp.client.answers import Answer, Entry, Page
-from historyapp.client.calls import making
-from historyapp.client.description import Call, Pages, Stream
+from historyapp.client.api_call import ApiCall, Pages, Stream
+from historyapp.wire.base import Answer, Page
+from historyapp.wire.entries import EntryOut
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 FILLED: Mapping[str, Any] = {
@@ -56,26 +56,26 @@ class Operation(NamedTuple):
 
 def descriptions() -> dict[str, Callable[..., Any]]:
     modules = [
-        import_module(f"{calls.__name__}.{module.name}") for module in pkgutil.iter_modules(calls.__path__)
+        import_module(f"{endpoints.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(endpoints.__path__)
     ]
     return {
         name: function
         for module in modules
-        if module is not making
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_")
     }
 
 
-def call_of(description: Any) -> Call[Any]:
+def call_of(description: Any) -> ApiCall[Any]:
     match description:
-        case Pages(first=call) | Stream(call=call):
+        case Pages(first=call) | Stream(api_call=call):
             return call_of(call)
-    assert isinstance(description, Call)
+    assert isinstance(description, ApiCall)
     return description
 
 
-def filled(function: Callable[..., Any]) -> Call[Any]:
+def filled(function: Callable[..., Any]) -> ApiCall[Any]:
     """The call when every argument is given."""
     parameters = dict(inspect.signature(function).parameters)
     unpacked = next((p for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
@@ -130,7 +130,7 @@ def test_every_call_of_the_server_is_described_with_all_its_parameters_and_field
     ours = together(map(described, descriptions().values()))
     theirs = together(served())
     assert set(ours) == set(theirs), (
-        "a new call is described in historyapp/client/calls, and both clients get it"
+        "a new call is described in historyapp/client/endpoints, and both clients get it"
     )
     for call, (query, body) in ours.items():
         assert query == theirs[call][0] - {"cursor"}, call
@@ -179,7 +179,7 @@ def agrees(model: type[Answer], schema: dict[str, Any]) -> bool:
     An entry has further ones, those of its kind.
     """
     fields, properties = model.model_fields, schema["properties"]
-    if set(fields) != set(properties) and not (model is Entry and set(fields) < set(properties)):
+    if set(fields) != set(properties) and not (model is EntryOut and set(fields) < set(properties)):
         return False
     return all(
         agrees(inner, resolved(ref))

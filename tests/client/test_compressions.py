@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from pytest_django.live_server_helper import LiveServer
 
-from historyapp.client import AsyncPlayhead, Conflict, Invalid, Playhead, Side
+from historyapp.client import AsyncPlayhead, ComparisonSide, Conflict, Invalid, Playhead
 from tests.api.compressing import carry_out
 
 
@@ -92,7 +92,7 @@ def test_options_and_terms_go_out_as_they_are(playhead: Playhead, six: UUID) -> 
 
 
 def test_two_strategies_are_compared(playhead: Playhead, six: UUID) -> None:
-    sides: list[Side] = [{"strategy": "simple_extract"}, {"strategy": "structured"}]
+    sides: list[ComparisonSide] = [{"strategy": "simple_extract"}, {"strategy": "structured"}]
     made = playhead.compare(six, 1, 2, sides)
     for side in made.sides:
         carry_out(side.id)

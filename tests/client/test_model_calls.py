@@ -24,7 +24,7 @@ from historyapp.client import (
     ServerFailed,
     ServerUnavailable,
 )
-from historyapp.client.call_answers import CallEvents
+from historyapp.client.endpoints.model_calls import EventDecoder
 from historyapp.llm.retrying import RetryPolicy
 from historyapp.services import calls
 from tests.client.proxy import FaultyProxy, answering, lost_answer
@@ -151,14 +151,14 @@ STREAM = b": ping\n\n" + event("delta", {"kind": "text", "text": "é\\n\n"}) + e
 @given(st.lists(st.integers(0, len(STREAM)), max_size=20))
 def test_however_a_stream_is_cut_its_events_are_the_same(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(STREAM)]
-    reader = CallEvents()
+    reader = EventDecoder()
     found = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]
     reader.finish()
     assert found == [Delta(kind="text", text="é\\n\n"), Answered.model_validate(APPENDED)]
 
 
 def test_a_stream_that_ends_early_is_an_error() -> None:
-    reader = CallEvents()
+    reader = EventDecoder()
     list(reader.feed(STREAM[:-1]))
     with pytest.raises(ServerUnavailable):
         reader.finish()
@@ -170,4 +170,4 @@ def test_an_event_that_is_none_is_a_fault_of_the_server(name: str, data: str) ->
     if (name, data) == ("error", '{"text": 7}'):
         data = "null"
     with pytest.raises(ServerFailed):
-        list(CallEvents().feed(f"event: {name}\ndata: {data}\n\n".encode()))
+        list(EventDecoder().feed(f"event: {name}\ndata: {data}\n\n".encode()))

@@ -7,7 +7,7 @@ from anthropic import Anthropic
 from openai import OpenAI
 
 from historyapp.client import ModelOutput
-from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_calls
 from tests.llm.loopback import Answer, Call, Loopback
 
 SAID: Any = [{"role": "user", "content": "Where is the bug?"}]

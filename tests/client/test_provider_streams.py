@@ -9,7 +9,7 @@ from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
 
 from historyapp.client import ModelOutput
-from historyapp.client.provider_answers import entries_of, open_calls
+from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.provider_streams import awaited
 from tests.llm.loopback import Answer, Broken, Call, Loopback
 

@@ -37,7 +37,7 @@ def session_id(playhead: Playhead) -> UUID:
 @pytest.fixture
 def shaky(proxy: FaultyProxy, api_key: str, monkeypatch: pytest.MonkeyPatch) -> Playhead:
     """A client that meets the proxy's faults, and does not really wait."""
-    monkeypatch.setattr("historyapp.client.blocking.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("historyapp.client.sync_client.time.sleep", lambda seconds: None)
     return Playhead(proxy.url, api_key)
 
 
@@ -100,7 +100,7 @@ def test_a_fault_of_the_server_is_final_after_three_attempts(
     proxy: FaultyProxy, api_key: str, session_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("historyapp.client.blocking.time.sleep", pauses.append)
+    monkeypatch.setattr("historyapp.client.sync_client.time.sleep", pauses.append)
     proxy.faults = [answering(503, {"Retry-After": "7"}), answering(429, {"Retry-After": "9"}), FAILED]
     with pytest.raises(ServerFailed):
         Playhead(proxy.url, api_key).session(session_id)

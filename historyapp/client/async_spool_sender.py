@@ -10,15 +10,15 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from historyapp.client.description import Call
+from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import NotSpooled
 from historyapp.client.retrying import Outcome, Patience, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooling import TURN_PAUSE, log, settle, still_waiting
+from historyapp.client.spooled_writes import TURN_PAUSE, log, settle, still_waiting
 
 
 class AsyncSender:
-    """What :class:`historyapp.client.sending.Sender` is, for the client that awaits.
+    """What :class:`historyapp.client.spool_sender.Sender` is, for the client that awaits.
 
     Disks are slow, so the file is used from a thread.
     """
@@ -37,12 +37,12 @@ class AsyncSender:
             await asyncio.to_thread(self.spool.put, write)
         await self.start()
 
-    async def send_first(self, call: Call[Any], patience: Patience) -> Patience:
+    async def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
         if await self._is_empty():
             return patience
         begun = time.monotonic()
         if why := await self.send_all(patience):
-            raise await asyncio.to_thread(still_waiting, self.spool, self._server, why, call)
+            raise await asyncio.to_thread(still_waiting, self.spool, self._server, why, api_call)
         return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
 
     async def send_all(self, patience: Patience) -> str:

@@ -1,4 +1,4 @@
-"""Descriptions as HTTP requests and answers as values: all that the two transports share."""
+"""API calls as HTTP requests and responses as answers: what the two clients share."""
 
 import inspect
 import json
@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import httpx
 
-from historyapp.client.description import Call
+from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import ServerUnavailable
-from historyapp.client.recognition import check_success, not_playhead, refusal_of
+from historyapp.client.response_checks import check_success, not_playhead, refusal_of
 from historyapp.client.retrying import Attempts, Outcome
 from historyapp.core.json import dump_json
 
@@ -23,30 +23,30 @@ _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between two looks at something that takes a while."""
+"""Seconds between two requests for the state of a run."""
 
 
-_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 M = TypeVar("M", bound=Callable[..., Any])
 
 
 def as_method(method: M, returns: Any = None) -> M:
-    """The method with a signature that ``help`` shows as it is called: its description's, with self.
+    """The method with the signature of its endpoint's function and ``self``, as ``help`` shows it.
 
     Args:
         returns: the generic type that the answer comes in; None: the answer itself.
     """
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     signature = inspect.signature(method)
     (answer,) = get_args(signature.return_annotation)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[_SELF, *signature.parameters.values()],
+        parameters=[myself, *signature.parameters.values()],
         return_annotation=returns[answer] if returns else answer,
     )
     return method
 
 
 def api_url(base_url: str) -> str:
-    """Where the calls lie, given the server's address, with or without ``/api/v1``."""
+    """The address of the API, given the server's, with or without ``/api/v1``."""
     return base_url.rstrip("/").removesuffix(_ROOT) + _ROOT
 
 
@@ -61,26 +61,28 @@ def headers(api_key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {api_key}", "User-Agent": "playhead-client"}
 
 
-def request_of(http: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:
+def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -> httpx.Request:
     """The request, to be sent as often as it takes: its ``Idempotency-Key`` stays the same.
 
     Raises:
         ValueError: when the body cannot be written as JSON.
     """
-    extra = {"Idempotency-Key": call.idempotency_key or uuid4().hex} if call.method == "POST" else {}
-    if call.files:
-        files = [("files", file) for file in call.files]
-        return http.build_request(call.method, call.path, headers=extra, files=files, data=call.body)
+    extra = {"Idempotency-Key": api_call.idempotency_key or uuid4().hex} if api_call.method == "POST" else {}
+    if api_call.files:
+        files = [("files", file) for file in api_call.files]
+        return http.build_request(
+            api_call.method, api_call.path, headers=extra, files=files, data=api_call.body
+        )
     content = None
-    if call.body is not None:
-        content = _json(call).encode()
+    if api_call.body is not None:
+        try:
+            content = dump_json(api_call.body).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            what = f"The body of {api_call.method} {api_call.path}"
+            raise ValueError(f"{what} cannot be written as JSON: {error}") from error
         extra["Content-Type"] = "application/json"
     return http.build_request(
-        call.method,
-        call.path,
-        headers=extra,
-        params=call.query,
-        content=content,
+        api_call.method, api_call.path, headers=extra, params=api_call.query, content=content
     )
 
 
@@ -89,62 +91,64 @@ def server_of(http: httpx.Client | httpx.AsyncClient) -> str:
     return str(http.base_url.copy_with(userinfo=b"")).rstrip("/").removesuffix(_ROOT)
 
 
-def limit_attempt(request: httpx.Request, call: Call[Any], seconds: float) -> None:
+def limit_attempt(request: httpx.Request, api_call: ApiCall[Any], seconds: float) -> None:
     """No step of the next attempt takes longer than the attempt may."""
     usual = request.extensions["timeout"]
     limits = {name: seconds if value is None else min(value, seconds) for name, value in usual.items()}
-    if call.silence is not None:
-        limits["read"] = call.silence
+    if api_call.silence is not None:
+        limits["read"] = api_call.silence
     request.extensions["timeout"] = limits
 
 
-def pause_after(outcome: Outcome, attempts: Attempts, call: Call[Any]) -> float | None:
+def pause_after(outcome: Outcome, attempts: Attempts, api_call: ApiCall[Any]) -> float | None:
     """Seconds until the next attempt; None when the outcome is final."""
     pause = attempts.pause_after(outcome)
     if pause is not None:
-        log.warning("%s %s: %s; again in %.2f s", call.method, call.path, short(outcome), pause)
+        log.warning("%s %s: %s; again in %.2f s", api_call.method, api_call.path, short(outcome), pause)
     return pause
 
 
-def settled(outcome: Outcome, call: Call[Any], attempts: Attempts, server: str) -> httpx.Response:
-    """The answer, if it is one.
+def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server: str) -> httpx.Response:
+    """The response of a request that succeeded.
 
     Raises:
-        PlayheadError: if not.
+        PlayheadError: when it failed.
     """
     if isinstance(outcome, httpx.RequestError):
         times = f"{attempts.made} attempt{'s' if attempts.made > 1 else ''}"
-        raise unavailable(outcome, call, server, f" in {attempts.seconds:.1f} s and {times}")
+        raise unavailable(outcome, api_call, server, f" in {attempts.seconds:.1f} s and {times}")
     if not outcome.is_success:
         raise refusal_of(outcome, server)
     check_success(outcome, server, streamed=not outcome.is_closed)
     return outcome
 
 
-def unavailable(error: httpx.RequestError, call: Call[Any], server: str, when: str = "") -> ServerUnavailable:
+def unavailable(
+    error: httpx.RequestError, api_call: ApiCall[Any], server: str, when: str = ""
+) -> ServerUnavailable:
     """The error for a request that got no answer, or not all of it."""
     detail = (
-        f"{call.method} {call.path} got no answer from {server}{when}: {short(error)}. "
+        f"{api_call.method} {api_call.path} got no answer from {server}{when}: {short(error)}. "
         "Check that Playhead runs there and that this machine reaches it."
     )
     return ServerUnavailable({"detail": detail})
 
 
-def value_of(call: Call[T], response: httpx.Response, server: str) -> T:
-    """What the answer says.
+def answer_of(api_call: ApiCall[T], response: httpx.Response, server: str) -> T:
+    """The answer in a response.
 
     Raises:
-        NotPlayhead: when it is not what the call answers.
+        NotPlayhead: when the response holds something else.
     """
     try:
-        return call.read(json.loads(response.content) if response.content else None)
+        return api_call.read(json.loads(response.content) if response.content else None)
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:_LONGEST_TEXT]
         raise not_playhead(response, server, f"this client cannot read it: {why}") from error
 
 
 def pauses(timeout: float | None) -> Iterator[float]:
-    """Seconds to wait between two looks at something that takes a while: soon at first, then more seldom.
+    """Seconds to wait between two requests for the state of a run: short at first, then longer.
 
     Raises:
         TimeoutError: from ``next``, once ``timeout`` seconds are over.
@@ -159,16 +163,8 @@ def pauses(timeout: float | None) -> Iterator[float]:
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-def _json(call: Call[Any]) -> str:
-    try:
-        return dump_json(call.body)
-    except (TypeError, ValueError, RecursionError) as error:
-        what = f"The body of {call.method} {call.path}"
-        raise ValueError(f"{what} cannot be written as JSON: {error}") from error
-
-
 def short(outcome: Outcome) -> str:
-    """What happened, in a few words."""
+    """An outcome in a few words."""
     if isinstance(outcome, httpx.Response):
         return f"status {outcome.status_code}"
     return f"{type(outcome).__name__} {outcome}".strip()

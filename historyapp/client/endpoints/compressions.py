@@ -4,19 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from historyapp.client.calls.making import Id, at, get, given, pages, post
-from historyapp.client.compression_answers import (
-    Comparison,
-    CompressionRun,
-    Estimate,
-    RunItem,
-    StartedRun,
-)
-from historyapp.client.description import Call, Pages
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
+from historyapp.wire.compressions import ComparisonOut, EstimateOut, RunItem, RunOut, RunPage, StartedOut
 
 
-class Side(TypedDict, total=False):
-    """One side of a comparison. What is left out is as the session's settings have it."""
+class ComparisonSide(TypedDict, total=False):
+    """One side of a comparison. Fields that are left out are as the session's settings say."""
 
     strategy: str
     model: str
@@ -33,14 +26,14 @@ def compress(
     options: Mapping[str, Any] | None = None,
     again: bool = False,
     idempotency_key: str | None = None,
-) -> Call[StartedRun]:
-    """Has steps summarised in the background, or joins the run that is under way.
+) -> ApiCall[StartedOut]:
+    """Compresses steps in the background, or joins the run that is under way.
 
     Args:
-        strategy: None: as the session's settings say; so too the model.
+        strategy: None: the session's setting.
         from_step: without both bounds all steps but the newest, which stay in full; negative ones count from
             the end.
-        model: ``provider:model``, or ``local``.
+        model: ``provider:model``, or ``local``; None: the session's setting.
         options: of the strategy.
         again: also the steps that have a summary of this strategy.
 
@@ -55,7 +48,7 @@ def compress(
         "options": options,
         "again": again,
     }
-    return post(at("sessions", session_id, "compressions"), StartedRun, body, key=idempotency_key)
+    return post(at("sessions", session_id, "compressions"), StartedOut, body, key=idempotency_key)
 
 
 def compressions(
@@ -67,31 +60,31 @@ def compressions(
         trial: the sides of comparisons too.
     """
     path = at("sessions", session_id, "compressions")
-    return pages(path, RunItem, trial=True if trial else None, limit=limit, as_of=as_of)
+    return pages(path, RunPage, trial=True if trial else None, limit=limit, as_of=as_of)
 
 
-def compression(session_id: Id, run_id: Id, *, as_of: int | None = None) -> Call[CompressionRun]:
-    """How far a run is, and what failed."""
-    return get(at("sessions", session_id, "compressions", run_id), CompressionRun, as_of=as_of)
+def compression(session_id: Id, run_id: Id, *, as_of: int | None = None) -> ApiCall[RunOut]:
+    """A run's progress, and what failed."""
+    return get(at("sessions", session_id, "compressions", run_id), RunOut, as_of=as_of)
 
 
-def cancel_compression(session_id: Id, run_id: Id) -> Call[CompressionRun]:
-    """Ends a run. What is under way is finished and kept. The key needs the scope ``admin``.
+def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
+    """Ends a run. Summaries that are being made are finished and kept. The key needs the scope ``admin``.
 
     Raises:
         Conflict: when it has ended already.
     """
     path = at("sessions", session_id, "compressions", run_id)
-    return Call("DELETE", path, CompressionRun.model_validate)
+    return ApiCall("DELETE", path, RunOut.model_validate)
 
 
-def retry_compression(session_id: Id, run_id: Id) -> Call[CompressionRun]:
-    """Takes up what failed, or what a cancelled run had left.
+def retry_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
+    """Retries what failed, or what a cancelled run did not make.
 
     Raises:
-        Conflict: when nothing is left, or another run is under way.
+        Conflict: when there is nothing to retry, or another run is under way.
     """
-    return post(at("sessions", session_id, "compressions", run_id, "retries"), CompressionRun, {})
+    return post(at("sessions", session_id, "compressions", run_id, "retries"), RunOut, {})
 
 
 def estimate_compression(
@@ -104,7 +97,7 @@ def estimate_compression(
     options: Mapping[str, Any] | None = None,
     again: bool = False,
     as_of: int | None = None,
-) -> Call[Estimate]:
+) -> ApiCall[EstimateOut]:
     """What :meth:`compress` would cost at most."""
     query = {
         "strategy": strategy,
@@ -115,19 +108,21 @@ def estimate_compression(
         "again": True if again else None,
         "as_of": as_of,
     }
-    return get(at("sessions", session_id, "compressions", "estimate"), Estimate, **query)
+    return get(at("sessions", session_id, "compressions", "estimate"), EstimateOut, **query)
 
 
-def compare(session_id: Id, from_step: int, to_step: int, sides: Sequence[Side]) -> Call[Comparison]:
-    """Has two strategies summarise the same steps. Nothing of it stands for the steps.
+def compare(
+    session_id: Id, from_step: int, to_step: int, sides: Sequence[ComparisonSide]
+) -> ApiCall[ComparisonOut]:
+    """Has two strategies summarise the same steps. Contexts do not use these summaries.
 
     Args:
         sides: two of them.
     """
     body = given({"from_step": from_step, "to_step": to_step, "sides": [dict(side) for side in sides]})
-    return post(at("sessions", session_id, "comparisons"), Comparison, body)
+    return post(at("sessions", session_id, "comparisons"), ComparisonOut, body)
 
 
-def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -> Call[Comparison]:
-    """How far a comparison is, with both sides' texts."""
-    return get(at("sessions", session_id, "comparisons", comparison_id), Comparison, as_of=as_of)
+def comparison(session_id: Id, comparison_id: Id, *, as_of: int | None = None) -> ApiCall[ComparisonOut]:
+    """A comparison's progress, with both sides' summaries."""
+    return get(at("sessions", session_id, "comparisons", comparison_id), ComparisonOut, as_of=as_of)

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
-from historyapp.client.answers import Episode, EpisodeItem, TextAnswer
-from historyapp.client.calls.making import Id, at, get, given, pages
-from historyapp.client.calls.recording import Order
-from historyapp.client.context_answers import Messages
-from historyapp.client.description import Call, Pages
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages
+from historyapp.client.endpoints.entries import Order
+from historyapp.wire.base import Page
+from historyapp.wire.contexts import MessagesOut, TextOut
+from historyapp.wire.episodes import EpisodeItem, EpisodeOut
 
 
 class StepQuery(TypedDict, total=False):
@@ -33,22 +33,22 @@ class StepQuery(TypedDict, total=False):
 
 
 def episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeItem]:
-    """Steps with previews; see :class:`historyapp.client.calls.reading.StepQuery`."""
-    return pages(at("sessions", session_id, "episodes"), EpisodeItem, **_fields(query))
+    """Steps with previews; see :class:`historyapp.client.endpoints.episodes.StepQuery`."""
+    return pages(at("sessions", session_id, "episodes"), Page[EpisodeItem], **_parameters(query))
 
 
-def full_episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[Episode]:
+def full_episodes(session_id: Id, **query: Unpack[StepQuery]) -> Pages[EpisodeOut]:
     """The same steps with their bodies."""
-    return pages(at("sessions", session_id, "episodes"), Episode, full=True, **_fields(query))
+    return pages(at("sessions", session_id, "episodes"), Page[EpisodeOut], full=True, **_parameters(query))
 
 
-def _fields(query: StepQuery) -> dict[str, Any]:
+def _parameters(query: StepQuery) -> dict[str, Any]:
     return {name.removesuffix("_step"): value for name, value in query.items()}
 
 
-def episode(session_id: Id, number: int, *, as_of: int | None = None) -> Call[Episode]:
+def episode(session_id: Id, number: int, *, as_of: int | None = None) -> ApiCall[EpisodeOut]:
     """One step with its bodies; -1 is the newest."""
-    return get(at("sessions", session_id, "episodes", number), Episode, as_of=as_of)
+    return get(at("sessions", session_id, "episodes", number), EpisodeOut, as_of=as_of)
 
 
 def progress(
@@ -59,29 +59,31 @@ def progress(
     to_step: int | None = None,
     max_tokens: int | None = None,
     as_of: int | None = None,
-) -> Call[str]:
+) -> ApiCall[str]:
     """The history as text: a line for each step, long forms, or summaries within a budget.
 
     Args:
         max_tokens: of ``compiled``, in tokens; None: as the session's settings say.
     """
     query = {"style": style, "from": from_step, "to": to_step, "max_tokens": max_tokens, "as_of": as_of}
-    return Call("GET", at("sessions", session_id, "progress"), _text, given(query))
+    return ApiCall("GET", at("sessions", session_id, "progress"), _text, given(query))
 
 
-def history(session_id: Id, *, as_of: int | None = None) -> Call[str]:
+def history(session_id: Id, *, as_of: int | None = None) -> ApiCall[str]:
     """The sliding-window history as text: summaries of older steps, then the newest ones in detail."""
-    return Call("GET", at("sessions", session_id, "history"), _text, given({"as_of": as_of}))
+    return ApiCall("GET", at("sessions", session_id, "history"), _text, given({"as_of": as_of}))
 
 
-def messages(session_id: Id, *, max_tokens: int | None = None, as_of: int | None = None) -> Call[Messages]:
+def messages(
+    session_id: Id, *, max_tokens: int | None = None, as_of: int | None = None
+) -> ApiCall[MessagesOut]:
     """The context that the policy ``episodic`` chooses, in no provider's format, with its manifest.
 
     Args:
         max_tokens: None: as the session's settings say.
     """
-    return get(at("sessions", session_id, "messages"), Messages, max_tokens=max_tokens, as_of=as_of)
+    return get(at("sessions", session_id, "messages"), MessagesOut, max_tokens=max_tokens, as_of=as_of)
 
 
 def _text(data: Any) -> str:
-    return TextAnswer.model_validate(data).text
+    return TextOut.model_validate(data).text

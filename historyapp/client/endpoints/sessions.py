@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from historyapp.client.answers import Session, SessionItem
-from historyapp.client.calls.making import Id, at, get, given, pages, post
-from historyapp.client.description import Call, Pages, nothing
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, no_answer, pages, post
 from historyapp.core.settings import SessionSettings
+from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage
 
-Settings = SessionSettings | Mapping[str, Any]
+SettingsIn = SessionSettings | Mapping[str, Any]
 """Settings that are left out keep their value."""
 Status = Literal["live", "finished", "archived"]
 
@@ -20,16 +19,16 @@ def create_session(
     agent: str | None = None,
     model: str | None = None,
     tags: Sequence[str] | None = None,
-    settings: Settings | None = None,
+    settings: SettingsIn | None = None,
     metadata: Mapping[str, Any] | None = None,
-) -> Call[Session]:
+) -> ApiCall[SessionOut]:
     """Makes a session. With an ``id`` of its own an agent finds it again after a crash.
 
     Raises:
         Conflict: when the id is taken.
     """
     names = {"id": id, "title": title, "agent": agent, "model": model}
-    return post("/sessions", Session, {**names, **_changed(tags, settings, metadata)})
+    return post("/sessions", SessionOut, {**names, **_json_fields(tags, settings, metadata)})
 
 
 def sessions(
@@ -50,13 +49,13 @@ def sessions(
         limit: how many to fetch at once.
     """
     return pages(
-        "/sessions", SessionItem, q=q, agent=agent, tag=list(tags), status=status, errors=errors, limit=limit
+        "/sessions", SessionPage, q=q, agent=agent, tag=list(tags), status=status, errors=errors, limit=limit
     )
 
 
-def session(session_id: Id, *, as_of: int | None = None) -> Call[Session]:
+def session(session_id: Id, *, as_of: int | None = None) -> ApiCall[SessionOut]:
     """One session, as of a position."""
-    return get(at("sessions", session_id), Session, as_of=as_of)
+    return get(at("sessions", session_id), SessionOut, as_of=as_of)
 
 
 def change_session(
@@ -67,18 +66,18 @@ def change_session(
     model: str | None = None,
     status: Status | None = None,
     tags: Sequence[str] | None = None,
-    settings: Settings | None = None,
+    settings: SettingsIn | None = None,
     metadata: Mapping[str, Any] | None = None,
-) -> Call[Session]:
+) -> ApiCall[SessionOut]:
     """Changes what is given."""
     names = {"title": title, "agent": agent, "model": model, "status": status}
-    body = given({**names, **_changed(tags, settings, metadata)})
-    return Call("PATCH", at("sessions", session_id), Session.model_validate, body=body)
+    body = given({**names, **_json_fields(tags, settings, metadata)})
+    return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)
 
 
-def archive_session(session_id: Id) -> Call[None]:
+def archive_session(session_id: Id) -> ApiCall[None]:
     """Nothing is deleted: the session stays readable, and can be changed back to ``live``."""
-    return Call("DELETE", at("sessions", session_id), nothing)
+    return ApiCall("DELETE", at("sessions", session_id), no_answer)
 
 
 def fork(
@@ -88,7 +87,7 @@ def fork(
     at_position: int | None = None,
     title: str | None = None,
     id: Id | None = None,
-) -> Call[Session]:
+) -> ApiCall[SessionOut]:
     """A new session that shares this one's history up to a step or a position; without either, all of it.
 
     Args:
@@ -96,11 +95,11 @@ def fork(
         id: of the new session.
     """
     body = {"at_step": at_step, "at_position": at_position, "title": title, "id": id}
-    return post(at("sessions", session_id, "forks"), Session, body)
+    return post(at("sessions", session_id, "forks"), SessionOut, body)
 
 
-def _changed(
-    tags: Sequence[str] | None, settings: Settings | None, metadata: Mapping[str, Any] | None
+def _json_fields(
+    tags: Sequence[str] | None, settings: SettingsIn | None, metadata: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     if isinstance(settings, SessionSettings):
         settings = settings.model_dump(exclude_unset=True)

@@ -4,33 +4,44 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-from historyapp.client.answers import Imported
-from historyapp.client.calls.making import Id, at, given
-from historyapp.client.description import Call, Chunks, Stream, nothing
+from historyapp.client.api_call import ApiCall, Id, Stream, at, given, no_answer
 from historyapp.core.text import clean
+from historyapp.wire.transfers import ImportOut
 
 Upload = str | PathLike[str] | tuple[str, bytes]
 """A path, or a name and what is in it."""
 
 
-def import_files(files: Iterable[Upload], *, format: str | None = None) -> Call[Imported]:
+class _Chunks:
+    """Bytes as they come."""
+
+    def feed(self, chunk: bytes) -> Iterable[bytes]:
+        return (chunk,)
+
+    def finish(self) -> None:
+        """An export has no mark at its end."""
+
+
+def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCall[ImportOut]:
     """Imports transcripts. Importing one again adds nothing, and a grown one adds what is new.
 
     Args:
-        format: None: told from what is in the files.
+        format: None: recognised by the content.
 
     Raises:
         OSError: when a file cannot be read.
         UnreadableTranscript: when none of them is a transcript.
     """
     uploads = tuple(map(_upload, files))
-    return Call("POST", "/imports", Imported.model_validate, body=given({"format": format}), files=uploads)
+    return ApiCall(
+        "POST", "/imports", ImportOut.model_validate, body=given({"format": format}), files=uploads
+    )
 
 
 def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None) -> Stream[bytes]:
     """A session as a file, in chunks as they come."""
     query = given({"format": format, "as_of": as_of})
-    return Stream(Call("GET", at("sessions", session_id, "export"), nothing, query), Chunks)
+    return Stream(ApiCall("GET", at("sessions", session_id, "export"), no_answer, query), _Chunks)
 
 
 def _upload(file: Upload) -> tuple[str, bytes]:

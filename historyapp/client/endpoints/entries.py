@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from historyapp.client.answers import Appended, Entry, Recorded, Registered
-from historyapp.client.calls.making import Id, at, get, given, pages, post
-from historyapp.client.description import Call, Pages
+from historyapp.client.answers import Appended, Registered, SpoolableAnswer
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import Body, EntryDraft, ModelOutput, dump_body
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
+from historyapp.wire.entries import EntryOut, EntryPage
 
 NewEntry = Body | EntryDraft | Mapping[str, Any]
 """A body of the core; with ``EntryDraft`` its metadata and time too; or an object as the API takes it."""
 Result = ActionSuccess | ActionError | ActionInterrupted
 Order = Literal["oldest", "newest"]
-R = TypeVar("R", bound=Recorded)
+R = TypeVar("R", bound=SpoolableAnswer)
 
 
 def append(
@@ -25,7 +25,7 @@ def append(
     *,
     expected_position: int | None = None,
     idempotency_key: str | None = None,
-) -> Call[Appended]:
+) -> ApiCall[Appended]:
     """Appends entries of any kinds: all of them or none.
 
     Args:
@@ -33,11 +33,10 @@ def append(
         idempotency_key: repeating the call with the same one adds nothing, even after a restart.
 
     Raises:
-        Conflict: when the head is another by now; ``head`` tells which.
+        Conflict: when the head has changed; ``head`` is the current one.
     """
     body = {"entries": [_entry(entry) for entry in entries], "expected_position": expected_position}
-    call = post(at("sessions", session_id, "entries"), Appended, body, key=idempotency_key)
-    return _spoolable(call, Appended, expected_position)
+    return _write(at("sessions", session_id, "entries"), Appended, body, idempotency_key)
 
 
 def register_action(
@@ -48,7 +47,7 @@ def register_action(
     created_at: datetime | None = None,
     expected_position: int | None = None,
     idempotency_key: str | None = None,
-) -> Call[Registered]:
+) -> ApiCall[Registered]:
     """Records an action, before it runs.
 
     Args:
@@ -57,11 +56,19 @@ def register_action(
     Raises:
         Conflict: while another action is in flight.
     """
-    told = {**(metadata or {}), **_own_fields(action)} or None
-    more = {"metadata": told, "created_at": created_at, "expected_position": expected_position}
-    body = {**_proposal(action), **more}
-    call = post(at("sessions", session_id, "actions"), Registered, body, key=idempotency_key)
-    return _spoolable(call, Registered, expected_position)
+    # Thoughts may be a model of the agent's own; the entry's body has them as an object.
+    output = ModelOutput(thoughts=action.thoughts, use_tool=action.use_tool, raw_message=action.raw_message)
+    added = set(type(action).model_fields) - set(ActionProposal.model_fields)
+    if added:
+        metadata = {**(metadata or {}), "proposal": action.model_dump(mode="json", include=added)}
+    body = {
+        "use_tool": action.use_tool.model_dump(),
+        **dump_body(output),
+        "metadata": metadata or None,
+        "created_at": created_at,
+        "expected_position": expected_position,
+    }
+    return _write(at("sessions", session_id, "actions"), Registered, body, idempotency_key)
 
 
 def register_result(
@@ -72,7 +79,7 @@ def register_result(
     created_at: datetime | None = None,
     expected_position: int | None = None,
     idempotency_key: str | None = None,
-) -> Call[Registered]:
+) -> ApiCall[Registered]:
     """Records what came back of the action in flight.
 
     Raises:
@@ -80,8 +87,7 @@ def register_result(
     """
     more = {"metadata": metadata, "created_at": created_at, "expected_position": expected_position}
     body = {**result.model_dump(exclude_none=True), **more}
-    call = post(at("sessions", session_id, "results"), Registered, body, key=idempotency_key)
-    return _spoolable(call, Registered, expected_position)
+    return _write(at("sessions", session_id, "results"), Registered, body, idempotency_key)
 
 
 def append_step(
@@ -92,7 +98,7 @@ def append_step(
     supervision_result: Any,
     timestamp: datetime | None = None,
     idempotency_key: str | None = None,
-) -> Call[Registered]:
+) -> ApiCall[Registered]:
     """Appends a whole step: action, result and review."""
     body = {
         "analysis_result": analysis_result,
@@ -100,9 +106,14 @@ def append_step(
         "supervision_result": supervision_result,
         **given({"timestamp": timestamp}),
     }
-    path = at("sessions", session_id, "steps")
-    call = Call("POST", path, Registered.model_validate, body=body, idempotency_key=idempotency_key)
-    return _spoolable(call, Registered)
+    return ApiCall(
+        "POST",
+        at("sessions", session_id, "steps"),
+        Registered.model_validate,
+        body=body,  # null results are sent, too
+        idempotency_key=idempotency_key,
+        spooled=Registered.in_spool,
+    )
 
 
 def entries(
@@ -115,7 +126,7 @@ def entries(
     order: Order | None = None,
     limit: int | None = None,
     as_of: int | None = None,
-) -> Pages[Entry]:
+) -> Pages[EntryOut]:
     """Entries by position, both bounds left out.
 
     Args:
@@ -125,7 +136,7 @@ def entries(
     """
     return pages(
         at("sessions", session_id, "entries"),
-        Entry,
+        EntryPage,
         after=after,
         before=before,
         kind=kind,
@@ -136,31 +147,21 @@ def entries(
     )
 
 
-def entry(session_id: Id, position: int, *, as_of: int | None = None) -> Call[Entry]:
+def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall[EntryOut]:
     """One entry, live or in a take."""
-    return get(at("sessions", session_id, "entries", position), Entry, as_of=as_of)
+    return get(at("sessions", session_id, "entries", position), EntryOut, as_of=as_of)
 
 
-def _spoolable(call: Call[R], answer: type[R], expected_position: int | None = None) -> Call[R]:
-    """The call as one that can wait on disk. A check of the head only makes sense at once."""
-    return call if expected_position is not None else replace(call, spooled=answer.in_spool)
-
-
-def _proposal(action: ActionProposal) -> dict[str, Any]:
-    """The fields that every proposal has; thoughts of the agent's own model as an object."""
-    output = ModelOutput(thoughts=action.thoughts, use_tool=action.use_tool, raw_message=action.raw_message)
-    fields = dump_body(output)
-    return {"use_tool": action.use_tool.model_dump(), **fields}
-
-
-def _own_fields(action: ActionProposal) -> dict[str, Any]:
-    """What a subclass of the proposal adds, as metadata of its entry."""
-    added = set(type(action).model_fields) - set(ActionProposal.model_fields)
-    return {"proposal": action.model_dump(mode="json", include=added)} if added else {}
+def _write(path: str, answer: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
+    """A POST that can wait on disk, unless it checks the head: that only makes sense at once."""
+    api_call = post(path, answer, body, key=key)
+    return api_call if "expected_position" in given(body) else replace(api_call, spooled=answer.in_spool)
 
 
 def _entry(entry: NewEntry) -> Mapping[str, Any]:
+    if isinstance(entry, Mapping):
+        return entry
     if isinstance(entry, EntryDraft):
         more = given({"metadata": entry.metadata or None, "created_at": entry.created_at})
         return {"kind": entry.body.kind, **dump_body(entry.body), **more}
-    return entry if isinstance(entry, Mapping) else {"kind": entry.kind, **dump_body(entry)}
+    return {"kind": entry.kind, **dump_body(entry)}

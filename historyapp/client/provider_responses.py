@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from historyapp.client.context_answers import Context
+from historyapp.client.openai_responses import finish_reason, is_response, response_drafts
 from historyapp.client.provider_streams import whole_answer
-from historyapp.client.responses_answers import finish_reason, is_response, response_drafts
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
+from historyapp.wire.contexts import ContextOut
 
 
-def entries_of(response: object, context: Context | None = None) -> list[EntryDraft]:
+def entries_of(response: object, context: ContextOut | None = None) -> list[EntryDraft]:
     """The entries of an answer, with its usage and model in their metadata.
 
     Args:
@@ -68,7 +68,7 @@ def _facts(response: Mapping[str, Any], provider: str, reason: object) -> dict[s
     }
 
 
-def _told(drafts: list[EntryDraft], facts: dict[str, Any], context: Context | None) -> list[EntryDraft]:
+def _told(drafts: list[EntryDraft], facts: dict[str, Any], context: ContextOut | None) -> list[EntryDraft]:
     """With what is known of the whole answer at its last output, so that its usage is counted once."""
     last = max(place for place, draft in enumerate(drafts) if isinstance(draft.body, ModelOutput))
     facts["source"] |= drafts[last].metadata.get("source", {})
@@ -77,7 +77,7 @@ def _told(drafts: list[EntryDraft], facts: dict[str, Any], context: Context | No
     return drafts
 
 
-def _asked(context: Context | None) -> dict[str, Any]:
+def _asked(context: ContextOut | None) -> dict[str, Any]:
     """What the server wants to know of the context, to learn from what was billed."""
     if context is None:
         return {}

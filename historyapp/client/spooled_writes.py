@@ -1,4 +1,4 @@
-"""What both clients do with a spool: how a write goes into it, and what becomes of it when it is sent."""
+"""How a write goes into the spool, and how its answer is handled when it is sent from there."""
 
 import json
 import logging
@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import httpx
 
-from historyapp.client.description import Call
+from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import Conflict, Invalid, NotFound, PlayheadError, ServerUnavailable, TooLarge
-from historyapp.client.recognition import check_success, refusal_of
+from historyapp.client.http_messages import short
+from historyapp.client.response_checks import check_success, refusal_of
 from historyapp.client.retrying import Outcome
 from historyapp.client.spool import Spool, Write
-from historyapp.client.wire import short
 
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")
@@ -23,29 +23,29 @@ _FOR_GOOD = (Conflict, Invalid, NotFound, TooLarge)
 """Refusals that sending the same write again cannot change."""
 
 
-def stamped(call: Call[T]) -> Call[T]:
-    """The call with the time of now in its entries, so that the log tells when they were made, not sent.
+def stamped(api_call: ApiCall[T]) -> ApiCall[T]:
+    """The API call with the current time in its entries, so that the log has the time they were made.
 
     It is done before the first attempt: all attempts with one ``Idempotency-Key`` must send the same body.
     """
-    now, body = datetime.now(UTC).isoformat(), dict(call.body or {})
+    now, body = datetime.now(UTC).isoformat(), dict(api_call.body or {})
     if "entries" in body:
         body["entries"] = [{"created_at": now, **entry} for entry in body["entries"]]
-    elif call.path.endswith("/steps"):
+    elif api_call.path.endswith("/steps"):
         body.setdefault("timestamp", now)
     else:
         body.setdefault("created_at", now)
-    return replace(call, body=body)
+    return replace(api_call, body=body)
 
 
-def write_of(request: httpx.Request, call: Call[Any], server: str) -> Write:
+def write_of(request: httpx.Request, api_call: ApiCall[Any], server: str) -> Write:
     """A request as the spool keeps it."""
-    return Write(server, call.path, request.headers["Idempotency-Key"], request.content)
+    return Write(server, api_call.path, request.headers["Idempotency-Key"], request.content)
 
 
-def call_of(write: Write) -> Call[None]:
-    """A write from the spool as a call: for log lines and errors."""
-    return Call("POST", write.path, lambda _: None, idempotency_key=write.key)
+def api_call_of(write: Write) -> ApiCall[None]:
+    """A write from the spool as an API call: for log lines and errors."""
+    return ApiCall("POST", write.path, lambda _: None, idempotency_key=write.key)
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> httpx.Request:
@@ -96,13 +96,13 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})
 
 
-def still_waiting(spool: Spool, server: str, why: str, call: Call[Any]) -> ServerUnavailable:
+def still_waiting(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -> ServerUnavailable:
     """The error for a call that needs the server's answer while writes wait for the server."""
     count = spool.waiting(server)
     writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
     detail = (
-        f"{call.method} {call.path} needs the server's answer, so it cannot be spooled, and {writes} in "
-        f"{spool.path} that must be sent first: {why} "
+        f"{api_call.method} {api_call.path} needs the server's answer, so it cannot be spooled, and {writes} "
+        f"in {spool.path} that must be sent first: {why} "
         'An agent that reads from Playhead while it works should use on_outage="wait".'
     )
     return ServerUnavailable({"detail": detail})

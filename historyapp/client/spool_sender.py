@@ -10,11 +10,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from historyapp.client.description import Call
+from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import NotSpooled
 from historyapp.client.retrying import Outcome, Patience, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooling import TURN_PAUSE, log, settle, still_waiting
+from historyapp.client.spooled_writes import TURN_PAUSE, log, settle, still_waiting
 
 
 class Sender:
@@ -44,7 +44,7 @@ class Sender:
             self.spool.put(write)
         self.start()
 
-    def send_first(self, call: Call[Any], patience: Patience) -> Patience:
+    def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
         """Sends what waits before a call that needs the server's answer. What is left of its time.
 
         Raises:
@@ -54,7 +54,7 @@ class Sender:
             return patience
         begun = time.monotonic()
         if why := self.send_all(patience):
-            raise still_waiting(self.spool, self._server, why, call)
+            raise still_waiting(self.spool, self._server, why, api_call)
         return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
 
     def send_all(self, patience: Patience) -> str:

@@ -161,3 +161,62 @@ IMPORTED_FILE: dict[str, Any] = {
     "damaged_count": 1,
     "error": "",
 }
+ESTIMATE: dict[str, Any] = {
+    "strategy": "simple_extract", "model": "", "note": "", "from_step": 1, "to_step": 8, "steps": 8,
+    "summaries": 8, "calls": 0, "tokens_before": 2400, "tokens_in": 0, "tokens_out": 0, "money": 0.0,
+    "prices_as_of": "2025-11-30",
+}  # fmt: skip
+_COMPARISON_ID = "0197c7da-77aa-7f00-9a00-1b2c3d4e5f60"
+_TRIAL = {
+    "from_step": 1, "to_step": 1, "state": "done", "text": "read_file parser.py: def parse(text): …",
+    "error": "", "tokens_before": 310, "tokens_after": 14,
+}  # fmt: skip
+COMPARISON: dict[str, Any] = {
+    "id": _COMPARISON_ID,
+    "from_step": 1,
+    "to_step": 8,
+    "ended": True,
+    "sides": [{**RUN, "trial": True, "comparison": _COMPARISON_ID, "items": [_TRIAL]}],
+}
+MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
+_SEGMENTS: list[dict[str, Any]] = [
+    {"source": "input", "position": 1, "form": "full", "tokens": 10},
+    {"source": "overhead", "form": "full", "tokens": 3},
+]
+MANIFEST: dict[str, Any] = {
+    "policy": "budgeted",
+    "max_tokens": 2048,
+    "tokens": 13,
+    "segments": _SEGMENTS,
+    "left_out": [],
+    "notes": [],
+}
+CONTEXT: dict[str, Any] = {
+    "request": {"messages": [MESSAGE]},
+    "manifest": MANIFEST,
+    "tokens": {"estimated": 13, "counted": None, "factor": 1.0, "error": None, "learned_from": 0},
+    "snapshot": "0197c7e1-0c2d-7a10-8b11-0a1b2c3d4e5f",
+    "sha256": "4a0f3f6f0f2b4c63c1a3f6b3d5b5f0b8a7c1d2e3f405162738495a6b7c8d9e0f",
+}
+SNAPSHOT: dict[str, Any] = {
+    "id": CONTEXT["snapshot"],
+    "position": 1,
+    "created_at": LATER,
+    "policy": "budgeted",
+    "format": "openai_chat",
+    "model": "gpt-5-mini",
+    "max_tokens": 2048,
+    "live_screen": False,
+    "sha256": CONTEXT["sha256"],
+    "tokens": {"estimated": 13, "counted": None, "billed": 13, "factor": 1.0},
+    "output_position": 2,
+}
+USAGE = {"input": 61, "uncached": 61, "cache_read": 0, "cache_write": 0, "output": 40, "reasoning": 0}
+MODEL_LEDGER: dict[str, Any] = {
+    **USAGE, "model": "gpt-5-mini", "calls": 1, "estimated": 60, "counted": 0, "money": 0.000095,
+    "reported": 0.0,
+}  # fmt: skip
+STEP_LEDGER: dict[str, Any] = {
+    **USAGE, "number": 1, "first_position": 2, "status": "success", "model": "gpt-5-mini", "tokens": 31,
+    "estimated": 60, "counted": 0, "money": 0.000095,
+}  # fmt: skip

@@ -1,0 +1,250 @@
+"""The client that awaits: the same calls as :class:`historyapp.client.Playhead`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from historyapp.client import endpoints, http_messages, spooled_writes
+from historyapp.client.api_call import ApiCall, Id, Pages, Stream
+from historyapp.client.async_spool_sender import AsyncSender
+from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.spool import Spool, Write
+from historyapp.wire.base import Page
+from historyapp.wire.compressions import RunOut
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate["AsyncPlayhead", P], T]
+
+
+def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, Awaitable[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        return self.carry_out(describe(*args, **kwargs))
+
+    return http_messages.as_method(method, Awaitable)
+
+
+def _paged(describe: Callable[P, Pages[T]]) -> Method[P, AsyncIterator[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._items(describe(*args, **kwargs))
+
+    return http_messages.as_method(method, AsyncIterator)
+
+
+def _streamed(describe: Callable[P, Stream[T]]) -> Method[P, AsyncIterator[T]]:
+    @wraps(describe)
+    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._received(describe(*args, **kwargs))
+
+    return http_messages.as_method(method, AsyncIterator)
+
+
+class AsyncPlayhead:
+    """A Playhead server, as one API key may use it. Close it with ``aclose``, or use it in an ``async with``.
+
+    Arguments and retries are those of :class:`historyapp.client.Playhead`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 30.0,
+        on_outage: OnOutage = "wait",
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._timeout = timeout
+        self._outage = outage_of(on_outage)
+        self._http = httpx.AsyncClient(
+            base_url=http_messages.api_url(base_url),
+            headers=http_messages.headers(api_key),
+            timeout=timeout,
+            transport=transport,
+        )
+        self._server = http_messages.server_of(self._http)
+        self._sender = None
+        if isinstance(self._outage, Spool):
+            self._sender = AsyncSender(self._outage, self._server, self._attempt_spooled)
+
+    create_session = _answered(endpoints.sessions.create_session)
+    sessions = _paged(endpoints.sessions.sessions)
+    session = _answered(endpoints.sessions.session)
+    change_session = _answered(endpoints.sessions.change_session)
+    archive_session = _answered(endpoints.sessions.archive_session)
+    fork = _answered(endpoints.sessions.fork)
+
+    append = _answered(endpoints.entries.append)
+    register_action = _answered(endpoints.entries.register_action)
+    register_result = _answered(endpoints.entries.register_result)
+    append_step = _answered(endpoints.entries.append_step)
+    entries = _paged(endpoints.entries.entries)
+    entry = _answered(endpoints.entries.entry)
+
+    episodes = _paged(endpoints.episodes.episodes)
+    full_episodes = _paged(endpoints.episodes.full_episodes)
+    episode = _answered(endpoints.episodes.episode)
+    progress = _answered(endpoints.episodes.progress)
+    history = _answered(endpoints.episodes.history)
+    messages = _answered(endpoints.episodes.messages)
+
+    context = _answered(endpoints.contexts.context)
+    serve_context = _answered(endpoints.contexts.serve_context)
+    snapshots = _paged(endpoints.contexts.snapshots)
+    snapshot = _answered(endpoints.contexts.snapshot)
+    snapshot_request = _answered(endpoints.contexts.snapshot_request)
+    snapshot_diff = _answered(endpoints.contexts.snapshot_diff)
+
+    call_model = _streamed(endpoints.model_calls.call_model)
+
+    ledger = _answered(endpoints.ledger.ledger)
+    step_ledgers = _paged(endpoints.ledger.step_ledgers)
+
+    rewind = _answered(endpoints.rewinds.rewind)
+    undo_rewind = _answered(endpoints.rewinds.undo_rewind)
+    rewinds = _paged(endpoints.rewinds.rewinds)
+    summaries = _paged(endpoints.rewinds.summaries)
+    write_summary = _answered(endpoints.rewinds.write_summary)
+
+    compress = _answered(endpoints.compressions.compress)
+    compressions = _paged(endpoints.compressions.compressions)
+    compression = _answered(endpoints.compressions.compression)
+    cancel_compression = _answered(endpoints.compressions.cancel_compression)
+    retry_compression = _answered(endpoints.compressions.retry_compression)
+    estimate_compression = _answered(endpoints.compressions.estimate_compression)
+    compare = _answered(endpoints.compressions.compare)
+    comparison = _answered(endpoints.compressions.comparison)
+
+    import_files = _answered(endpoints.transfers.import_files)
+    export = _streamed(endpoints.transfers.export)
+
+    async def carry_out(self, api_call: ApiCall[T]) -> T:
+        """Sends a call of the API and returns its answer."""
+        if self._sender is not None and api_call.spooled is not None:
+            return await self._record(api_call, api_call.spooled, self._sender)
+        return http_messages.answer_of(api_call, await self._send(api_call), self._server)
+
+    async def flush(self, timeout: float = 60.0) -> int:
+        """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
+
+        Args:
+            timeout: in seconds.
+        """
+        if self._sender is None:
+            return 0
+        await self._sender.send_all(Patience(timeout))
+        return await asyncio.to_thread(self._sender.spool.waiting, self._server)
+
+    async def wait_for_compression(
+        self, session_id: Id, run_id: Id, *, timeout: float | None = None
+    ) -> RunOut:
+        """The run, as soon as it has ended, also by failure: see its ``state``, ``note`` and ``errors``.
+
+        Args:
+            timeout: seconds to wait; None: no limit.
+
+        Raises:
+            TimeoutError: when the run has not ended by then; it continues.
+        """
+        pauses = http_messages.pauses(timeout)
+        while (run := await self.compression(session_id, run_id)).active:
+            await asyncio.sleep(next(pauses))
+        return run
+
+    async def aclose(self) -> None:
+        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        if self._sender is not None:
+            await self._sender.stop()
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        if self._sender is not None:
+            await self._sender.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
+
+    async def _items(self, pages: Pages[T]) -> AsyncIterator[T]:
+        api_call: ApiCall[Page[T]] | None = pages.first
+        while api_call is not None:
+            page = await self.carry_out(api_call)
+            for item in page.items:
+                yield item
+            api_call = pages.after(page)
+
+    async def _received(self, stream: Stream[T]) -> AsyncIterator[T]:
+        response, decoder = await self._send(stream.api_call, stream=True), stream.decoder()
+        try:
+            async for chunk in response.aiter_bytes():
+                for item in decoder.feed(chunk):
+                    yield item
+            decoder.finish()
+        except httpx.RequestError as error:
+            raise http_messages.unavailable(error, stream.api_call, self._server) from error
+        finally:
+            await response.aclose()
+
+    async def _record(self, api_call: ApiCall[T], spooled: Callable[[], T], sender: AsyncSender) -> T:
+        """Sends a write, or keeps it behind those that wait."""
+        api_call = spooled_writes.stamped(api_call)
+        request = http_messages.request_of(self._http, api_call)
+        if await asyncio.to_thread(sender.spool.is_empty, self._server):
+            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = await self._deliver(api_call, request, patience)
+            if not is_outage(outcome):
+                response = http_messages.checked(outcome, api_call, attempts, self._server)
+                return http_messages.answer_of(api_call, response, self._server)
+        await sender.put(spooled_writes.write_of(request, api_call, self._server))
+        return spooled()
+
+    async def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
+        request = http_messages.request_of(self._http, api_call)
+        patience = patience_of(self._outage, self._timeout)
+        if self._sender is not None:
+            patience = await self._sender.send_first(api_call, patience)
+        outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)
+        return http_messages.checked(outcome, api_call, attempts, self._server)
+
+    async def _deliver(
+        self, api_call: ApiCall[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+    ) -> tuple[Outcome, Attempts]:
+        """Sends a request until its outcome is final."""
+        attempts = Attempts(api_call, self._timeout, patience)
+        while True:
+            outcome = await self._attempt(api_call, request, attempts.limit, stream=stream)
+            pause = http_messages.pause_after(outcome, attempts, api_call)
+            if pause is None:
+                return outcome, attempts
+            await asyncio.sleep(pause)
+
+    async def _attempt(
+        self, api_call: ApiCall[Any], request: httpx.Request, seconds: float, *, stream: bool = False
+    ) -> Outcome:
+        http_messages.limit_attempt(request, api_call, seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                response = await self._http.send(request, stream=stream)
+                if not response.is_success:
+                    await response.aread()
+                return response
+        except httpx.RequestError as error:
+            return error
+        except TimeoutError:
+            return httpx.ReadTimeout("the time for the whole request is over", request=request)
+
+    async def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
+        request = spooled_writes.request_of(self._http, write)
+        return await self._attempt(spooled_writes.api_call_of(write), request, min(seconds, self._timeout))

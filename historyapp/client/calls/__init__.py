@@ -1,1 +1,0 @@
-"""Every call of the HTTP API, described once. The clients' methods have these names and arguments."""

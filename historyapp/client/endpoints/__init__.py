@@ -1,0 +1,25 @@
+"""Every call of the HTTP API, described once. The clients' methods have these names and arguments."""
+
+from historyapp.client.endpoints import (
+    compressions,
+    contexts,
+    entries,
+    episodes,
+    ledger,
+    model_calls,
+    rewinds,
+    sessions,
+    transfers,
+)
+
+__all__ = [
+    "compressions",
+    "contexts",
+    "entries",
+    "episodes",
+    "ledger",
+    "model_calls",
+    "rewinds",
+    "sessions",
+    "transfers",
+]

@@ -1,0 +1,95 @@
+"""Contexts: what the model is sent next, what it was sent, and what changed in between."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, pages
+from historyapp.wire.contexts import ContextOut
+from historyapp.wire.snapshots import (
+    RebuiltRequestOut,
+    SnapshotDiffOut,
+    SnapshotItem,
+    SnapshotOut,
+    SnapshotPage,
+)
+
+
+class ContextOptions(TypedDict, total=False):
+    """Fields that are left out are as the session's settings and its model say."""
+
+    policy: str
+    """How the context is chosen: ``budgeted``, ``episodic`` …"""
+    format: str
+    """The provider's shape: ``openai_chat``, ``openai_responses``, ``anthropic_messages``, ``plain``."""
+    model: str
+    """Whose tokens are counted, and which model is called."""
+    max_tokens: int | None
+    """Budget of the whole request in tokens; None: no limit."""
+    tools: Sequence[Mapping[str, Any]]
+    """Functions that the model may call, in any provider's shape."""
+    live_screen: str
+    """A volatile text that is put behind the newest input or result and never stored."""
+
+
+class ContextRequest(ContextOptions, total=False):
+    as_of: int
+    """Build it as the session stood at this position."""
+    record: bool
+    """False: no snapshot is kept."""
+    count: bool
+    """Have the model's provider count its tokens, too."""
+
+
+def serve_context(session_id: Id, **request: Unpack[ContextRequest]) -> ApiCall[ContextOut]:
+    """What the model is sent next; see :class:`historyapp.client.ContextRequest`. A snapshot of it is kept.
+
+    Raises:
+        Invalid: when the budget is too small; ``smallest`` is one that works.
+    """
+    path = at("sessions", session_id, "contexts")
+    return ApiCall("POST", path, ContextOut.model_validate, body=dict(request))
+
+
+def context(
+    session_id: Id,
+    *,
+    policy: str | None = None,
+    format: str | None = None,
+    model: str | None = None,
+    max_tokens: int | None = None,
+    as_of: int | None = None,
+) -> ApiCall[ContextOut]:
+    """What a model would be sent next, or would have been sent then. Nothing is recorded.
+
+    Args:
+        max_tokens: None: as the session's settings say.
+    """
+    query = {"policy": policy, "format": format, "model": model, "max_tokens": max_tokens, "as_of": as_of}
+    return get(at("sessions", session_id, "contexts"), ContextOut, **query)
+
+
+def snapshots(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SnapshotItem]:
+    """The contexts that were served, the newest first."""
+    return pages(at("sessions", session_id, "snapshots"), SnapshotPage, limit=limit, as_of=as_of)
+
+
+def snapshot(session_id: Id, snapshot_id: Id, *, as_of: int | None = None) -> ApiCall[SnapshotOut]:
+    """One snapshot, with its manifest."""
+    return get(at("sessions", session_id, "snapshots", snapshot_id), SnapshotOut, as_of=as_of)
+
+
+def snapshot_request(
+    session_id: Id, snapshot_id: Id, *, as_of: int | None = None
+) -> ApiCall[RebuiltRequestOut]:
+    """What was sent, rebuilt from the log, with the hash of its bytes compared."""
+    return get(
+        at("sessions", session_id, "snapshots", snapshot_id, "request"), RebuiltRequestOut, as_of=as_of
+    )
+
+
+def snapshot_diff(
+    session_id: Id, snapshot_id: Id, other_id: Id, *, as_of: int | None = None
+) -> ApiCall[SnapshotDiffOut]:
+    """What changed from the earlier of the two to the later one, and its effect on a prompt cache."""
+    query: dict[str, Any] = {"with": other_id, "as_of": as_of}
+    return get(at("sessions", session_id, "snapshots", snapshot_id, "diff"), SnapshotDiffOut, **query)

@@ -1,0 +1,91 @@
+"""Calling a model through the server."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Unpack
+
+from historyapp.client.api_call import ApiCall, Id, Stream, at, no_answer
+from historyapp.client.endpoints.contexts import ContextOptions
+from historyapp.client.errors import ServerFailed, ServerUnavailable, error_of
+from historyapp.wire.model_calls import AnsweredOut, DeltaOut
+
+SILENCE = 600.0
+"""Seconds that a model may think before it answers."""
+
+
+class ModelCallRequest(ContextOptions, total=False):
+    """Fields that are left out are as the session's settings and its model say."""
+
+    provider: str
+    """``openai``, ``openai_responses`` or ``anthropic``; without it recognised by the model's name."""
+    max_output_tokens: int
+    options: Mapping[str, Any]
+    """Further fields of the provider's request: ``temperature`` …"""
+    expected_position: int
+    """The head that you saw."""
+
+
+class EventDecoder:
+    """Reads the events of one model call: deltas, and ``appended`` as the last one."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._appended = False
+
+    def feed(self, chunk: bytes) -> Iterable[DeltaOut | AnsweredOut]:
+        """The events that are complete now.
+
+        Raises:
+            PlayheadError: when the model call failed, as the event ``error`` has it.
+        """
+        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        for block in blocks:
+            lines = [line.partition(b": ") for line in block.split(b"\n")]
+            fields = {name: value for name, _, value in lines}
+            data = fields.get(b"data", b"null")
+            try:
+                match fields.get(b"event", b""):
+                    case b"delta":
+                        yield DeltaOut.model_validate(json.loads(data))
+                    case b"appended":
+                        self._appended = True
+                        yield AnsweredOut.model_validate(json.loads(data))
+                    case b"error":
+                        raise error_of({"status": 500, **json.loads(data)})
+            except (ValueError, TypeError, RecursionError) as error:
+                raise ServerFailed({"detail": f"An event of the stream cannot be read: {error}"}) from error
+
+    def finish(self) -> None:
+        """Raises:
+        ServerUnavailable: when the stream ended before the answer was in the log.
+        """
+        if not self._appended:
+            raise ServerUnavailable({"detail": "The stream ended before the answer was in the log."})
+
+
+def call_model(
+    session_id: Id, *, idempotency_key: str | None = None, **request: Unpack[ModelCallRequest]
+) -> Stream[DeltaOut | AnsweredOut]:
+    """The server sends a model a fresh context and records its answer: first deltas, then ``Answered``.
+
+    Breaking off the iteration cancels the model call, and the history stays as it was. A model call that has
+    begun is not repeated, because models cost money. With an ``idempotency_key`` you can repeat it: when
+    the answer was recorded and only its end got lost, the same call gives ``Answered`` at once.
+
+    Args:
+        request: see :class:`historyapp.client.ModelCallRequest`.
+
+    Raises:
+        ModelCallFailed: when the provider gives no answer.
+        Conflict: while an action is in flight, or when the head has changed.
+    """
+    api_call = ApiCall(
+        "POST",
+        at("sessions", session_id, "calls"),
+        no_answer,
+        body=dict(request),
+        idempotency_key=idempotency_key,
+        repeatable=False,
+        silence=SILENCE,
+    )
+    return Stream(api_call, EventDecoder)

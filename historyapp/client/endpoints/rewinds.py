@@ -1,0 +1,56 @@
+"""Rewinds, what they cut off, undoing them; and summaries."""
+
+from collections.abc import Sequence
+
+from historyapp.client.api_call import ApiCall, Id, Pages, at, pages, post
+from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
+from historyapp.wire.summaries import SummaryOut, SummaryPage
+
+
+def rewind(
+    session_id: Id,
+    *,
+    episodes: int | None = None,
+    to_step: int | None = None,
+    to_position: int | None = None,
+    reason: str | None = None,
+    expected_position: int | None = None,
+) -> ApiCall[RewindOut]:
+    """Goes back. What is cut off stays as a take. Without a target only the step in flight is dropped.
+
+    Args:
+        episodes: drop the step in flight, then this many finished ones.
+        to_step: go on from where this step ended; 0: from before step 1.
+        to_position: go on from this position, which may lie in a take.
+    """
+    body = {
+        "episodes": episodes,
+        "to_step": to_step,
+        "to_position": to_position,
+        "reason": reason,
+        "expected_position": expected_position,
+    }
+    return post(at("sessions", session_id, "rewinds"), RewindOut, body)
+
+
+def undo_rewind(session_id: Id, position: int) -> ApiCall[RewindOut]:
+    """Restores what was live before the rewind at this position."""
+    return post(at("sessions", session_id, "rewinds", position, "undo"), RewindOut, {})
+
+
+def rewinds(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[TakeOut]:
+    """The newest first, each with what it cut off."""
+    return pages(at("sessions", session_id, "rewinds"), RewindPage, limit=limit, as_of=as_of)
+
+
+def summaries(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SummaryOut]:
+    """Those whose steps are live, by the position at which they end."""
+    return pages(at("sessions", session_id, "summaries"), SummaryPage, limit=limit, as_of=as_of)
+
+
+def write_summary(
+    session_id: Id, from_step: int, to_step: int, text: str, *, key_points: Sequence[str] = ()
+) -> ApiCall[SummaryOut]:
+    """A summary by hand. It wins over older ones of the same steps."""
+    body = {"from_step": from_step, "to_step": to_step, "text": text, "key_points": list(key_points)}
+    return post(at("sessions", session_id, "summaries"), SummaryOut, body)

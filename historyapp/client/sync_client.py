@@ -1,0 +1,258 @@
+"""The client that blocks."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from historyapp.client import deadline, endpoints, http_messages, spooled_writes
+from historyapp.client.api_call import ApiCall, Id, Pages, Stream
+from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
+from historyapp.client.spool import Spool, Write
+from historyapp.client.spool_sender import Sender
+from historyapp.wire.base import Page
+from historyapp.wire.compressions import RunOut
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _answered(describe: Callable[P, ApiCall[T]]) -> Callable[Concatenate["Playhead", P], T]:
+    @wraps(describe)
+    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.carry_out(describe(*args, **kwargs))
+
+    return http_messages.as_method(method)
+
+
+def _paged(describe: Callable[P, Pages[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
+    @wraps(describe)
+    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self._items(describe(*args, **kwargs))
+
+    return http_messages.as_method(method, Iterator)
+
+
+def _streamed(describe: Callable[P, Stream[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
+    @wraps(describe)
+    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self._received(describe(*args, **kwargs))
+
+    return http_messages.as_method(method, Iterator)
+
+
+class Playhead:
+    """A Playhead server, as one API key may use it. Threads may share it; close it, or use it in a ``with``.
+
+    Failed requests are sent again where that may help, and nothing is recorded twice.
+
+    Args:
+        base_url: scheme, host and port, as in ``http://127.0.0.1:8000``.
+        api_key: ``ph_…``
+        timeout: seconds that one attempt may take, from looking up the address to the end of the answer. A
+            stream may take longer, but no silence in it.
+        on_outage: what calls do while the server cannot be reached: ``"wait"`` for it, ``"spool"`` writes to
+            a file that is sent later, or ``"raise"``; :class:`Wait`, :class:`Spool` and :class:`Raise` have
+            settings.
+        transport: for proxies, certificates and tests. One that is not of httpx keeps time limits itself.
+
+    Raises:
+        PlayheadError: from every method; see :mod:`historyapp.client.errors`.
+        ValueError: from here, when an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 30.0,
+        on_outage: OnOutage = "wait",
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._timeout = timeout
+        self._outage = outage_of(on_outage)
+        self._http = httpx.Client(
+            base_url=http_messages.api_url(base_url),
+            headers=http_messages.headers(api_key),
+            timeout=timeout,
+            transport=transport,
+        )
+        deadline.bound(self._http)
+        self._server = http_messages.server_of(self._http)
+        self._sender = None
+        if isinstance(self._outage, Spool):
+            self._sender = Sender(self._outage, self._server, self._attempt_spooled)
+            self._sender.start()
+
+    create_session = _answered(endpoints.sessions.create_session)
+    sessions = _paged(endpoints.sessions.sessions)
+    session = _answered(endpoints.sessions.session)
+    change_session = _answered(endpoints.sessions.change_session)
+    archive_session = _answered(endpoints.sessions.archive_session)
+    fork = _answered(endpoints.sessions.fork)
+
+    append = _answered(endpoints.entries.append)
+    register_action = _answered(endpoints.entries.register_action)
+    register_result = _answered(endpoints.entries.register_result)
+    append_step = _answered(endpoints.entries.append_step)
+    entries = _paged(endpoints.entries.entries)
+    entry = _answered(endpoints.entries.entry)
+
+    episodes = _paged(endpoints.episodes.episodes)
+    full_episodes = _paged(endpoints.episodes.full_episodes)
+    episode = _answered(endpoints.episodes.episode)
+    progress = _answered(endpoints.episodes.progress)
+    history = _answered(endpoints.episodes.history)
+    messages = _answered(endpoints.episodes.messages)
+
+    context = _answered(endpoints.contexts.context)
+    serve_context = _answered(endpoints.contexts.serve_context)
+    snapshots = _paged(endpoints.contexts.snapshots)
+    snapshot = _answered(endpoints.contexts.snapshot)
+    snapshot_request = _answered(endpoints.contexts.snapshot_request)
+    snapshot_diff = _answered(endpoints.contexts.snapshot_diff)
+
+    call_model = _streamed(endpoints.model_calls.call_model)
+
+    ledger = _answered(endpoints.ledger.ledger)
+    step_ledgers = _paged(endpoints.ledger.step_ledgers)
+
+    rewind = _answered(endpoints.rewinds.rewind)
+    undo_rewind = _answered(endpoints.rewinds.undo_rewind)
+    rewinds = _paged(endpoints.rewinds.rewinds)
+    summaries = _paged(endpoints.rewinds.summaries)
+    write_summary = _answered(endpoints.rewinds.write_summary)
+
+    compress = _answered(endpoints.compressions.compress)
+    compressions = _paged(endpoints.compressions.compressions)
+    compression = _answered(endpoints.compressions.compression)
+    cancel_compression = _answered(endpoints.compressions.cancel_compression)
+    retry_compression = _answered(endpoints.compressions.retry_compression)
+    estimate_compression = _answered(endpoints.compressions.estimate_compression)
+    compare = _answered(endpoints.compressions.compare)
+    comparison = _answered(endpoints.compressions.comparison)
+
+    import_files = _answered(endpoints.transfers.import_files)
+    export = _streamed(endpoints.transfers.export)
+
+    def carry_out(self, api_call: ApiCall[T]) -> T:
+        """Sends a call of the API and returns its answer."""
+        if self._sender is not None and api_call.spooled is not None:
+            return self._record(api_call, api_call.spooled, self._sender)
+        return http_messages.answer_of(api_call, self._send(api_call), self._server)
+
+    def flush(self, timeout: float = 60.0) -> int:
+        """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
+
+        Args:
+            timeout: in seconds.
+        """
+        if self._sender is None:
+            return 0
+        self._sender.send_all(Patience(timeout))
+        return self._sender.spool.waiting(self._server)
+
+    def wait_for_compression(self, session_id: Id, run_id: Id, *, timeout: float | None = None) -> RunOut:
+        """The run, as soon as it has ended, also by failure: see its ``state``, ``note`` and ``errors``.
+
+        Args:
+            timeout: seconds to wait; None: no limit.
+
+        Raises:
+            TimeoutError: when the run has not ended by then; it continues.
+        """
+        pauses = http_messages.pauses(timeout)
+        while (run := self.compression(session_id, run_id)).active:
+            time.sleep(next(pauses))
+        return run
+
+    def close(self) -> None:
+        """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
+        if self._sender is not None:
+            self._sender.stop()
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
+
+    def _items(self, pages: Pages[T]) -> Iterator[T]:
+        api_call: ApiCall[Page[T]] | None = pages.first
+        while api_call is not None:
+            page = self.carry_out(api_call)
+            yield from page.items
+            api_call = pages.after(page)
+
+    def _received(self, stream: Stream[T]) -> Iterator[T]:
+        response, decoder = self._send(stream.api_call, stream=True), stream.decoder()
+        try:
+            for chunk in response.iter_bytes():
+                yield from decoder.feed(chunk)
+            decoder.finish()
+        except httpx.RequestError as error:
+            raise http_messages.unavailable(error, stream.api_call, self._server) from error
+        finally:
+            response.close()
+
+    def _record(self, api_call: ApiCall[T], spooled: Callable[[], T], sender: Sender) -> T:
+        """Sends a write, or keeps it behind those that wait."""
+        api_call = spooled_writes.stamped(api_call)
+        request = http_messages.request_of(self._http, api_call)
+        if sender.spool.is_empty(self._server):
+            outcome, attempts = self._deliver(
+                api_call, request, Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            )
+            if not is_outage(outcome):
+                response = http_messages.checked(outcome, api_call, attempts, self._server)
+                return http_messages.answer_of(api_call, response, self._server)
+        sender.put(spooled_writes.write_of(request, api_call, self._server))
+        return spooled()
+
+    def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
+        request = http_messages.request_of(self._http, api_call)
+        patience = patience_of(self._outage, self._timeout)
+        if self._sender is not None:
+            patience = self._sender.send_first(api_call, patience)
+        outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
+        return http_messages.checked(outcome, api_call, attempts, self._server)
+
+    def _deliver(
+        self, api_call: ApiCall[Any], request: httpx.Request, patience: Patience, *, stream: bool = False
+    ) -> tuple[Outcome, Attempts]:
+        """Sends a request until its outcome is final."""
+        attempts = Attempts(api_call, self._timeout, patience)
+        while True:
+            outcome = self._attempt(api_call, request, attempts.limit, stream=stream)
+            pause = http_messages.pause_after(outcome, attempts, api_call)
+            if pause is None:
+                return outcome, attempts
+            time.sleep(pause)
+
+    def _attempt(
+        self, api_call: ApiCall[Any], request: httpx.Request, seconds: float, *, stream: bool = False
+    ) -> Outcome:
+        http_messages.limit_attempt(request, api_call, seconds)
+        try:
+            with deadline.limit(seconds):
+                response = self._http.send(request, stream=stream)
+                if not response.is_success:
+                    response.read()
+                return response
+        except httpx.RequestError as error:
+            return error
+
+    def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
+        request = spooled_writes.request_of(self._http, write)
+        return self._attempt(spooled_writes.api_call_of(write), request, min(seconds, self._timeout))

@@ -1,0 +1,49 @@
+"""What all answers of the HTTP API share. The server writes these models; the Python client reads them."""
+
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from historyapp.core.lineage import Lineage
+from historyapp.wire import examples
+
+Item = TypeVar("Item")
+
+MONEY = 'US dollars at the price list; `"unknown"` where the model\'s price is.'
+
+
+def shown(example: dict[str, Any]) -> ConfigDict:
+    """The configuration of a model with an example in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
+class Answer(BaseModel):
+    """Base of all answers: frozen, and tolerant of fields and words that a newer server adds.
+
+    Fields with a few known words are therefore declared as text, with the words as ``enum`` in the document.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Page(Answer, Generic[Item]):
+    items: list[Item]
+    next: str | None = Field(default=None, description="The cursor of the next page; null on the last one.")
+
+
+class RangeOut(Answer):
+    """Entries of one session, both ends included."""
+
+    model_config = shown(examples.RANGE)
+
+    session: str
+    first_position: int
+    last_position: int
+
+    @classmethod
+    def all_of(cls, lineage: Lineage) -> list["RangeOut"]:
+        """One for each span of a lineage, oldest first."""
+        return [
+            cls(session=span.session, first_position=span.first, last_position=span.last)
+            for span in lineage.spans
+        ]

@@ -1,0 +1,134 @@
+"""Compression runs, estimates and comparisons. Money is in US dollars."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import MONEY, Answer, Page, shown
+
+_ACTIVE = ("queued", "running")
+RunState = Annotated[
+    str,
+    Field(json_schema_extra={"enum": [*_ACTIVE, "succeeded", "partly_failed", "failed", "cancelled"]}),
+]
+ItemState = Annotated[str, Field(json_schema_extra={"enum": ["waiting", "claimed", "done", "failed"]})]
+
+
+class RunItem(Answer):
+    """A compression run with its figures, which grow until it ends."""
+
+    id: UUID
+    strategy: str
+    model: str = Field(description="`provider:model`, `local`, or empty where no model is used.")
+    options: dict[Text, Any]
+    again: bool
+    trial: bool = Field(description="Whether it belongs to a comparison; contexts do not use its summaries.")
+    comparison: UUID | None
+    automatic: bool = Field(description="Whether the session's settings started it.")
+    state: RunState
+    note: str = Field(description="What happened and what can be done; may be empty.")
+    head: int = Field(description="The session's head when the run was requested.")
+    from_step: int
+    to_step: int = Field(description="Less than `from_step`: there was nothing to do.")
+    total: int = Field(description="Summaries that it makes; 0 until it is planned.")
+    done: int
+    failed: int
+    calls: int = Field(description="Model calls.")
+    tokens_in: int = Field(description="Spent.")
+    tokens_out: int
+    money: float | str = Field(description=MONEY)
+    prices_as_of: str | None = Field(
+        default=None, description="The date of the price list; null where no model is used."
+    )
+    tokens_before: int = Field(description="Of the steps that have been summarised.")
+    tokens_after: int = Field(description="Of their summaries.")
+    tokens_saved: int = Field(description="Negative where summaries are longer than their steps.")
+    actor: str = Field(description="Who requested it.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in _ACTIVE
+
+
+class RunError(Answer):
+    from_step: int
+    to_step: int
+    error: str = Field(description="Why it failed, in one sentence.")
+
+
+class RunOut(RunItem):
+    """A compression run with what failed in it."""
+
+    model_config = shown({**examples.RUN, "errors": []})
+
+    errors: list[RunError] = Field(description="The first 100.")
+
+
+class StartedOut(RunItem):
+    model_config = shown({**examples.RUN, "joined": False})
+
+    joined: bool = Field(
+        description="Whether it was already under way: a session has one active run at a time."
+    )
+
+
+class RunPage(Page[RunItem]):
+    model_config = shown({"items": [examples.RUN], "next": None})
+
+
+class EstimateOut(Answer):
+    """What a run would do at most: steps that already have a summary are included."""
+
+    model_config = shown(examples.ESTIMATE)
+
+    strategy: str
+    model: str
+    note: str = Field(description="Why it is not the default model.")
+    from_step: int
+    to_step: int
+    steps: int
+    summaries: int
+    calls: int = Field(description="Model calls; long steps may need more.")
+    tokens_before: int = Field(description="Of the steps.")
+    tokens_in: int = Field(description="That would be spent.")
+    tokens_out: int
+    money: float | str = Field(description=MONEY)
+    prices_as_of: str = Field(default="", description="The date of the price list.")
+
+
+class TrialOut(Answer):
+    """One summary of a comparison."""
+
+    from_step: int
+    to_step: int
+    state: ItemState
+    text: Text | None = Field(description="The summary; null until it is done.")
+    error: str
+    tokens_before: int
+    tokens_after: int
+
+
+class SideOut(RunItem):
+    """A run of a comparison, with its summaries."""
+
+    items: list[TrialOut]
+
+
+class ComparisonOut(Answer):
+    """Two strategies on the same steps. Contexts do not use their summaries."""
+
+    model_config = shown(examples.COMPARISON)
+
+    id: UUID
+    from_step: int
+    to_step: int
+    ended: bool = Field(description="Whether both sides have ended.")
+    sides: list[SideOut]

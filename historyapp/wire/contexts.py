@@ -1,0 +1,111 @@
+"""Contexts, and the history as text and as messages."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+
+
+class TextOut(Answer):
+    model_config = shown({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
+
+    text: Text
+
+
+class SegmentOut(Answer):
+    """One part of a context and where it comes from."""
+
+    source: Annotated[
+        str,
+        Field(
+            json_schema_extra={
+                "enum": ["system", "notebook", "tools", "input", "step", "live_screen", "overhead"]
+            }
+        ),
+    ]
+    step: int | None = Field(
+        default=None, description="With `step`: its number; the first one where a summary covers several."
+    )
+    last_step: int | None = None
+    position: int | None = Field(default=None, description="With `input`: the entry's position.")
+    form: Annotated[str, Field(json_schema_extra={"enum": ["full", "clipped", "masked", "summarised"]})] = (
+        "full"
+    )
+    summary: str | None = Field(default=None, description="With the form `summarised`: the summary's id.")
+    tokens: int
+
+
+class LeftOutRange(Answer):
+    """Steps or inputs that are not in the context, and why."""
+
+    first_step: int | None = None
+    last_step: int | None = None
+    position: int | None = Field(default=None, description="Of the input; of the first one of a range.")
+    last_position: int | None = Field(
+        default=None, description="Of the last one of a range. Inputs that are segments are in the context."
+    )
+    reason: Text
+
+
+class ManifestOut(Answer):
+    """What is in a context, in which form, at what cost, and what was left out."""
+
+    policy: str
+    max_tokens: int | None = Field(description="The budget; null: none.")
+    tokens: int = Field(description="Of all segments, by our own count.")
+    segments: list[SegmentOut] = []
+    left_out: list[LeftOutRange] = []
+    notes: list[Text] = []
+
+
+class MessageOut(Answer):
+    """One message in no provider's format."""
+
+    role: Annotated[str, Field(json_schema_extra={"enum": ["system", "user", "assistant", "tool"]})]
+    content: Any = Field(description="Text, or a list of parts as in `model_input`.")
+    tool_calls: list[Any] | None = None
+    tool_call_id: Text | None = None
+    is_error: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The message with the fields that the server sent."""
+        return self.model_dump(exclude_unset=True)
+
+
+class MessagesOut(Answer):
+    model_config = shown({"messages": [examples.MESSAGE], "manifest": examples.MANIFEST})
+
+    messages: list[MessageOut]
+    manifest: ManifestOut
+
+
+class ContextTokens(Answer):
+    """What a context costs as input."""
+
+    estimated: int = Field(
+        description="By our own count, of the whole request. Exact texts for OpenAI's models."
+    )
+    counted: int | None = Field(description="By the provider's count endpoint; null where it was not used.")
+    factor: float = Field(description="The model's tokens for each of ours, as far as known.")
+    error: float | None = Field(
+        description="Mean error of estimates for this model, as a share of what was billed; null: none yet."
+    )
+    learned_from: int = Field(description="Calls of this model whose usage has been reported.")
+
+
+class ContextOut(Answer):
+    """What the model is sent next."""
+
+    model_config = shown(examples.CONTEXT)
+
+    request: dict[Text, Any] = Field(
+        description="The part of the provider's request that holds the context, tools included."
+    )
+    manifest: ManifestOut
+    tokens: ContextTokens
+    snapshot: UUID | None = Field(description="Its id; null when none was recorded.")
+    sha256: str = Field(description="Of the request's canonical bytes, without the live screen.")

@@ -1,0 +1,78 @@
+"""The log: entries, and what is known of a write."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from historyapp.core.entries import Body, load_body
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+Reason = Annotated[
+    str, Field(json_schema_extra={"enum": ["answered", "abandoned", "unknown", "no_open_call"]})
+]
+
+
+class UnpairedOut(Answer):
+    """A result that answered no open call. It is recorded, and contexts show it as a late result."""
+
+    position: int = Field(description="Of the entry that holds it.")
+    index: int = Field(description="Its place among the results of that entry, from 0.")
+    tool_call_id: Text | None
+    reason: Reason = Field(
+        description="`answered`: the call has its result already. `abandoned`: the next step began before "
+        "its step had all results. `unknown`: none of the newest 10 steps made such a call. "
+        "`no_open_call`: the result names no call, and none is open."
+    )
+    step: int | None = Field(description="The step that made the call; null where it is not known.")
+
+
+class AppendedOut(Answer):
+    model_config = shown({"positions": [1, 2, 3], "head": 3, "unpaired": []})
+
+    positions: list[int] = Field(description="One for each entry, in their order.")
+    head: int
+    unpaired: list[UnpairedOut] = Field(
+        default=[], description="Results among them that answered no open call."
+    )
+
+
+class RegisteredOut(Answer):
+    model_config = shown({"position": 2, "number": 1, "head": 2})
+
+    position: int = Field(description="Of the newest entry that was appended.")
+    number: int = Field(description="The step's number in the live history.")
+    head: int
+
+
+class EntryOut(Answer):
+    """One record of the log. The fields of its kind are in ``fields``, and typed in ``body``."""
+
+    model_config = shown(examples.ENTRY)
+
+    position: int
+    kind: str
+    created_at: datetime
+    metadata: dict[Text, Any]
+    tokens: int = Field(description="As a model would read it, by our own count.")
+    live: bool = Field(description="False in a take: a part that a rewind cut off.")
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self.model_extra or {}
+
+    @property
+    def body(self) -> Body:
+        """The entry's body as the core has it.
+
+        Raises:
+            pydantic.ValidationError: when a newer server has a kind or a field that this client lacks.
+        """
+        return load_body(self.kind, self.fields)
+
+
+class EntryPage(Page[EntryOut]):
+    model_config = shown({"items": [examples.ENTRY], "next": None})

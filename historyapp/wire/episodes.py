@@ -1,0 +1,98 @@
+"""Steps: as lists show them, and with their bodies."""
+
+from datetime import datetime
+from typing import Annotated, Any, get_args
+
+from pydantic import Field
+
+from historyapp.core.conversation import Status, call_text
+from historyapp.core.entries import ResultStatus
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+StepStatus = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Status))})]
+
+
+class EpisodeFacts(Answer):
+    number: int
+    status: StepStatus
+    first_position: int
+    last_position: int
+    tokens: int
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class EpisodeItem(EpisodeFacts):
+    """A step in a list: previews of up to 200 characters."""
+
+    model_config = shown(examples.EPISODE_ITEM)
+
+    tool_names: list[Text]
+    input_preview: Text = Field(description="What was said to the agent since the step before.")
+    thought_preview: Text
+    call_preview: Text
+    result_preview: Text
+
+
+class ActionOut(Answer):
+    name: Text
+    arguments: Any
+
+
+class ToolCallOut(Answer):
+    id: Text
+    name: Text
+    arguments: Any
+
+
+class ErrorOut(Answer):
+    """A Python exception as data."""
+
+    args: list[Any]
+    message: Text
+    exception_type: Text
+    repr: Text
+
+
+class ResultOut(Answer):
+    """What came back; several results are shown as one."""
+
+    tool_call_id: Text | None = None
+    tool_name: Text | None = None
+    status: Annotated[str, Field(json_schema_extra={"enum": list(get_args(ResultStatus))})]
+    outputs: Any = None
+    reason: Text | None = None
+    error: ErrorOut | None = None
+    feedback: Text | None = None
+
+
+class EpisodeOut(EpisodeFacts):
+    """A step with its bodies."""
+
+    model_config = shown(examples.EPISODE)
+
+    thoughts: Text | dict[Text, Any] | None
+    action: ActionOut | None = Field(description="The first one where there are several; null in an answer.")
+    tool_calls: list[ToolCallOut]
+    result: ResultOut | None = Field(description="Several results are shown as one.")
+    summary: Text | None
+    formatted: Text = Field(description="The long form.")
+    short: Text = Field(description="The short form: the call and its result in one sentence.")
+
+    def format(self) -> str:
+        """The long form."""
+        return self.formatted
+
+    def __str__(self) -> str:
+        return self.formatted
+
+    @property
+    def call(self) -> str:
+        """The action as ``name(argument=value)``; empty in an answer."""
+        return call_text(self.action.name, self.action.arguments) if self.action else ""
+
+
+class EpisodePage(Page[EpisodeItem | EpisodeOut]):
+    model_config = shown({"items": [examples.EPISODE_ITEM], "next": None})

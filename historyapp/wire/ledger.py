@@ -1,0 +1,82 @@
+"""What sessions and steps cost. Money is in US dollars."""
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import MONEY, Answer, Page, shown
+
+
+class UsageOut(Answer):
+    """Tokens as billed, in one convention for all providers: the three inputs add up to `input`."""
+
+    input: int
+    uncached: int
+    cache_read: int
+    cache_write: int
+    output: int = Field(description="Reasoning included.")
+    reasoning: int
+
+
+class ModelLedgerOut(UsageOut):
+    model: str = Field(description="As the model calls name it, or empty.")
+    calls: int
+    estimated: int = Field(description="Input by our own count, of the calls that have an estimate.")
+    counted: int = Field(description="Input by providers' count endpoints, of the calls that have a count.")
+    money: float | str = Field(description=MONEY)
+    reported: float = Field(description="US dollars as the source reported them.")
+
+
+class InputTokens(Answer):
+    """Input tokens as estimated, counted and billed."""
+
+    estimated: int
+    estimated_billed: int = Field(description="What the calls with an estimate were billed.")
+    counted: int
+    billed: int
+
+
+class LedgerOut(Answer):
+    """What a session cost."""
+
+    model_config = shown(
+        {
+            "steps": 1,
+            "calls": 1,
+            "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
+            "usage": examples.USAGE,
+            "models": [examples.MODEL_LEDGER],
+            "money": 0.000095,
+            "reported": 0.0,
+            "unknown_models": [],
+            "prices_as_of": "2025-11-30",
+        }
+    )
+
+    steps: int
+    calls: int = Field(description="Model calls whose usage or cost was reported.")
+    tokens: InputTokens
+    usage: UsageOut
+    models: list[ModelLedgerOut] = Field(description="The most expensive first.")
+    money: float = Field(description="US dollars, of the models whose prices are known.")
+    reported: float = Field(description="US dollars as the sources reported them.")
+    unknown_models: list[str] = Field(
+        description="Models that `money` leaves out: their prices are not known."
+    )
+    prices_as_of: str
+
+
+class StepLedgerOut(UsageOut):
+    """What a step cost."""
+
+    number: int
+    first_position: int
+    status: str
+    model: str
+    tokens: int = Field(description="Of the step's entries, by our own count.")
+    estimated: int
+    counted: int
+    money: float | str | None = Field(description=f"{MONEY} Null: the step reports no usage.")
+
+
+class StepLedgerPage(Page[StepLedgerOut]):
+    model_config = shown({"items": [examples.STEP_LEDGER], "next": None})

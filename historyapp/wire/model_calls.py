@@ -1,0 +1,56 @@
+"""The events of a model call, sent while the model answers."""
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire.base import MONEY, Answer
+from historyapp.wire.episodes import ActionOut, ToolCallOut
+from historyapp.wire.ledger import UsageOut
+
+
+class DeltaOut(Answer):
+    """A piece of the answer. ``restarted`` means: drop the pieces before this one."""
+
+    kind: str
+    """``started``, ``text``, ``thought``, ``tool_call``, ``usage``, ``finished`` or ``restarted``."""
+    text: Text = ""
+    """Of ``text`` and ``thought``."""
+    index: int | None = None
+    """Of ``tool_call``: its index among the tool calls of the answer."""
+    id: Text | None = None
+    name: Text | None = None
+    arguments: Text = ""
+    """Of ``tool_call``: the next piece of its JSON text."""
+
+
+class OutputOut(Answer):
+    thoughts: Text | dict[Text, Any] | None
+    text: Text
+    tool_calls: list[ToolCallOut]
+    use_tool: ActionOut | None
+
+
+class AnsweredOut(Answer):
+    """The whole answer, in the log."""
+
+    kind: str = "appended"
+    """Tells it from the pieces; the server does not send it."""
+    position: int
+    number: int
+    """The step's number in the live history."""
+    head: int
+    snapshot: UUID
+    """Of the context that was sent."""
+    provider: str
+    model: str
+    finish_reason: str
+    latency: float
+    """Seconds from the request to the end of the answer."""
+    usage: UsageOut | None
+    money: float | str = Field(description=MONEY)
+    prices_as_of: str = ""
+    """The date of the price list."""
+    output: OutputOut

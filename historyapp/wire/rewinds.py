@@ -1,0 +1,38 @@
+"""Rewinds, and the takes that they leave."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, RangeOut, shown
+
+
+class RewindOut(Answer):
+    """What a rewind did."""
+
+    model_config = shown(examples.REWIND)
+
+    position: int = Field(description="Of the rewind's own entry, by which it can be undone.")
+    to_position: int
+    cut_off: list[RangeOut]
+    steps_cut: int
+    head: int
+
+
+class TakeOut(Answer):
+    """A rewind and what it cut off, which stays readable with `as_of` one less than its position."""
+
+    model_config = shown(examples.TAKE)
+
+    position: int
+    to_position: int
+    reason: Text | None
+    actor: Text | None
+    created_at: datetime
+    cut_off: list[RangeOut]
+
+
+class RewindPage(Page[TakeOut]):
+    model_config = shown({"items": [examples.TAKE], "next": None})

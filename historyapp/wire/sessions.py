@@ -1,0 +1,76 @@
+"""Sessions."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.settings import SessionSettings
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+SessionStatus = Annotated[str, Field(json_schema_extra={"enum": ["live", "finished", "archived"]})]
+
+
+class SessionItem(Answer):
+    """A session as lists show it. Counters are of the live history."""
+
+    model_config = shown(examples.SESSION_ITEM)
+
+    id: UUID
+    title: str
+    agent: str
+    model: str
+    status: SessionStatus
+    tags: list[str]
+    head: int = Field(description="Position of the newest entry.")
+    steps: int
+    errors: int
+    tokens: int
+    cost: float = Field(description="In US dollars, as its source reported it.")
+    forked_from: UUID | None
+    fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
+    spawned_by: UUID | None = Field(description="The session whose agent started this one.")
+    created_at: datetime
+    last_entry_at: datetime
+
+
+class SettingsOut(Answer):
+    """How contexts are chosen and steps compressed; see :class:`historyapp.core.settings.SessionSettings`."""
+
+    llm_name: str = Field(description="The model that summarises.")
+    max_tokens: int | Literal["window"] | None = Field(
+        description="Budget of a context in tokens. `window`: what the model takes. Null: no limit."
+    )
+    spacy_language_model: str
+    full_message_count: int
+    window_size: int
+    compression_batch_size: int
+    compression_share: float | None = Field(description="Share of `max_tokens`; null: none.")
+    compression_strategy: str
+    max_summary_length: int
+    compress_automatically: bool
+    policy: str
+
+
+class SessionOut(SessionItem):
+    model_config = shown(
+        {
+            **examples.SESSION_ITEM,
+            "settings": SessionSettings().model_dump(),
+            "metadata": {},
+            "instruction": None,
+            "notebook": None,
+        }
+    )
+
+    settings: SettingsOut
+    metadata: dict[Text, Any]
+    instruction: Text | None = Field(description="The current system instruction.")
+    notebook: Text | None = Field(description="The current memory notebook.")
+
+
+class SessionPage(Page[SessionItem]):
+    model_config = shown({"items": [examples.SESSION_ITEM], "next": None})

@@ -1,0 +1,120 @@
+"""Snapshots of contexts that were served, and what changed between two."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+from historyapp.wire.contexts import ManifestOut, SegmentOut
+
+
+class SnapshotTokens(Answer):
+    """Input tokens, as far as each is known."""
+
+    estimated: int
+    counted: int | None = Field(description="By the provider's count endpoint.")
+    billed: int | None = Field(description="As reported by the model call that the context was made for.")
+    factor: float
+
+
+class SnapshotItem(Answer):
+    """A context that was served."""
+
+    id: UUID
+    position: int = Field(description="As of which it was built.")
+    created_at: datetime
+    policy: str
+    format: str
+    model: str
+    max_tokens: int | None
+    live_screen: bool = Field(description="Whether it had one.")
+    sha256: str = Field(description="Of the request's canonical bytes, without the live screen.")
+    tokens: SnapshotTokens
+    output_position: int | None = Field(description="Of the output that answered it, or null.")
+
+
+class SnapshotOut(SnapshotItem):
+    model_config = shown({**examples.SNAPSHOT, "settings": {}, "tools": [], "manifest": examples.MANIFEST})
+
+    settings: dict[Text, Any]
+    tools: list[dict[Text, Any]]
+    manifest: ManifestOut
+
+
+class SnapshotPage(Page[SnapshotItem]):
+    model_config = shown({"items": [examples.SNAPSHOT], "next": None})
+
+
+class RebuiltRequestOut(Answer):
+    """A request rebuilt from the log, with the settings of the snapshot."""
+
+    model_config = shown(
+        {
+            "request": examples.CONTEXT["request"],
+            "sha256": examples.CONTEXT["sha256"],
+            "served_sha256": examples.CONTEXT["sha256"],
+            "matches": True,
+            "note": None,
+        }
+    )
+
+    request: dict[Text, Any]
+    sha256: str
+    served_sha256: str
+    matches: bool = Field(description="Whether it has the bytes that were served.")
+    note: str | None = Field(description="What is left out of the comparison, if anything is.")
+
+
+class SegmentChange(Answer):
+    before: SegmentOut
+    after: SegmentOut
+
+
+class SegmentDiff(Answer):
+    added: list[SegmentOut]
+    removed: list[SegmentOut]
+    changed: list[SegmentChange]
+
+
+class PrefixDiff(Answer):
+    first_difference: int | None = Field(
+        description="The first byte of the later request that differs; null: none does."
+    )
+    share: float = Field(description="The share of the later request's bytes that are before it.")
+
+
+class CacheEffect(Answer):
+    reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
+    saved: float | str = Field(
+        description="US dollars, against a request without a cache; negative where writing to it costs more. "
+        '`"unknown"` where the model\'s price is.'
+    )
+    prices_as_of: str
+
+
+class SnapshotDiffOut(Answer):
+    """What changed from the earlier of two snapshots to the later one."""
+
+    model_config = shown(
+        {
+            "earlier": examples.CONTEXT["snapshot"],
+            "later": "0197c7e2-0c2d-7a10-8b11-0a1b2c3d4e60",
+            "segments": {
+                "added": [{"source": "step", "step": 1, "form": "full", "tokens": 31}],
+                "removed": [],
+                "changed": [],
+            },
+            "prefix": {"first_difference": 68, "share": 0.31},
+            "cache": {"reusable_tokens": 0, "saved": 0.0, "prices_as_of": "2025-11-30"},
+        }
+    )
+
+    earlier: UUID
+    later: UUID
+    segments: SegmentDiff
+    prefix: PrefixDiff
+    cache: CacheEffect

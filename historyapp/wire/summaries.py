@@ -1,0 +1,35 @@
+"""Summaries of steps."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.core.text import Text
+from historyapp.wire import examples
+from historyapp.wire.base import MONEY, Answer, Page, shown
+
+
+class SummaryOut(Answer):
+    model_config = shown(examples.SUMMARY)
+
+    id: UUID
+    from_step: int
+    to_step: int
+    first_position: int
+    last_position: int
+    level: int = Field(description="1: one step, 2: a range, 3 and more: a digest of summaries.")
+    text: Text
+    key_points: list[Text]
+    strategy: str
+    model: str
+    tokens_before: int
+    tokens_after: int
+    made_at: int = Field(description="The head when it was made.")
+    money: float | str | None = Field(description=f"{MONEY} Null: no model was used.")
+    run: UUID | None = Field(description="The compression that made it; null where none did.")
+    created_at: datetime
+
+
+class SummaryPage(Page[SummaryOut]):
+    model_config = shown({"items": [examples.SUMMARY], "next": None})

@@ -1,0 +1,44 @@
+"""What an import found in its files."""
+
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+
+
+class ImportedSessionOut(Answer):
+    id: UUID
+    source_id: str = Field(description="Its id in the file.")
+    title: str
+    new: bool = Field(description="False where it had been imported before.")
+    entries: int
+    steps: int
+    calls: int
+    results: int
+    unpaired_calls: int = Field(description="Calls without a result.")
+    unpaired_results: int = Field(description="Results that answer no call of their step.")
+    added: int = Field(description="Entries that this import put into the log.")
+
+
+class SkippedOut(Answer):
+    line: int
+    reason: str
+    damaged: bool = Field(description="False where the record is valid but not part of a history.")
+
+
+class FileOut(Answer):
+    name: str
+    format: str
+    sessions: list[ImportedSessionOut]
+    skipped: list[SkippedOut] = Field(description="Records that were not used, the first 1,000.")
+    skipped_count: int
+    damaged_count: int
+    error: str = Field(description="Why reading ended before the end; else empty.")
+
+
+class ImportOut(Answer):
+    model_config = shown({"files": [examples.IMPORTED_FILE]})
+
+    files: list[FileOut]
