@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from historyapp.core.errors import PlayheadError
+from historyapp.wire.problems import problem_type
 
 
 class ErrorPages:
@@ -20,9 +21,10 @@ class ErrorPages:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not isinstance(exception, PlayheadError):
             return None
-        status = exception.http_status
+        problem = problem_type(exception)
         if getattr(request, "htmx", False):
-            return HttpResponse(exception.detail, status=status, content_type="text/plain; charset=utf-8")
-        return render(
-            request, "error.html", {"title": exception.title, "detail": exception.detail}, status=status
-        )
+            return HttpResponse(
+                exception.detail, status=problem.status, content_type="text/plain; charset=utf-8"
+            )
+        shown = {"title": problem.title, "detail": exception.detail}
+        return render(request, "error.html", shown, status=problem.status)

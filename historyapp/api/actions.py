@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest
 from historyapp.api.fields import Moment, RequestBody, SessionId
+from historyapp.api.problems import raises
 from historyapp.api.schemas import Recorded, shown
 from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.entries import (
@@ -22,6 +23,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.errors import Conflict
 from historyapp.core.json import text_or_json
 from historyapp.core.rendering import JUDGED_STEP
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
@@ -91,6 +93,7 @@ class RegisteredOut(BaseModel):
 
 
 @router.post("/sessions/{session_id}/actions", response={201: RegisteredOut}, summary="Register an action")
+@raises(Conflict)
 def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) -> HttpResponse:
     """Before it runs. 409 while another action is in flight."""
     draft = EntryDraft(output_of(action), action.created_at, action.metadata)
@@ -99,6 +102,7 @@ def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) ->
 
 
 @router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
+@raises(Conflict)
 def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
     """What came back of the action in flight, whatever calls it made. 409 without one."""
     fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
@@ -108,6 +112,7 @@ def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) ->
 
 
 @router.post("/sessions/{session_id}/steps", response={201: RegisteredOut}, summary="Append a whole step")
+@raises(Conflict)
 def post_step(request: ApiRequest, session_id: SessionId, step: StepIn) -> HttpResponse:
     """Action, result and review in one append."""
     drafts = [EntryDraft(body, step.timestamp) for body in step_bodies(step)]

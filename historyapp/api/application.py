@@ -3,21 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, URLResolver, path
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
-from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from historyapp.api.openapi import complete
+from historyapp.api.openapi import Document
 from historyapp.api.parsing import check_length
-from historyapp.api.problems import MEDIA_TYPE, MethodNotAllowed, problem_response
+from historyapp.api.problems import problem_response
 from historyapp.api.validation import not_valid
-from historyapp.core.errors import NotFound
+from historyapp.wire.problems import MEDIA_TYPE, MethodNotAllowed
 
 View = Callable[..., HttpResponseBase]
 
@@ -25,7 +24,7 @@ View = Callable[..., HttpResponseBase]
 class PlayheadAPI(NinjaAPI):
     """All calls, the OpenAPI document, and one way to fail."""
 
-    _document: OpenAPISchema | None = None
+    _document: Document | None = None
 
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
@@ -43,12 +42,12 @@ class PlayheadAPI(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
 
-    def get_openapi_schema(self, **arguments: Any) -> OpenAPISchema:
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> Document:
         """The document, made once: it is the same for everybody."""
         if self._document is None:
-            document = super().get_openapi_schema(**arguments)
-            complete(document)
-            self._document = document
+            self._document = Document(self, path_prefix or self.get_root_path(path_params or {}))
         return self._document
 
 
@@ -65,9 +64,10 @@ def guard(view: View) -> View:
         if response.status_code == 405 and response["Content-Type"] != MEDIA_TYPE:
             methods = set(response["Allow"].split(", "))
             methods |= {"HEAD"} if "GET" in methods else set()
-            return problem_response(
-                request, MethodNotAllowed(str(request.method), ", ".join(sorted(methods)))
-            )
+            allow = ", ".join(sorted(methods))
+            refusal = MethodNotAllowed(f"{request.method} is not possible at this address. Use {allow}.")
+            response = problem_response(request, refusal)
+            response["Allow"] = allow
         return response
 
     return answer
@@ -81,6 +81,4 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def unknown_address(request: HttpRequest, rest: str) -> HttpResponse:
-    return problem_response(
-        request, NotFound("There is nothing at this address. The calls are listed at /api/v1/docs.")
-    )
+    return problem_response(request, Http404())

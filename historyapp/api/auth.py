@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security.base import AuthBase
 
-from historyapp.api.problems import Forbidden, Unauthenticated
 from historyapp.models import ApiKey
 from historyapp.services.keys import find_key, note_use
+from historyapp.wire.problems import Forbidden, Unauthenticated
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +43,11 @@ class BearerKey(AuthBase):
             Unauthenticated: without a usable key.
             Forbidden: when the key lacks the scope for the method.
         """
-        key = _usable_key(request.META.get("HTTP_AUTHORIZATION", ""))
+        key = _usable_key(bearer_token(request))
         scope = SCOPES[request.method or "GET"]
         if scope not in key.scopes:
             raise Forbidden(
-                f"This key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
+                f"This API key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
             )
         return key
 
@@ -57,19 +57,23 @@ def actor(request: ApiRequest) -> str:
     return f"key:{request.auth.prefix}"
 
 
-def _usable_key(header: str) -> ApiKey:
-    scheme, _, token = header.partition(" ")
-    token = token.strip()
-    if scheme.lower() != "bearer" or not token:
-        raise Unauthenticated(f"No API key is given. {_HOW}", token_given=False)
+def bearer_token(request: HttpRequest) -> str:
+    """The token in the ``Authorization`` header; empty without one."""
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _usable_key(token: str) -> ApiKey:
+    if not token:
+        raise Unauthenticated(f"The request has no API key. {_HOW}")
     key = find_key(token)
     if key is None:
-        raise Unauthenticated(f"There is no such API key. {_HOW}", token_given=True)
+        raise Unauthenticated(f"There is no such API key. {_HOW}")
     now = timezone.now()
     if key.revoked_at is not None:
-        raise Unauthenticated("This API key has been revoked.", token_given=True)
+        raise Unauthenticated("This API key has been revoked. Use another one.")
     if key.expires_at is not None and key.expires_at <= now:
-        raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}.", token_given=True)
+        raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
     try:
         note_use(key, now)
     except DatabaseError:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
 from historyapp.api.context_schemas import ModelName
 from historyapp.api.fields import Line, QueryStep, RequestBody, StepNumber, iso, uuid_or_none
 from historyapp.api.parsing import parse_json
-from historyapp.api.problems import Malformed, NotValid
 from historyapp.api.reading import AsOf
 from historyapp.api.schemas import Page, shown
 from historyapp.core.errors import NotFound
@@ -19,6 +18,7 @@ from historyapp.models import CompressionItem, CompressionRun
 from historyapp.services.compression.finding import MOST_ERRORS
 from historyapp.services.compression.starting import Estimate, RunWish
 from historyapp.wire import examples
+from historyapp.wire.problems import Malformed, NotValid
 
 MICRO = 1_000_000
 State = Literal["queued", "running", "succeeded", "partly_failed", "failed", "cancelled"]

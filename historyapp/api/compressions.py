@@ -29,7 +29,9 @@ from historyapp.api.compression_schemas import (
 )
 from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
 from historyapp.api.fields import SessionId
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
+from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.finding import failed_items, find_comparison, find_run, runs_of
@@ -58,6 +60,7 @@ class RunFilter(BaseModel):
 @router.post(
     "/sessions/{session_id}/compressions", response={202: StartedOut}, summary="Compress a session's steps"
 )
+@raises(Conflict)
 def post_compression(request: ApiRequest, session_id: SessionId, wish: CompressionIn) -> HttpResponse:
     """Starts a run in the background, or joins the one that is under way. Its address tells how far it is."""
     started = start_run(request.auth.project, session_id, wish.wish(), actor=actor(request))
@@ -110,6 +113,7 @@ def read_compression(
 @router.delete(
     "/sessions/{session_id}/compressions/{run_id}", response={200: RunOut}, summary="Cancel a compression"
 )
+@raises(Conflict)
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """What is under way is finished and kept: it is paid for. Nothing is begun after that. 409 once ended."""
     run = find_run(find_session(request, session_id), run_id)
@@ -121,6 +125,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
     response={202: RunOut},
     summary="Retry what failed",
 )
+@raises(Conflict)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """Takes up what failed, or what a cancelled run had left. 409 when nothing is left."""
     run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
@@ -131,6 +136,7 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
 @router.post(
     "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
 )
+@raises(Conflict)
 def post_comparison(request: ApiRequest, session_id: SessionId, wish: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, 50 at most. Nothing of it stands for the steps."""
     runs = start_comparison(request.auth.project, session_id, wish.wishes(), actor=actor(request))

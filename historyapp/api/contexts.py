@@ -26,9 +26,10 @@ from historyapp.api.context_schemas import (
     context_json,
 )
 from historyapp.api.fields import QueryPosition, QueryStep, SessionId
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.manifest import Manifest
 from historyapp.core.messages import Message, Role, episodic_messages
 from historyapp.core.progress import compile_progress
@@ -41,6 +42,7 @@ from historyapp.models.history import History
 from historyapp.services.contexts import ContextOptions, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
 from historyapp.services.snapshots import ServedContext, record_snapshot, serve
+from historyapp.wire.problems import ModelCallFailed
 
 router = Router(tags=["contexts"])
 
@@ -173,6 +175,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
     response={200: ContextOut, 201: ContextOut},
     summary="Build a context",
 )
+@raises(Conflict, ModelCallFailed)
 @keeps_its_key
 def post_context(request: ApiRequest, session_id: SessionId, wish: ContextIn) -> HttpResponseBase:
     """What a model is sent next. 201: a snapshot of it is kept; 200 with `record: false`."""

@@ -11,8 +11,8 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from historyapp.api.fields import uuid_or_none, whole
-from historyapp.api.problems import NotValid
 from historyapp.core.json import dump_json
+from historyapp.wire.problems import NotValid
 
 Limit = Annotated[
     int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole)

@@ -13,10 +13,11 @@ from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.entry_schemas import EntryIn, EntryOut, entry_json
 from historyapp.api.fields import PathPosition, QueryPosition, SessionId
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Expecting, Page, shown
 from historyapp.core.entries import KINDS
-from historyapp.core.errors import NotFound
+from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
@@ -79,6 +80,7 @@ class EntryFilter(BaseModel):
 
 
 @router.post("/sessions/{session_id}/entries", response={201: AppendedOut}, summary="Append entries")
+@raises(Conflict)
 def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn) -> HttpResponse:
     """All of them or none, in one transaction.
 

@@ -11,7 +11,6 @@ from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import Line, Moment, QueryStep, SessionId, iso
-from historyapp.api.problems import NotValid
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
 from historyapp.core import episodes as core
@@ -22,6 +21,7 @@ from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.wire import examples
+from historyapp.wire.problems import NotValid
 
 router = Router(tags=["episodes"])
 

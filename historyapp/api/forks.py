@@ -7,8 +7,10 @@ from pydantic import Field
 from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.fields import GivenId, Position, RequestBody, SessionId, StepNumber, Title
+from historyapp.api.problems import raises
 from historyapp.api.schemas import shown
 from historyapp.api.sessions import SessionOut, session_json
+from historyapp.core.errors import Conflict
 from historyapp.models.history import History
 from historyapp.services.rewinds import fork
 
@@ -33,6 +35,7 @@ _ANYWHERE = ForkIn()
 
 
 @router.post("/sessions/{session_id}/forks", response={201: SessionOut}, summary="Fork a session")
+@raises(Conflict)
 def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWHERE) -> HttpResponse:
     """Copies nothing: the new session points at the entries that it shares."""
     child = fork(

@@ -16,15 +16,17 @@ from historyapp.api.calls import fingerprint, given_key, keeps_its_key
 from historyapp.api.context_schemas import CONTEXT_EXAMPLE, Asked, ModelName
 from historyapp.api.fields import MOST_POSITIONS, Line, Position, SessionId, integral
 from historyapp.api.ledger import usage_json
-from historyapp.api.problems import problem_response
+from historyapp.api.problems import problem_response, raises
 from historyapp.api.reading import find_session
 from historyapp.api.schemas import shown
+from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
 from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
 from historyapp.services.calls import Answered, CallWish, ModelCall
 from historyapp.services.idempotency import StoredResponse, earlier, once
 from historyapp.services.prices import price_list
+from historyapp.wire.problems import ModelCallFailed
 
 router = Router(tags=["calls"])
 
@@ -77,6 +79,7 @@ class CallIn(Asked):
     summary="Call a model",
     openapi_extra={"responses": {200: {"content": _STREAM}}},
 )
+@raises(Conflict, ModelCallFailed)
 @keeps_its_key
 def post_call(request: ApiRequest, session_id: SessionId, wish: CallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.

@@ -1,63 +1,35 @@
-"""Completing the OpenAPI document with what is the same for every call, and what ninja cannot know."""
+"""The OpenAPI document: ninja's, completed with headers, answers of 304, and the problems of each route."""
 
 import json
+from inspect import unwrap
 from typing import Any
 
-from historyapp.api.problems import MEDIA_TYPE
-from historyapp.api.validation import MOST_ERRORS
+from ninja import NinjaAPI
+from ninja.constants import NOT_SET
+from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
+from ninja.operation import Operation
 
-_PROBLEM: dict[str, Any] = {
-    "title": "Problem",
-    "description": "What went wrong (RFC 9457). Further fields hold figures that a program can use.",
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "description": "Names the kind of problem; stable."},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong with this request, and what to do."},
-        "errors": {
-            "type": "array",
-            "description": f"Where parameters or fields are not valid, the first {MOST_ERRORS}.",
-            "items": {
-                "type": "object",
-                "required": ["loc", "message"],
-                "properties": {
-                    "loc": {"type": "array", "items": {"type": ["string", "integer"]}},
-                    "message": {"type": "string"},
-                },
-            },
-        },
-    },
-    "examples": [
-        {
-            "type": "/docs/errors#conflict",
-            "title": "Conflict",
-            "status": 409,
-            "detail": "expected_position is 3, but the session's head is 5. "
-            "Read what has been appended since and try again.",
-            "head": 5,
-        }
-    ],
-}
-_ERRORS = {
-    400: "The request cannot be read.",
-    401: "No usable API key is given.",
-    403: "The key lacks the scope.",
-    404: "The project has no such thing.",
-    409: "The request does not fit the state of the session.",
-    411: "The body comes without its length.",
-    413: "The body is too large.",
-    415: "The body is of another type.",
-    422: "The request is not valid, or cannot be carried out as it stands.",
-    502: "The model's provider could not answer, or not as it should.",
-    503: "The database is busy. Try again.",
-}
-_OF_MODELS = ("/contexts", "/calls")
-"""Ends of the paths of calls that ask a model's provider."""
-_ENDING = "/compressions/{run_id}"
-"""End of the path of what can only be deleted while it is under way."""
-_WITH_BODY = (409, 411, 413, 415)
+from historyapp.api.problems import DECLARED
+from historyapp.core.errors import Invalid, NotFound, PlayheadError
+from historyapp.wire.problems import (
+    MEDIA_TYPE,
+    PROBLEM_TYPES,
+    Forbidden,
+    LengthRequired,
+    Malformed,
+    NotValid,
+    Problem,
+    ProblemType,
+    ServerUnavailable,
+    TooLarge,
+    Unauthenticated,
+    UnsupportedMediaType,
+)
+
+_EVERY_ROUTE = (Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
+_OF_A_SESSION = (NotFound, Invalid)
+"""There may be no such session, and ``as_of`` may lie beyond its head."""
+_WITH_BODY = (LengthRequired, TooLarge, UnsupportedMediaType)
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
@@ -74,58 +46,67 @@ _IF_NONE_MATCH: dict[str, Any] = {
 }
 
 
-def complete(document: dict[str, Any]) -> None:
-    """Adds errors, headers and answers of 304 to each call, in place."""
-    schemas = document["components"]["schemas"]
-    schemas["Problem"] = _PROBLEM
-    for path, calls in document["paths"].items():
-        for method, call in calls.items():
-            _complete_call(path, method, call)
-    for name in _unused(document):
-        del schemas[name]
+class Document(OpenAPISchema):
+    """The document of one API."""
+
+    def __init__(self, api: NinjaAPI, path_prefix: str) -> None:
+        super().__init__(api, path_prefix)
+        problem = Problem.model_json_schema(ref_template=REF_TEMPLATE)
+        self.schemas |= {**problem.pop("$defs"), "Problem": problem}
+        text = json.dumps(self)
+        # Nothing refers to the models that only group query parameters.
+        for name in [name for name in self.schemas if f'schemas/{name}"' not in text]:
+            del self.schemas[name]
+
+    def operation_parameters(self, operation: Operation) -> list[dict[str, Any]]:
+        parameters = super().operation_parameters(operation)
+        for parameter in parameters:
+            parameter["schema"] = _without_null(parameter["schema"])
+        headers = [_IDEMPOTENCY_KEY] if "POST" in operation.methods else []
+        return parameters + headers + ([_IF_NONE_MATCH] if _has_tag(operation) else [])
+
+    def request_body(self, operation: Operation) -> dict[str, Any]:
+        body: dict[str, Any] = super().request_body(operation)
+        for media_type, content in body.get("content", {}).items():
+            # That a body may be left out says `required`; what it then is need not be spelled out.
+            (content["schema"],) = content["schema"].get("allOf", [content["schema"]])
+            if media_type == "multipart/form-data":
+                # A form takes its fields only, and as in a query what is left out is not null.
+                form = content["schema"]
+                form["additionalProperties"] = False
+                form["properties"] = {name: _without_null(f) for name, f in form["properties"].items()}
+                form["properties"]["files"]["minItems"] = 1
+        return body
+
+    def responses(self, operation: Operation) -> dict[Any, Any]:
+        responses: dict[Any, Any] = super().responses(operation)
+        if _has_tag(operation):
+            responses[200]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+            responses[304] = {"description": "Unchanged: the reader has this answer already."}
+        content = {MEDIA_TYPE: {"schema": {"$ref": REF_TEMPLATE.format(model="Problem")}}}
+        for type in problem_types(operation):
+            meaning = f"`{type.code}`: {type.meaning}"
+            response = responses.setdefault(type.status, {"description": "", "content": content})
+            response["description"] = " ".join(filter(None, (response["description"], meaning)))
+        return responses
 
 
-def _complete_call(path: str, method: str, call: dict[str, Any]) -> None:
-    for parameter in call["parameters"]:
-        parameter["schema"] = _without_null(parameter["schema"])
-    for status in _errors_of(path, method):
-        call["responses"][status] = _problem_response(_ERRORS[status])
-    if method == "post":
-        call["parameters"].append(_IDEMPOTENCY_KEY)
-    elif method == "get" and "{" in path and not path.endswith("/export"):
-        call["parameters"].append(_IF_NONE_MATCH)
-        call["responses"][200]["headers"] = {"ETag": {"schema": {"type": "string"}}}
-        call["responses"][304] = {"description": "As the reader has it."}
-    content = call.get("requestBody", {}).get("content", {})
-    if "multipart/form-data" in content:
-        _tighten(content["multipart/form-data"]["schema"])
-    for body in content.values():
-        # That a body may be left out says `required`; what it then is need not be spelled out.
-        (body["schema"],) = body["schema"].get("allOf", [body["schema"]])
+def problem_types(operation: Operation) -> list[ProblemType]:
+    """The problems that a route answers with: those it declares, and those that it shares with others."""
+    errors: set[type[PlayheadError]] = {*_EVERY_ROUTE, *DECLARED.get(unwrap(operation.view_func), ())}
+    if "{session_id}" in operation.path:
+        errors.update(_OF_A_SESSION)
+    if "POST" in operation.methods:
+        errors.add(Invalid)  # an Idempotency-Key that came with another request
+    if not {"POST", "PATCH"}.isdisjoint(operation.methods):
+        errors.update(_WITH_BODY)
+    return [type for type in PROBLEM_TYPES if type.error in errors]
 
 
-def _tighten(form: dict[str, Any]) -> None:
-    """A form takes its fields only, and as in a query what is left out is not null."""
-    fields = form["properties"]
-    form["additionalProperties"] = False
-    form["properties"] = {name: _without_null(field) for name, field in fields.items()}
-    form["properties"]["files"]["minItems"] = 1
-
-
-def _errors_of(path: str, method: str) -> list[int]:
-    absent = [] if "{" in path else [404]
-    if method in ("get", "delete"):
-        absent += _WITH_BODY
-    if method == "delete" and path.endswith(_ENDING):
-        absent.remove(409)
-    if method != "post" or not path.endswith(_OF_MODELS):
-        absent.append(502)
-    return [status for status in _ERRORS if status not in absent]
-
-
-def _problem_response(description: str) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {"description": description, "content": {MEDIA_TYPE: {"schema": schema}}}
+def _has_tag(operation: Operation) -> bool:
+    """Whether the answer has an ETag: all that is read of a session, but for exports, which are streamed."""
+    is_read = "GET" in operation.methods and operation.response_models[200] is not NOT_SET
+    return is_read and "{session_id}" in operation.path
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -134,9 +115,3 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     if len(kinds) != 1:
         return schema
     return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
-
-
-def _unused(document: dict[str, Any]) -> list[str]:
-    """Schemas that ninja collected and nothing refers to: models that only group query parameters."""
-    text = json.dumps(document)
-    return [name for name in document["components"]["schemas"] if f'schemas/{name}"' not in text]

@@ -9,14 +9,14 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
-from historyapp.api.problems import (
+from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
+from historyapp.wire.problems import (
     LengthRequired,
     Malformed,
     NotValid,
     TooLarge,
     UnsupportedMediaType,
 )
-from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
 
 _READ_AWAY = 4
 """Bodies up to so many times the limit are read before they are refused."""

@@ -1,8 +1,8 @@
 """Every error as a problem document (RFC 9457), mapped here and nowhere else."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
 from django.db import OperationalError
@@ -10,132 +10,90 @@ from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja.errors import HttpError
 
+from historyapp.api.auth import bearer_token
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
+from historyapp.wire.problems import (
+    MEDIA_TYPE,
+    Malformed,
+    ServerFailed,
+    ServerUnavailable,
+    TooLarge,
+    Unauthenticated,
+    problem_type,
+)
 
+View = TypeVar("View", bound=Callable[..., Any])
 log = logging.getLogger(__name__)
 
-MEDIA_TYPE = "application/problem+json"
-ERRORS = "/docs/errors"
-"""Address of the page that explains every kind; see :mod:`historyapp.api.catalogue`."""
+DECLARED: dict[Callable[..., Any], tuple[type[PlayheadError], ...]] = {}
+"""What each view declares with :func:`raises`."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TEXT = 200
 _LONGEST_LIST = 20
+_OF_DJANGO: dict[type[Exception], tuple[type[PlayheadError], str]] = {
+    Http404: (NotFound, "There is nothing at this address. The API calls are listed at /api/v1/docs."),
+    RequestDataTooBig: (TooLarge, "The body is too large. Send less in one request."),
+    TooManyFilesSent: (Malformed, "The request has too many files. Send fewer in one request."),
+    MultiPartParserError: (Malformed, "The body is not valid multipart/form-data."),
+    DisallowedHost: (
+        Malformed,
+        "The Host header names none of this server's hosts. Its operator can add one to ALLOWED_HOSTS.",
+    ),
+    SuspiciousOperation: (Malformed, "The request has too many parameters, or suspicious ones."),
+    UnreadablePostError: (Malformed, "The body ended early. Send it again."),
+    OperationalError: (ServerUnavailable, "The database is busy. Try again in a moment."),
+}
+"""Exceptions that are not ours; a subclass stands before its base."""
 
 
-class Refused(PlayheadError):
-    """A request that never reaches a service."""
+def raises(*errors: type[PlayheadError]) -> Callable[[View], View]:
+    """Declares which errors a route answers with, beside those that all routes share (``api.openapi``)."""
 
-    headers: Mapping[str, str] = {}
+    def declare(view: View) -> View:
+        DECLARED[view] = errors
+        return view
 
-
-class Malformed(Refused):
-    slug, title, http_status = "malformed", "Malformed request", 400
-
-
-class Unauthenticated(Refused):
-    slug, title, http_status = "unauthenticated", "Not authenticated", 401
-
-    def __init__(self, detail: str, *, token_given: bool) -> None:
-        super().__init__(detail)
-        error = ', error="invalid_token"' if token_given else ""
-        self.headers = {"WWW-Authenticate": f'Bearer realm="playhead"{error}'}
-
-
-class Forbidden(Refused):
-    slug, title, http_status = "forbidden", "Not allowed with this key", 403
-
-
-class MethodNotAllowed(Refused):
-    slug, title, http_status = "method-not-allowed", "Method not allowed", 405
-
-    def __init__(self, method: str, allow: str) -> None:
-        super().__init__(f"{method} is not possible here. Use {allow}.")
-        self.headers = {"Allow": allow}
-
-
-class LengthRequired(Refused):
-    slug, title, http_status = "length-required", "Length required", 411
-
-
-class TooLarge(Refused):
-    slug, title, http_status = "too-large", "Body too large", 413
-
-
-class UnsupportedMediaType(Refused):
-    slug, title, http_status = "unsupported-media-type", "Unsupported media type", 415
-
-
-class NotValid(Refused):
-    """Parameters or fields that are not as the OpenAPI document has them; ``errors`` names each."""
-
-    slug, title, http_status = "not-valid", "Not valid", 422
-
-
-class Busy(Refused):
-    slug, title, http_status = "busy", "Busy", 503
-    headers = {"Retry-After": "1"}
-
-
-class Unexpected(Refused):
-    slug, title, http_status = "unexpected", "Internal error", 500
+    return declare
 
 
 def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse:
     """The answer to a request that ended in any error."""
-    known = _known(error)
+    known = _expected(error)
     if known is None:
         # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        known = Unexpected("The server failed to carry this out. The operator finds the reason in its log.")
-    elif isinstance(known, Busy):
+        known = ServerFailed("The server failed to carry out the request. The operator finds why in its log.")
+    headers = {}
+    if isinstance(known, ServerUnavailable):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
+        headers = {"Retry-After": "1"}
     elif isinstance(known, ModelCallError):
         log.warning("%s %s: %s", request.method, request.path, known.detail)
-    headers = known.headers if isinstance(known, Refused) else {}
-    return HttpResponse(
-        dump_json(problem(known)), status=known.http_status, content_type=MEDIA_TYPE, headers=dict(headers)
-    )
+    elif isinstance(known, Unauthenticated):
+        invalid = ', error="invalid_token"' if bearer_token(request) else ""
+        headers = {"WWW-Authenticate": f'Bearer realm="playhead"{invalid}'}
+    body, status = dump_json(problem(known)), problem_type(known).status
+    return HttpResponse(body, status=status, content_type=MEDIA_TYPE, headers=headers)
 
 
 def problem(error: PlayheadError) -> dict[str, Any]:
-    """The problem document. It never repeats more than a little of what was sent."""
-    return {
-        **{name: _clipped(value) for name, value in error.fields.items()},
-        "type": f"{ERRORS}#{error.slug}",
-        "title": error.title,
-        "status": error.http_status,
-        "detail": _shortened(error.detail, _LONGEST_DETAIL),
-    }
+    """The problem document. It repeats at most a little of what was sent."""
+    type = problem_type(error)
+    fields = {name: _clipped(value) for name, value in error.fields.items()}
+    detail = _shortened(error.detail, _LONGEST_DETAIL)
+    return {**fields, "type": type.uri, "title": type.title, "status": type.status, "detail": detail}
 
 
-def _known(error: BaseException) -> PlayheadError | None:
-    """The expected error that an exception stands for; None when it is none."""
+def _expected(error: BaseException) -> PlayheadError | None:
+    """The expected error that an exception stands for, or None."""
     if isinstance(error, HttpError) and isinstance(error.__cause__, PlayheadError):
         return error.__cause__  # ninja wraps whatever its parser raises
-    match error:
-        case PlayheadError():
-            return error
-        case Http404():
-            return NotFound("There is nothing at this address. The calls are listed at /api/v1/docs.")
-        case RequestDataTooBig():
-            return TooLarge("The body is too large.")
-        case TooManyFilesSent():
-            return Malformed("The request holds too many files.")
-        case MultiPartParserError():
-            return Malformed("The body is not valid multipart/form-data.")
-        case DisallowedHost():
-            return Malformed(
-                "This server does not go by that Host. Its operator lists names in ALLOWED_HOSTS."
-            )
-        case SuspiciousOperation():
-            return Malformed("The request holds too many parameters, or suspicious ones.")
-        case UnreadablePostError():
-            return Malformed("The body ended early.")
-        case OperationalError():
-            return Busy("The database is busy. Try again in a moment.")
-    return None
+    if isinstance(error, PlayheadError):
+        return error
+    found = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
+    return next(found, None)
 
 
 def _clipped(value: Any) -> Any:

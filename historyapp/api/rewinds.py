@@ -11,8 +11,10 @@ from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import PathPosition, Position, SessionId, StepNumber, iso
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Expecting, Page, Range, ranges, shown
+from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage
 from historyapp.core.text import Text
 from historyapp.models import Entry, Session
@@ -82,6 +84,7 @@ class RewindFilter(BaseModel):
 
 
 @router.post("/sessions/{session_id}/rewinds", response={201: RewindOut}, summary="Rewind")
+@raises(Conflict)
 def post_rewind(
     request: ApiRequest, session_id: SessionId, target: RewindIn = _ONLY_IN_FLIGHT
 ) -> HttpResponse:
@@ -100,6 +103,7 @@ def post_rewind(
 @router.post(
     "/sessions/{session_id}/rewinds/{position}/undo", response={201: RewindOut}, summary="Undo a rewind"
 )
+@raises(Conflict)
 def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition) -> HttpResponse:
     """By another rewind, to what was live before that one."""
     return _rewound(undo_rewind(request.auth.project, session_id, position, actor=actor(request)))

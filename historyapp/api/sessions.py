@@ -24,9 +24,10 @@ from historyapp.api.fields import (
     integral,
     iso,
 )
-from historyapp.api.problems import NotValid
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
+from historyapp.core.errors import Conflict
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.models import Session
@@ -34,6 +35,7 @@ from historyapp.models.history import History
 from historyapp.models.sessions import SessionQuerySet
 from historyapp.services.sessions import change_session, create_session
 from historyapp.wire import examples
+from historyapp.wire.problems import NotValid
 
 router = Router(tags=["sessions"])
 
@@ -45,6 +47,8 @@ class SettingsIn(SessionSettings):
     """Session settings. Those that are left out keep their value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    policy: str = Field(default="budgeted", json_schema_extra={"enum": list(POLICIES)})
 
     @model_validator(mode="before")
     @classmethod
@@ -146,6 +150,7 @@ class SessionFilter(BaseModel):
 
 
 @router.post("/sessions", response={201: SessionOut}, summary="Make a session")
+@raises(Conflict)
 def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
     made = create_session(
         request.auth.project,
@@ -194,6 +199,7 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Rename, tag, set or archive a session")
+@raises(Conflict)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
     given = {name: getattr(changes, name) for name in changes.model_fields_set}
     if "settings" in given:

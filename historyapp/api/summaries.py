@@ -13,15 +13,17 @@ from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_schemas import MONEY, money
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, iso
-from historyapp.api.problems import NotValid
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
+from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.llm.router import LOCAL
 from historyapp.models import Session, Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.wire import examples
+from historyapp.wire.problems import NotValid
 
 router = Router(tags=["summaries"])
 
@@ -69,6 +71,7 @@ class SummaryFilter(BaseModel):
 
 
 @router.post("/sessions/{session_id}/summaries", response={201: SummaryOut}, summary="Write a summary")
+@raises(Conflict)
 def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn) -> HttpResponse:
     """It wins over older ones of the same steps."""
     written = SummaryText(summary.text, tuple(summary.key_points))

@@ -13,7 +13,7 @@ from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.calls import earlier_answer, keeps_its_key, once_per_key
 from historyapp.api.fields import SessionId
-from historyapp.api.problems import NotValid
+from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import shown
 from historyapp.core.errors import Conflict, UnreadableTranscript
@@ -24,6 +24,7 @@ from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.wire import examples
+from historyapp.wire.problems import NotValid
 
 router = Router(tags=["transfers"])
 
@@ -75,6 +76,7 @@ class ImportOut(BaseModel):
 
 
 @router.post("/imports", response={200: ImportOut, 201: ImportOut}, summary="Import transcripts")
+@raises(Conflict, UnreadableTranscript)
 @keeps_its_key
 def post_import(
     request: ApiRequest,

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from historyapp.api.problems import NotValid
+from historyapp.wire.problems import MOST_FIELD_ERRORS, NotValid
 
-MOST_ERRORS = 20
 _WORDS = {
     "missing": "is missing",
     "extra_forbidden": "is not a field of this call",
@@ -39,10 +38,10 @@ _VALIDATORS = ("function-", "json-or-python[")
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors; it names the first 20."""
-    shown = [{"loc": _loc(error["loc"]), "message": _message(error)} for error in errors[:MOST_ERRORS]]
+    shown = [{"loc": _loc(error["loc"]), "message": _message(error)} for error in errors[:MOST_FIELD_ERRORS]]
     first = f"{_path(shown[0]['loc'])} {shown[0]['message']}"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return NotValid(f"{first}{more}.", errors=shown)
+    return NotValid(f"{first.removesuffix('.')}{more}.", errors=shown)
 
 
 def _loc(loc: Sequence[str | int]) -> list[str | int]:

@@ -5,24 +5,7 @@ from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.endpoints.compressions import ComparisonSide
 from historyapp.client.endpoints.contexts import ContextRequest
 from historyapp.client.endpoints.model_calls import ModelCallRequest
-from historyapp.client.errors import (
-    Conflict,
-    FieldError,
-    Forbidden,
-    Invalid,
-    Malformed,
-    ModelCallFailed,
-    NotFound,
-    NotPlayhead,
-    NotSpooled,
-    NotYetKnown,
-    PlayheadError,
-    ServerFailed,
-    ServerUnavailable,
-    TooLarge,
-    Unauthenticated,
-    UnreadableTranscript,
-)
+from historyapp.client.errors import NotPlayhead, NotSpooled, NotYetKnown
 from historyapp.client.outage import Raise, Wait
 from historyapp.client.recorder import Recorder
 from historyapp.client.spool import RefusedWrite, Spool
@@ -42,6 +25,14 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.errors import (
+    Conflict,
+    FieldError,
+    Invalid,
+    NotFound,
+    PlayheadError,
+    UnreadableTranscript,
+)
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess, from_exception
 from historyapp.core.settings import SessionSettings
 from historyapp.wire.compressions import ComparisonOut as Comparison
@@ -52,6 +43,15 @@ from historyapp.wire.contexts import ContextOut as Context
 from historyapp.wire.episodes import EpisodeOut as Episode
 from historyapp.wire.model_calls import AnsweredOut as Answered
 from historyapp.wire.model_calls import DeltaOut as Delta
+from historyapp.wire.problems import (
+    Forbidden,
+    Malformed,
+    ModelCallFailed,
+    ServerFailed,
+    ServerUnavailable,
+    TooLarge,
+    Unauthenticated,
+)
 
 __all__ = [
     "ActionError",

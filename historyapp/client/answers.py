@@ -27,7 +27,7 @@ class SpoolableAnswer(Answer):
         def __getattr__(self, name: str) -> Any:
             if name in type(self).model_fields:
                 detail = f"`{name}` is not known yet: this write waits in the spool. Call flush() to send it."
-                raise NotYetKnown({"detail": detail})
+                raise NotYetKnown(detail)
             return super().__getattr__(name)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
-from historyapp.client.errors import NotFound
+from historyapp.core.errors import NotFound
 from historyapp.wire.base import Answer, Page
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def at(*parts: Id | int) -> str:
     texts = [str(part) for part in parts]
     for text in texts:
         if not _PART.fullmatch(text):
-            raise NotFound({"detail": f"There is nothing with the id {text[:100]!r}."})
+            raise NotFound(f"There is nothing with the id {text[:100]!r}.")
     return "/" + "/".join(texts)
 
 

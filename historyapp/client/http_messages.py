@@ -12,10 +12,10 @@ from uuid import uuid4
 import httpx
 
 from historyapp.client.api_call import ApiCall
-from historyapp.client.errors import ServerUnavailable
 from historyapp.client.response_checks import check_success, not_playhead, refusal_of
 from historyapp.client.retrying import Attempts, Outcome
 from historyapp.core.json import dump_json
+from historyapp.wire.problems import ServerUnavailable
 
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")
@@ -127,11 +127,10 @@ def unavailable(
     error: httpx.RequestError, api_call: ApiCall[Any], server: str, when: str = ""
 ) -> ServerUnavailable:
     """The error for a request that got no answer, or not all of it."""
-    detail = (
+    return ServerUnavailable(
         f"{api_call.method} {api_call.path} got no answer from {server}{when}: {short(error)}. "
         "Check that Playhead runs there and that this machine reaches it."
     )
-    return ServerUnavailable({"detail": detail})
 
 
 def answer_of(api_call: ApiCall[T], response: httpx.Response, server: str) -> T:

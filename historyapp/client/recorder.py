@@ -11,11 +11,11 @@ from historyapp.client.api_call import Id
 from historyapp.client.endpoints.contexts import ContextRequest
 from historyapp.client.endpoints.entries import NewEntry
 from historyapp.client.endpoints.model_calls import ModelCallRequest
-from historyapp.client.errors import Conflict, NotFound
 from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.sync_client import Playhead
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+from historyapp.core.errors import Conflict, NotFound
 from historyapp.wire.contexts import ContextOut, MessageOut
 from historyapp.wire.episodes import EpisodeOut
 from historyapp.wire.model_calls import AnsweredOut

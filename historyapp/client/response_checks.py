@@ -6,10 +6,11 @@ from typing import Any
 
 import httpx
 
-from historyapp.client.errors import NotPlayhead, PlayheadError, ServerUnavailable, TooLarge, error_of
+from historyapp.client.errors import NotPlayhead, error_of
 from historyapp.client.retrying import is_outage, retry_after
+from historyapp.core.errors import PlayheadError
+from historyapp.wire.problems import MEDIA_TYPE, ServerUnavailable, TooLarge
 
-_PROBLEM = "application/problem+json"
 _TITLE = re.compile(r"<title[^<>]{0,100}>([^<]{1,100})", re.IGNORECASE)
 _LONGEST_TEXT = 100
 _READ = 4000
@@ -21,18 +22,18 @@ def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
     found = _json(response)
     wait = retry_after(response)
     facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
-    if _media_type(response) == _PROBLEM and isinstance(found, dict):
+    if _media_type(response) == MEDIA_TYPE and isinstance(found, dict):
         return error_of({**found, **facts})
     seen = f"{_address(response)} answered {_description(response)}"
     if is_outage(response):
         detail = f"{seen}. A proxy answers, but Playhead behind it does not. Check that Playhead runs there."
-        return ServerUnavailable({**facts, "detail": detail})
+        return ServerUnavailable(detail, **facts)
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return ServerUnavailable({**facts, "detail": f"{seen}. Something before Playhead limits requests."})
+        return ServerUnavailable(f"{seen}. Something before Playhead limits requests.", **facts)
     if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
         detail = f"{seen}. A proxy before Playhead takes no body as large as this one; raise its limit."
-        return TooLarge({**facts, "detail": detail})
-    return NotPlayhead({**facts, "detail": f"{seen}. {_advice(response, server)}"})
+        return TooLarge(detail, **facts)
+    return NotPlayhead(f"{seen}. {_advice(response, server)}", **facts)
 
 
 def check_success(response: httpx.Response, server: str, *, streamed: bool) -> None:
@@ -49,7 +50,7 @@ def check_success(response: httpx.Response, server: str, *, streamed: bool) -> N
 def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPlayhead:
     """The error for a success that is not one of Playhead's."""
     seen = f"{_address(response)} answered {_description(response)}{f', and {why}' if why else ''}"
-    return NotPlayhead({"status": response.status_code, "detail": f"{seen}. {_advice(response, server)}"})
+    return NotPlayhead(f"{seen}. {_advice(response, server)}", status=response.status_code)
 
 
 def _advice(response: httpx.Response, server: str) -> str:

@@ -167,9 +167,7 @@ class Spool:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 return None
-            raise NotSpooled(
-                {"detail": f"The lock of the spool {self.path} cannot be used: {error}."}
-            ) from error
+            raise NotSpooled(f"The lock of the spool {self.path} cannot be used: {error}.") from error
         return held
 
     def _make(self) -> None:
@@ -190,7 +188,7 @@ class Spool:
             with self._connection(reserve) as file:
                 yield file
         except sqlite3.Error as error:
-            raise NotSpooled({"detail": self._why(error)}) from error
+            raise NotSpooled(self._why(error)) from error
 
     @contextmanager
     def _connection(self, reserve: int) -> Iterator[sqlite3.Connection]:

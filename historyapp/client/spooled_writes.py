@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import httpx
 
 from historyapp.client.api_call import ApiCall
-from historyapp.client.errors import Conflict, Invalid, NotFound, PlayheadError, ServerUnavailable, TooLarge
 from historyapp.client.http_messages import short
 from historyapp.client.response_checks import check_success, refusal_of
 from historyapp.client.retrying import Outcome
 from historyapp.client.spool import Spool, Write
+from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
+from historyapp.wire.problems import ServerUnavailable, TooLarge
 
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")
@@ -100,9 +101,8 @@ def still_waiting(spool: Spool, server: str, why: str, api_call: ApiCall[Any]) -
     """The error for a call that needs the server's answer while writes wait for the server."""
     count = spool.waiting(server)
     writes = "1 write waits" if count == 1 else f"{count:,} writes wait"
-    detail = (
+    return ServerUnavailable(
         f"{api_call.method} {api_call.path} needs the server's answer, so it cannot be spooled, and {writes} "
         f"in {spool.path} that must be sent first: {why} "
         'An agent that reads from Playhead while it works should use on_outage="wait".'
     )
-    return ServerUnavailable({"detail": detail})

@@ -1,45 +1,86 @@
-"""What can go wrong, as a small tree. The API maps it to problem documents in one place.
+"""What can go wrong, as a small tree that the server and the Python client share.
 
-Each error says in ``detail`` what is wrong and what to do; ``fields`` holds figures that a program can use.
+:mod:`historyapp.wire.problems` adds the errors that only the HTTP API has, and lists all of them with their
+HTTP status and their meaning.
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
 class PlayheadError(Exception):
-    """Base of all expected errors.
+    """Base of all expected errors. It never holds an API key.
 
-    ``slug`` names the kind in URLs, ``title`` names it for people, ``http_status`` is what both front ends
-    answer it with.
+    ``detail`` says what is wrong and what to do. ``fields`` holds figures that a program can use; in the
+    client it holds all that the server sent beside ``detail``.
     """
 
-    slug: ClassVar[str] = "error"
-    title: ClassVar[str] = "Something went wrong"
-    http_status: ClassVar[int] = 500
+    code: ClassVar[str] = "unexpected"
+    """Names the kind; the last part of a problem document's ``type``."""
 
-    def __init__(self, detail: str, **fields: Any) -> None:
+    def __init__(self, detail: str, /, **fields: Any) -> None:
         super().__init__(detail)
         self.detail = detail
         self.fields = fields
 
+    @property
+    def problem(self) -> dict[str, Any]:
+        """In the client: the problem document (RFC 9457) as the server sent it."""
+        return {**self.fields, "detail": self.detail}
+
+    @property
+    def status(self) -> int | None:
+        """In the client: the HTTP status; None when there was no answer."""
+        return self.fields.get("status")
+
 
 class NotFound(PlayheadError):
-    slug, title, http_status = "not-found", "Not found", 404
+    """The project has no such session, entry or step."""
+
+    code = "not-found"
 
 
 class Conflict(PlayheadError):
-    """The request does not fit the session's state; reading it again and trying anew may help."""
+    """The request does not fit the session's state; reading the session again and retrying may help."""
 
-    slug, title, http_status = "conflict", "Conflict", 409
+    code = "conflict"
+
+    @property
+    def head(self) -> int | None:
+        """The session's head, where ``expected_position`` was another."""
+        return self.fields.get("head")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one parameter or field."""
+
+    loc: tuple[str | int, ...]
+    message: str
 
 
 class Invalid(PlayheadError):
     """The request is well formed but cannot be carried out as it stands."""
 
-    slug, title, http_status = "invalid", "Invalid request", 422
+    code = "invalid"
+
+    @property
+    def errors(self) -> tuple[FieldError, ...]:
+        """What is wrong with which fields; empty where each is valid on its own."""
+        errors = self.fields.get("errors")
+        return tuple(
+            FieldError(tuple(error.get("loc", ())), str(error.get("message", "")))
+            for error in (errors if isinstance(errors, list) else ())
+            if isinstance(error, dict)
+        )
+
+    @property
+    def smallest(self) -> int | None:
+        """Where a budget was too small: one that works, in tokens."""
+        return self.fields.get("smallest")
 
 
-class UnreadableTranscript(PlayheadError):
-    """A file that is no transcript of any supported format, or not of the one that was named."""
+class UnreadableTranscript(Invalid):
+    """A file is not a transcript of any supported format, or not of the format that was named."""
 
-    slug, title, http_status = "unreadable-transcript", "Unreadable transcript", 422
+    code = "unreadable-transcript"

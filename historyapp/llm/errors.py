@@ -27,7 +27,7 @@ _TAG = re.compile(r"<[^<>]*>")
 class ModelCallError(PlayheadError):
     """Base of all. ``retryable`` says whether the same request may succeed later."""
 
-    slug, title, http_status = "model-call-failed", "Model call failed", 502
+    code = "model-call-failed"
     reason: ClassVar[str] = "failed"
 
     def __init__(
@@ -45,7 +45,7 @@ class ModelCallError(PlayheadError):
         super().__init__(detail, reason=self.reason, provider=provider, retryable=retryable, **known)
         self._sentence = detail
         self.provider = provider
-        self.status = status
+        self.provider_status = status
         self.words = words
         self.retryable = retryable
         self.retry_after = retry_after

@@ -1,11 +1,15 @@
 """An agent at the other end of the API."""
 
 import json
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.http import HttpResponse
 from django.test import Client
+
+from historyapp.api.root import api
 
 JSON = "application/json"
 Headers = dict[str, str] | None
@@ -38,9 +42,11 @@ class Agent:
     def send(
         self, method: str, path: str, body: bytes = b"", *, type: str = JSON, headers: Headers = None
     ) -> Answer:
-        """Any bytes."""
-        response = self._client.generic(method, f"{self._base}{path}", body, type, headers=headers)
-        return answer_of(response)
+        """Any bytes. What comes back must be declared in the OpenAPI document."""
+        url = f"{self._base}{path}"
+        answer = answer_of(self._client.generic(method, url, body, type, headers=headers))
+        assert_declared(method, url, answer)
+        return answer
 
     def get(self, path: str = "", headers: Headers = None) -> Answer:
         return self.send("GET", path, headers=headers)
@@ -56,7 +62,9 @@ class Agent:
         return self.send("DELETE", path)
 
     def upload(self, path: str, fields: dict[str, Any], headers: Headers = None) -> Answer:
-        return answer_of(self._client.post(f"{self._base}{path}", fields, headers=headers))
+        answer = answer_of(self._client.post(f"{self._base}{path}", fields, headers=headers))
+        assert_declared("POST", f"{self._base}{path}", answer)
+        return answer
 
     def append(self, *entries: dict[str, Any]) -> list[int]:
         """Positions of entries that must be accepted."""
@@ -86,6 +94,29 @@ def answer_of(response: Any) -> Answer:
     content = response.getvalue() if response.streaming else response.content
     is_json = "json" in response.get("Content-Type", "") and "ndjson" not in response["Content-Type"]
     return Answer(response.status_code, json.loads(content) if is_json else content or None, response.headers)
+
+
+def assert_declared(method: str, url: str, answer: Answer) -> None:
+    """The OpenAPI document names the answer's status and, of a problem, its code."""
+    path = url.partition("?")[0]
+    route = next((route for route in routes() if route[0] == method and route[1].fullmatch(path)), None)
+    if route is None or answer.status == 500:  # a test of the server's faults
+        return
+    declared = route[2].get(str(answer.status)) or route[2].get(answer.status)
+    assert declared, f"{method} {path} does not declare {answer.status}: {answer.body}"
+    if answer.status >= 400:
+        code = answer["type"].partition("#")[2]
+        assert f"`{code}`:" in declared["description"], f"{method} {path} does not declare {code}"
+
+
+@cache
+def routes() -> list[tuple[str, re.Pattern[str], dict[Any, Any]]]:
+    """Method, path and declared answers of each route."""
+    return [
+        (method.upper(), re.compile(re.sub(r"{\w+}", "[^/]+", path)), route["responses"])
+        for path, methods in api.get_openapi_schema()["paths"].items()
+        for method, route in methods.items()
+    ]
 
 
 def said(text: str = "go") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from urllib.parse import urljoin
 import pytest
 from django.test import Client
 
-from historyapp.api.catalogue import MEANINGS
+from historyapp.wire.problems import PROBLEM_TYPES
 from tests.api.agent import Agent
 from tests.dashboard.pages import html
 
@@ -21,7 +21,7 @@ def test_a_type_leads_to_its_explanation_without_a_key(client: Client, alice: Ag
 @pytest.mark.django_db
 def test_every_kind_that_can_be_sent_has_its_place(client: Client) -> None:
     page = html(client.get("/docs/errors"))
-    sent = {kind.slug for kind in MEANINGS}
+    sent = {type.code for type in PROBLEM_TYPES}
     assert set(re.findall(r'<section class="prose" id="([^"]+)"', page)) == sent
     assert "<code>expected_position</code>" in page
     assert client.post("/docs/errors").status_code == 405

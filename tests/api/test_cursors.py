@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.api.cursors import decode_cursor, encode_cursor
-from historyapp.api.problems import NotValid
+from historyapp.wire.problems import NotValid
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
 from tests.examples import examples

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.api.parsing import StrictParser
-from historyapp.api.problems import Malformed
 from historyapp.models import Entry
+from historyapp.wire.problems import Malformed
 from tests.api.agent import Agent, Answer, said
 from tests.examples import examples
 

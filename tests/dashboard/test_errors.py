@@ -10,6 +10,7 @@ from django.urls import get_resolver
 from dashboard.errors import ErrorPages
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError, UnreadableTranscript
 from historyapp.models import Session
+from historyapp.wire.problems import problem_type
 from tests.dashboard.pages import html, text
 
 
@@ -35,7 +36,7 @@ def test_every_expected_error_is_a_page(kind: type[PlayheadError], db: None) -> 
     middleware = ErrorPages(lambda _: HttpResponse())
     response = middleware.process_exception(request, kind("It is <b>so</b>."))
     assert response is not None
-    assert response.status_code == kind.http_status
+    assert response.status_code == problem_type(kind).status
     assert "It is &lt;b&gt;so&lt;/b&gt;." in html(response)
 
 

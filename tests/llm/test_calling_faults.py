@@ -65,7 +65,11 @@ def test_a_failure_that_stays_is_reported_after_the_last_attempt(
     loopback.default = lambda _: Refusal(529, "Overloaded", "overloaded_error")
     with pytest.raises(ProviderFailed) as caught:
         caller.collected(api.request(), attempts=3)
-    assert (caught.value.status, caught.value.words, len(loopback.requests)) == (529, "Overloaded", 3)
+    assert (caught.value.provider_status, caught.value.words, len(loopback.requests)) == (
+        529,
+        "Overloaded",
+        3,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def test_what_stays_refused_is_not_tried_again(
     loopback.steps.append(refusal)
     with pytest.raises(kind) as caught:
         caller.collected(api.request())
-    assert (caught.value.status, caught.value.words, caught.value.retryable) == (
+    assert (caught.value.provider_status, caught.value.words, caught.value.retryable) == (
         refusal.status,
         refusal.message,
         False,

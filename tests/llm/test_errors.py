@@ -46,7 +46,7 @@ def test_a_status_says_what_happened_and_whether_to_try_again(
     status: int, kind: type[ModelCallError], retryable: bool
 ) -> None:
     error = error_said({}, provider="OpenAI", status=status)
-    assert (type(error), error.retryable, error.status) == (kind, retryable, status)
+    assert (type(error), error.retryable, error.provider_status) == (kind, retryable, status)
     assert error.fields["provider"] == "OpenAI"
     assert f"({status})" in error.detail
 
@@ -67,7 +67,7 @@ def test_a_spent_account_is_not_asked_again(code: str) -> None:
     ("name", "status"), [("overloaded_error", 529), ("rate_limit_error", 429), ("who_knows", 500)]
 )
 def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> None:
-    assert error_said({"error": {"type": name}}, provider="P").status == status
+    assert error_said({"error": {"type": name}}, provider="P").provider_status == status
 
 
 @given(JSON, st.none() | st.integers(300, 599))

@@ -6,8 +6,9 @@ from typing import Any, Unpack
 
 from historyapp.client.api_call import ApiCall, Id, Stream, at, no_answer
 from historyapp.client.endpoints.contexts import ContextOptions
-from historyapp.client.errors import ServerFailed, ServerUnavailable, error_of
+from historyapp.client.errors import error_of
 from historyapp.wire.model_calls import AnsweredOut, DeltaOut
+from historyapp.wire.problems import ServerFailed, ServerUnavailable
 
 SILENCE = 600.0
 """Seconds that a model may think before it answers."""
@@ -53,14 +54,14 @@ class EventDecoder:
                     case b"error":
                         raise error_of({"status": 500, **json.loads(data)})
             except (ValueError, TypeError, RecursionError) as error:
-                raise ServerFailed({"detail": f"An event of the stream cannot be read: {error}"}) from error
+                raise ServerFailed(f"An event of the stream cannot be read: {error}") from error
 
     def finish(self) -> None:
         """Raises:
         ServerUnavailable: when the stream ended before the answer was in the log.
         """
         if not self._appended:
-            raise ServerUnavailable({"detail": "The stream ended before the answer was in the log."})
+            raise ServerUnavailable("The stream ended before the answer was in the log.")
 
 
 def call_model(

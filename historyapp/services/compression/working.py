@@ -269,7 +269,7 @@ def _spent(questions: Questions | None) -> Spent:
 def _is_hopeless(error: PlayheadError) -> bool:
     """Whether every other call would fail like this one."""
     if isinstance(error, RequestRefused):
-        return error.status == 404
+        return error.provider_status == 404
     if isinstance(error, LimitReached):
         return not error.retryable
     return isinstance(error, (KeyRefused, Invalid))

@@ -1,0 +1,250 @@
+"""The errors of the HTTP API, listed once: the server, the client and the documentation use this list.
+
+Each is sent as a problem document (RFC 9457). docs/errors.md is made from :data:`PROBLEM_TYPES`.
+"""
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from historyapp.core.errors import (
+    Conflict,
+    FieldError,
+    Invalid,
+    NotFound,
+    PlayheadError,
+    UnreadableTranscript,
+)
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_PAGE = "/docs/errors"
+"""The page of the server that explains every code; see :mod:`historyapp.api.catalogue`."""
+MOST_FIELD_ERRORS = 20
+
+
+class Malformed(PlayheadError):
+    """The server cannot read the request: this client and the server do not fit each other."""
+
+    code = "malformed"
+
+
+class MethodNotAllowed(Malformed):
+    code = "method-not-allowed"
+
+
+class LengthRequired(Malformed):
+    code = "length-required"
+
+
+class UnsupportedMediaType(Malformed):
+    code = "unsupported-media-type"
+
+
+class Unauthenticated(PlayheadError):
+    """The API key is missing, unknown, expired or revoked."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(PlayheadError):
+    """The API key lacks a scope."""
+
+    code = "forbidden"
+
+    @property
+    def scope(self) -> str | None:
+        """The scope that is missing."""
+        return self.fields.get("scope")
+
+
+class TooLarge(PlayheadError):
+    """The body is larger than the server accepts."""
+
+    code = "too-large"
+
+    @property
+    def max_body(self) -> int | None:
+        """The limit in bytes."""
+        return self.fields.get("max_body")
+
+
+class NotValid(Invalid):
+    """A parameter or a field does not have the form that the OpenAPI document gives it."""
+
+    code = "not-valid"
+
+
+class ModelCallFailed(PlayheadError):
+    """The provider of a model gave no usable answer, and the server's retries did not help."""
+
+    code = "model-call-failed"
+
+    @property
+    def provider(self) -> str | None:
+        return self.fields.get("provider")
+
+    @property
+    def words(self) -> str | None:
+        """The provider's own message."""
+        return self.fields.get("words")
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.fields.get("retryable") is True
+
+
+class ServerUnavailable(PlayheadError):
+    """The server does not answer, or asks to retry later. In the client: until the time for it was over."""
+
+    code = "busy"
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which to retry."""
+        return self.fields.get("retry_after")
+
+
+class ServerFailed(PlayheadError):
+    """A fault of the server."""
+
+    code = "unexpected"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemType:
+    """One kind of error. ``meaning`` is one sentence; ``advice`` tells causes, fields and what to do."""
+
+    error: type[PlayheadError]
+    """What the server raises to send it, and what the client raises when it is sent."""
+    status: int
+    title: str
+    meaning: str
+    advice: str
+
+    @property
+    def code(self) -> str:
+        return self.error.code
+
+    @property
+    def uri(self) -> str:
+        """The ``type`` of its problem documents."""
+        return f"{ERRORS_PAGE}#{self.code}"
+
+
+PROBLEM_TYPES = (
+    ProblemType(
+        Malformed, 400, "Malformed request", "The server cannot read the request.",
+        "The body is not JSON, not UTF-8, not multipart, or it ended early; `detail` says where. Correct the "
+        "request before you send it again.",
+    ),
+    ProblemType(
+        Unauthenticated, 401, "Not authenticated", "The request has no usable API key.",
+        "Send `Authorization: Bearer ph_…`. `detail` says whether the key is missing, unknown, expired or "
+        "revoked.",
+    ),
+    ProblemType(
+        Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",
+        "`scope` names it. Use a key that has this scope.",
+    ),
+    ProblemType(
+        NotFound, 404, "Not found", "The project has no such session, entry, step or address.",
+        "A session of another project gets the same answer. Check the id, and which project the API key "
+        "belongs to.",
+    ),
+    ProblemType(
+        MethodNotAllowed, 405, "Method not allowed", "The address does not support this method.",
+        "The `Allow` header lists the methods that it supports.",
+    ),
+    ProblemType(
+        Conflict, 409, "Conflict", "The request does not fit the current state of the session.",
+        "Possible causes: `expected_position` is not the session's head; an action is already in flight, or "
+        "none is; the last step to summarise is still in flight; the id is taken; the session is archived; "
+        "another import of the session is running; the compression has ended. Read the session again, then "
+        "retry if the request still makes sense.",
+    ),
+    ProblemType(
+        LengthRequired, 411, "Length required", "The body came in chunks, without its length.",
+        "Send it in one piece, with a `Content-Length`.",
+    ),
+    ProblemType(
+        TooLarge, 413, "Body too large", "The body is larger than `PLAYHEAD_MAX_BODY`.",
+        "`max_body` is the limit in bytes. Send less in one request, or ask the operator to raise the limit.",
+    ),
+    ProblemType(
+        UnsupportedMediaType, 415, "Unsupported media type", "The server does not read bodies of this type.",
+        "Send `application/json`, or `multipart/form-data` for imports.",
+    ),
+    ProblemType(
+        Invalid, 422, "Invalid request", "The request is well formed but cannot be carried out as it stands.",
+        "Examples: a tool call has no name, two tool calls have the same id, a step or position does not "
+        "exist, a budget is too small (`smallest` is one that works), an `Idempotency-Key` was used for "
+        "another request. `detail` says what to change.",
+    ),
+    ProblemType(
+        NotValid, 422, "Not valid", "A parameter or a field is not valid.",
+        f"`errors` lists up to {MOST_FIELD_ERRORS} of them, each with `loc` (where) and `message` (what is "
+        "wrong). The OpenAPI document says what each may be.",
+    ),
+    ProblemType(
+        UnreadableTranscript, 422, "Unreadable transcript", "None of the files can be imported.",
+        "They have no supported format, or not the format that was named. `files` lists the files, `formats` "
+        "the supported formats.",
+    ),
+    ProblemType(
+        ModelCallFailed, 502, "Model call failed",
+        "The model's provider refused the request, failed, or sent an answer that cannot be used.",
+        "`reason` is one of `request-refused`, `key-refused`, `limit-reached`, `provider-failed`, "
+        "`provider-unreachable`, `timed-out` and `answer-broken`. `provider`, `model` and `address` say what "
+        "was called, `attempts` how often; `provider_status` is the provider's HTTP status and `words` its "
+        "message. If `retryable` is true, the same request may succeed later: wait `retry_after` seconds "
+        "where it is given.",
+    ),
+    ProblemType(
+        ServerUnavailable, 503, "Busy", "The database was busy for too long.",
+        "Send the request again after the number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
+        ServerFailed, 500, "Internal error", "The server failed to carry out the request.",
+        "Its log has the reason. Please report it.",
+    ),
+)  # fmt: skip
+_BY_CODE = {type.code: type for type in PROBLEM_TYPES}
+
+
+def problem_type(error: PlayheadError | type[PlayheadError]) -> ProblemType:
+    """The kind of problem that an error is sent as."""
+    return _BY_CODE[error.code]
+
+
+def error_class(code: str) -> type[PlayheadError] | None:
+    """What a client raises for a code; None for one that it does not know."""
+    return _BY_CODE[code].error if code in _BY_CODE else None
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457). Further fields hold figures that a program can use."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": f"{ERRORS_PAGE}#conflict",
+                    "title": "Conflict",
+                    "status": 409,
+                    "detail": "expected_position is 3, but the session's head is 5. "
+                    "Read what has been appended since and try again.",
+                    "head": 5,
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="Names the kind of problem; stable.")
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong with this request, and what to do.")
+    errors: list[FieldError] = Field(
+        default=[],
+        description=f"Where parameters or fields are not valid: the first {MOST_FIELD_ERRORS}.",
+    )
