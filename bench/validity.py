@@ -23,7 +23,7 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.importers import detect
 from historyapp.core.importers.base import Source
 from historyapp.core.policies import POLICIES
-from historyapp.core.policies.base import Ask
+from historyapp.core.policies.base import RequestExtras
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import told
@@ -91,22 +91,26 @@ def play(folder: Path, cases: int, seed: int) -> Counter[str]:
         start = chance.randrange(max(1, len(entries) - LONGEST))
         whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
         history = past(torn(entries, chance) if chance.random() < 0.5 else whole, chance)
-        ask = Ask(TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else "")
+        extras = RequestExtras(
+            TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else ""
+        )
         for policy in POLICIES:
             for format in FORMATS:
-                tally.update(case(history, policy, format, next(budget), ask))
+                tally.update(case(history, policy, format, next(budget), extras))
     return tally
 
 
-def case(history: MemoryPast, policy: str, format: str, budget: int | None, ask: Ask) -> list[str]:
+def case(
+    history: MemoryPast, policy: str, format: str, budget: int | None, extras: RequestExtras
+) -> list[str]:
     """What became of one case."""
     meter = RequestMeter(format, count)
     try:
-        context = POLICIES[policy].choose(history, SessionSettings(max_tokens=budget), meter, ask)
+        context = POLICIES[policy].choose(history, SessionSettings(max_tokens=budget), meter, extras)
     except Invalid as refusal:
         return ["refused" if refusal.fields["smallest"] > (budget or 0) else "WRONG REFUSALS"]
     found = ["rendered", f"{policy}, {format}"]
-    request = FORMATS[format].request(context, ask.tools)
+    request = FORMATS[format].request(context, extras.tools)
     try:
         validate(format, request)
     except Refused as refused:

@@ -7,10 +7,10 @@ from bench.quality.corpus import Recorded
 from bench.quality.costs import cost_of, messages_of, tokens_of
 from bench.quality.measure import Serve
 from historyapp.core.context import Item
-from historyapp.core.conversation import Aside, asides_of
+from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.episodes import Episode
+from historyapp.core.policies.base import Unit, unit_position
 from historyapp.core.policies.clipping import without_reasoning
-from historyapp.core.policies.units import Unit, position_of
 from historyapp.core.rendering import progress_line
 from historyapp.core.results import as_text
 
@@ -74,16 +74,18 @@ def _units(recorded: Recorded, step: int) -> Iterator[Unit]:
     """Steps before ``step`` and the inputs between them, newest first."""
     before = recorded.episodes[step - 1].first_position
     units: list[Unit] = [*recorded.episodes[: step - 1]]
-    units += [aside for entry in recorded.inputs if entry.position < before for aside in asides_of(entry)]
-    yield from sorted(units, key=position_of, reverse=True)
+    units += [
+        aside for entry in recorded.inputs if entry.position < before for aside in input_messages(entry)
+    ]
+    yield from sorted(units, key=unit_position, reverse=True)
 
 
 def _is_input_after(unit: Unit, position: int) -> bool:
-    return isinstance(unit, Aside) and unit.position > position
+    return isinstance(unit, InputMessage) and unit.position > position
 
 
 def _said(unit: Unit) -> list[Item]:
-    if isinstance(unit, Aside):
+    if isinstance(unit, InputMessage):
         return messages_of(unit)
     return messages_of(without_reasoning(unit))
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from bench.quality.corpus import Recorded
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Item
-from historyapp.core.conversation import Said
+from historyapp.core.conversation import ConversationPart
 from historyapp.core.entries import MemoryNotebook, SystemInstruction
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.identifiers import texts_in
@@ -18,7 +18,7 @@ METER = RequestMeter(format="openai_chat", count=tokens_of)
 _costs: dict[str, int] = {}
 
 
-def messages_of(said: Said) -> list[Item]:
+def messages_of(said: ConversationPart) -> list[Item]:
     """A turn or an aside as the messages of one provider, which all policies share here."""
     return OPENAI_CHAT.write(said).items
 

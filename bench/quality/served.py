@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from bench.quality.corpus import Recorded
 from bench.quality.costs import METER, tokens_of
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, asides_of
+from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import excerpt_of
-from historyapp.core.policies.base import StandIn
+from historyapp.core.policies.base import StepOutline, SummaryLike
 from historyapp.core.policies.budgeted import BUDGETED
-from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import entry_tokens
 
@@ -33,27 +32,27 @@ class Replayed:
         self.steps = step - 1
         return self
 
-    def outline(self, first: int, last: int) -> list[Outlined]:
+    def outline(self, first: int, last: int) -> list[StepOutline]:
         return self._outlined[first - 1 : last]
 
-    def bodies(self, steps: Sequence[Outlined]) -> list[Episode]:
+    def bodies(self, steps: Sequence[StepOutline]) -> list[Episode]:
         return self._recorded.episodes[steps[0].number - 1 : steps[-1].number]
 
     @property
-    def first_input(self) -> Aside | None:
+    def first_input(self) -> InputMessage | None:
         inputs = self._recorded.inputs
-        return next(asides_of(inputs[0])) if inputs and inputs[0].position < self._end else None
+        return next(input_messages(inputs[0])) if inputs and inputs[0].position < self._end else None
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
         return reversed(self._recorded.episodes[first - 1 : self.steps if last is None else last])
 
-    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+    def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         end = self._end if before is None else min(before, self._end)
         for entry in reversed(self._recorded.inputs):
             if entry.position < end:
-                yield from asides_of(entry)
+                yield from input_messages(entry)
 
-    def summaries_newest_first(self, before: int) -> Iterator[StandIn]:
+    def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
         return iter(())
 
     @property
@@ -63,11 +62,11 @@ class Replayed:
         return episodes[self.steps].first_position if self.steps < len(episodes) else sys.maxsize
 
 
-def _outlined(episode: Episode) -> Outlined:
+def _outlined(episode: Episode) -> StepOutline:
     said = entry_tokens(episode.output, tokens_of)
     told = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
     excerpt = excerpt_of(episode, said, told, tokens_of)
-    return Outlined(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
+    return StepOutline(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
 
 
 def budgeted_context(recorded: Recorded, step: int, budget: int) -> Context:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.quality.corpus import Recorded
 from historyapp.core.entries import ModelOutput, text_of
 from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.results import returned
+from historyapp.core.results import returned_text
 
 FIRST_STEP = 7
 WINDOW = 200
@@ -58,7 +58,7 @@ def _texts(recorded: Recorded) -> list[tuple[int, bool, str]]:
     for episode in recorded.episodes:
         said = "\n".join([episode.thoughts, episode.output.text, *arguments_of(episode.output)])
         told.append((episode.first_position, False, said))
-        told.extend((episode.last_position, True, returned(result)) for result in episode.results)
+        told.extend((episode.last_position, True, returned_text(result)) for result in episode.results)
     return sorted(told, key=lambda item: item[0])
 
 

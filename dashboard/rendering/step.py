@@ -212,7 +212,9 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
 
 def _input(folder: Folder, entry: Entry) -> InputView:
     body = entry.core().body
-    return InputView(body.heading, folder.block(f"input-{entry.position}", content_text(body.said)), entry)
+    return InputView(
+        body.heading, folder.block(f"input-{entry.position}", content_text(body.message_content)), entry
+    )
 
 
 def _call(

@@ -24,8 +24,9 @@ def response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
     Raises:
         ValueError: when it failed or is not finished.
     """
-    from historyapp.core.importers.json_document import known, listing, mapping, text
     from historyapp.core.importers.messages import Calls, SourceCall
+    from historyapp.core.importers.records import known
+    from historyapp.core.json import listing, mapping, text
 
     status = text(fields.get("status")) or "completed"
     if status not in ("completed", "incomplete"):

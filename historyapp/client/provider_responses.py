@@ -22,9 +22,9 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
         ValueError: when it is nothing of that, or a stream that broke off.
     """
     # Here, because all importers are loaded with them: that doubles the time to import the client.
-    from historyapp.core.importers.anthropic_messages import MessageReader
+    from historyapp.core.importers.anthropic_messages import AnthropicReader
     from historyapp.core.importers.chat_messages import ChatReader
-    from historyapp.core.importers.json_document import listing, mapping
+    from historyapp.core.json import listing, mapping
 
     fields = whole_answer(response)
     if is_response(fields):
@@ -36,7 +36,9 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
         facts = _facts(fields, "openai", choice.get("finish_reason"))
         return _told(drafts, facts, context)
     if isinstance(fields.get("content"), list):
-        drafts = list(MessageReader(uuid4().hex).drafts({"role": "assistant", "content": fields["content"]}))
+        drafts = list(
+            AnthropicReader(uuid4().hex).drafts({"role": "assistant", "content": fields["content"]})
+        )
         facts = _facts(fields, "anthropic", fields.get("stop_reason"))
         return _told(drafts, facts, context)
     raise ValueError(

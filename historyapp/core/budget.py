@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from historyapp.core.context import Context, Item, Rendered
-from historyapp.core.conversation import Aside, Said
+from historyapp.core.conversation import ConversationPart, InputMessage
 from historyapp.core.formats import format_named
 from historyapp.core.formats.base import Format
 from historyapp.core.formats.tools import Definition
@@ -48,14 +48,14 @@ class RequestMeter:
         """A text within a message: its share, rounded down."""
         return int(self.count(clean(text)) * self.factor)
 
-    def write(self, said: Said) -> Rendered:
+    def write(self, said: ConversationPart) -> Rendered:
         """A turn or an aside as the format writes it, with its price."""
         rendered = self._format.write(said)
         return rendered._replace(tokens=self.items(rendered.items))
 
-    def said(self, text: str) -> int:
+    def message(self, text: str) -> int:
         """A text as a message of its own; nothing when it is blank."""
-        return self.write(Aside(0, text)).tokens
+        return self.write(InputMessage(0, text)).tokens
 
     def fixed(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> Fixed:
         """The parts that every context begins with.
@@ -63,20 +63,20 @@ class RequestMeter:
         Raises:
             Invalid: when a tool's definition is none.
         """
-        first, second = (self.write(Aside(0, text, "system")).tokens for text in (system, notebook))
+        first, second = (self.write(InputMessage(0, text, "system")).tokens for text in (system, notebook))
         shaped = self._format.tools(tools)
         return Fixed(first, second, self._format.tools_price(shaped, self.count, self.factor))
 
     @property
     def reserve(self) -> int:
         """The most that a format may add to any context: the most that :meth:`added` can be."""
-        return self._format.priming + sum(map(self.said, self._format.most))
+        return self._format.priming + sum(map(self.message, self._format.most))
 
     def added(self, context: Context) -> int:
         """What the format adds to just this context."""
         items = [item for part in context.parts[context.leading :] for item in part.items]
         items += context.live_screen.items if context.live_screen else []
-        return self._format.priming + sum(map(self.said, self._format.frame(items)))
+        return self._format.priming + sum(map(self.message, self._format.frame(items)))
 
     def total(self, request: Mapping[str, Any]) -> int:
         """A rendered request."""

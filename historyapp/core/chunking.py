@@ -25,7 +25,7 @@ _SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Segmentation:
     """How texts are read."""
 
     sentences: Callable[[str], Sequence[str]]
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
     text: str
 
 
-def split(text: str, limit: int, reading: Reading, overlap: int = OVERLAP) -> Iterator[Chunk]:
+def split(text: str, limit: int, reading: Segmentation, overlap: int = OVERLAP) -> Iterator[Chunk]:
     """Chunks of at most ``limit`` tokens that cover the text, in order; none for an empty text.
 
     A sentence that is too long is cut by tokens. A chunk has at least one character, which alone may have
@@ -64,7 +64,7 @@ def split(text: str, limit: int, reading: Reading, overlap: int = OVERLAP) -> It
         start = max(start + 1, _overlap_start(text, end, shared, reading)) if shared else end
 
 
-def _end(text: str, start: int, target: int, limit: int, reading: Reading) -> int:
+def _end(text: str, start: int, target: int, limit: int, reading: Segmentation) -> int:
     """Where the chunk from ``start`` ends: the sentence end nearest to ``target`` tokens, if one is near."""
     count = reading.count
     goal = reach(text, start, target, count)
@@ -88,7 +88,7 @@ def _end(text: str, start: int, target: int, limit: int, reading: Reading) -> in
     return line if line > start + (goal - start) // 2 and count(text[start:line]) <= limit else goal
 
 
-def _overlap_start(text: str, end: int, tokens: int, reading: Reading) -> int:
+def _overlap_start(text: str, end: int, tokens: int, reading: Segmentation) -> int:
     """Where the last sentences before ``end`` begin that have at most so many tokens together."""
     start = max(0, end - 4 * tokens)
     for _ in range(_TRIES):
@@ -126,7 +126,7 @@ def summarise_long(
     limit: int,
     summarise: Callable[[str], str],
     shorten: Callable[[str, int], str],
-    reading: Reading,
+    reading: Segmentation,
 ) -> str:
     """The text condensed to at most ``limit`` tokens; as it is where it has no more.
 

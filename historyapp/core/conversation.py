@@ -30,7 +30,7 @@ from historyapp.core.entries import (
 from historyapp.core.identifiers import texts_in
 from historyapp.core.json import dump_json
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
-from historyapp.core.results import reported, returned
+from historyapp.core.results import reported_text, returned_text
 
 Status = Literal["in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned"]
 INSTRUCTING = ("system", "developer")
@@ -55,7 +55,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class InputMessage:
     """What a person, a program or an instruction said between two turns."""
 
     position: int
@@ -64,14 +64,14 @@ class Aside:
     channel: str = "user"
 
     @property
-    def instructs(self) -> bool:
+    def is_instruction(self) -> bool:
         return self.channel in INSTRUCTING
 
 
-Said = Turn | Aside
+ConversationPart = Turn | InputMessage
 
 
-class Answered(NamedTuple):
+class PairedResult(NamedTuple):
     """A result, and the ids of the calls that it answers; none where it answers nothing."""
 
     result: ToolResult
@@ -93,15 +93,15 @@ class Progress(NamedTuple):
             return cls(OpenCalls([call.id for call in output.tool_calls]))
         return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
 
-    def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[Answered]]:
+    def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
         """Pairs the results of one entry: the progress after them, and what each of them answers."""
-        progress, answered = self, list[Answered]()
+        progress, answered = self, list[PairedResult]()
         in_order = iter(self.pending)  # one pass for all results without ids
         unnamed = sum(result.tool_call_id is None for result in results)
         for result in results:
             unnamed -= result.tool_call_id is None
             calls = progress._answered_by(result.tool_call_id, in_order, is_last=not unnamed)
-            answered.append(Answered(result, calls))
+            answered.append(PairedResult(result, calls))
             if calls:
                 progress = progress._without(calls, result.status)
         return progress, answered
@@ -131,7 +131,7 @@ def outcome_of(statuses: Iterable[str]) -> Status:
 
 
 def turn_of(
-    position: int, output: ModelOutput, received: Sequence[Answered], overall: Sequence[str] = ()
+    position: int, output: ModelOutput, received: Sequence[PairedResult], overall: Sequence[str] = ()
 ) -> Turn:
     """The turn of an output.
 
@@ -143,7 +143,7 @@ def turn_of(
     return Turn(position, output, tuple(_results(output, received)), tuple(remarks))
 
 
-def _results(output: ModelOutput, received: Sequence[Answered]) -> Iterator[ToolResult]:
+def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[ToolResult]:
     """One result for each call. Where one result answers several calls, its text stands under the first."""
     answers = {call: answered for answered in received for call in answered.calls}
     shown: set[str] = set()
@@ -159,7 +159,7 @@ def _results(output: ModelOutput, received: Sequence[Answered]) -> Iterator[Tool
         shown.add(id)
 
 
-def late_results(received: Sequence[Answered]) -> list[ToolResult]:
+def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
     """Results that answer no call, without exact repetitions of what another result says."""
     if all(answered.calls for answered in received):
         return []
@@ -180,25 +180,25 @@ def _stored(result: ToolResult) -> str:
 def late_text(result: ToolResult) -> str:
     """A result that answers no open call, as text: no provider takes it as anything else."""
     call = f" for the call {result.tool_call_id}" if result.tool_call_id else ""
-    return f"{LATE}{call} that came late:\n{reported(result)}"
+    return f"{LATE}{call} that came late:\n{reported_text(result)}"
 
 
-def asides_of(entry: Entry, *, in_step: bool = True) -> Iterator[Aside]:
+def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessage]:
     """What an entry says outside turns. Results say something there only where they belong to no step."""
     match entry.body:
         case SystemInstruction(text=text) | MemoryNotebook(content=text):
-            yield Aside(entry.position, text, "system")
+            yield InputMessage(entry.position, text, "system")
         case ModelInput(channel=channel, content=content):
-            yield Aside(entry.position, content, channel)
+            yield InputMessage(entry.position, content, channel)
         case body if body.is_input:
-            yield Aside(entry.position, body.said)
+            yield InputMessage(entry.position, body.message_content)
         case ToolResults(overall=overall, results=results) if not in_step:
             texts = [f"Overall: {overall}"] if overall else []
-            texts += map(late_text, late_results([Answered(result) for result in results]))
-            yield Aside(entry.position, "\n\n".join(texts), "tool")
+            texts += map(late_text, late_results([PairedResult(result) for result in results]))
+            yield InputMessage(entry.position, "\n\n".join(texts), "tool")
 
 
-def spoken(output: ModelOutput) -> str:
+def output_text(output: ModelOutput) -> str:
     """What an output says in words. An action written as text is said as the model wrote it.
 
     Thoughts beside calls are the model's own reasoning. They go back to a model only as its provider's
@@ -213,22 +213,22 @@ def spoken(output: ModelOutput) -> str:
     return "\n\n".join(part for part in (output.thoughts_text, output.text, call) if part.strip())
 
 
-def texts_of(said: Said) -> Iterator[str]:
+def texts_of(said: ConversationPart) -> Iterator[str]:
     """All that a model reads of a turn or an aside, text by text, with the texts in arguments."""
-    if isinstance(said, Aside):
+    if isinstance(said, InputMessage):
         yield from texts_in(said.content)
         return
-    yield spoken(said.output)
+    yield output_text(said.output)
     for call in said.output.tool_calls:
         yield from texts_in(call.arguments)
     output = None if said.output.tool_calls else said.output
     for result in said.results:
-        yield reported(result, output) if output else returned(result)
+        yield reported_text(result, output) if output else returned_text(result)
     yield from said.remarks
 
 
-def says_something(aside: Aside) -> bool:
-    return bool(plain_text(aside.content).strip())
+def has_text(message: InputMessage) -> bool:
+    return bool(plain_text(message.content).strip())
 
 
 def call_text(name: str, arguments: Any) -> str:

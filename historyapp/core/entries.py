@@ -14,13 +14,13 @@ from historyapp.core.text import Text
 ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 
-class Record(BaseModel):
+class StoredModel(BaseModel):
     """Base of everything that is stored as it came: immutable, and unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Thoughts(Record):
+class Thoughts(StoredModel):
     """Structured reasoning: an object with any fields, kept as they are."""
 
     model_config = ConfigDict(
@@ -56,7 +56,7 @@ def _as_fields(thoughts: Any) -> Any:
 GivenThoughts = Annotated[Text | Thoughts | None, BeforeValidator(_as_fields)]
 
 
-class ToolCall(Record):
+class ToolCall(StoredModel):
     """One call as the provider's tool calling gave it."""
 
     id: Text
@@ -81,14 +81,14 @@ GivenCall = Annotated[
 """A call in our shape or in a provider's."""
 
 
-class UseTool(Record):
+class UseTool(StoredModel):
     """One action of an agent whose model writes it as text, without provider tool calls."""
 
     name: Text
     arguments: dict[Text, Any] = Field(default_factory=dict)
 
 
-class ErrorDetails(Record):
+class ErrorDetails(StoredModel):
     """A Python exception as data; see :func:`historyapp.core.results.from_exception`."""
 
     args: list[Any] = Field(default_factory=list)
@@ -97,7 +97,7 @@ class ErrorDetails(Record):
     repr: Text
 
 
-class ToolResult(Record):
+class ToolResult(StoredModel):
     """What came back for one call, or for the whole action when ``tool_call_id`` is null."""
 
     tool_call_id: Text | None = None
@@ -112,7 +112,7 @@ class ToolResult(Record):
     """With ``interrupted_by_human``: what the person said."""
 
 
-class EntryBody(Record):
+class EntryBody(StoredModel):
     """Base of the kinds of entry. A kind says here what a model and a person read of it."""
 
     in_step: ClassVar[bool] = False
@@ -121,7 +121,7 @@ class EntryBody(Record):
     """Whether contexts give it to the model between two steps, as a user's unless it has a channel."""
 
     @property
-    def said(self) -> Any:
+    def message_content(self) -> Any:
         """Outside steps, what it says: text, or a list of parts; empty where there is nothing to show."""
         return ""
 
@@ -142,7 +142,7 @@ class SystemInstruction(EntryBody):
     text: Text
 
     @property
-    def said(self) -> str:
+    def message_content(self) -> str:
         return self.text
 
 
@@ -153,7 +153,7 @@ class MemoryNotebook(EntryBody):
     content: Text
 
     @property
-    def said(self) -> str:
+    def message_content(self) -> str:
         return self.content
 
 
@@ -169,7 +169,7 @@ class ModelInput(EntryBody):
     """Text, or a list of neutral parts: ``{"type": "text", "text": …}``, ``{"type": "image", …}``."""
 
     @property
-    def said(self) -> Any:
+    def message_content(self) -> Any:
         return self.content
 
     @property
@@ -225,7 +225,7 @@ class DebugLog(EntryBody):
     message: Text
 
     @property
-    def said(self) -> str:
+    def message_content(self) -> str:
         return self.message
 
     @property

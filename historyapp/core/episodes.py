@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from historyapp.core.conversation import (
-    Answered,
+    ConversationPart,
+    PairedResult,
     Progress,
-    Said,
     Status,
     Turn,
-    asides_of,
+    input_messages,
     late_results,
     outcome_of,
     turn_of,
@@ -34,7 +34,7 @@ class Episode:
     last_position: int
     started_at: datetime
     finished_at: datetime | None = None
-    received: tuple[Answered, ...] = ()
+    received: tuple[PairedResult, ...] = ()
     """Every result recorded during the step, in order, with the calls that it answers."""
     overall: tuple[str, ...] = ()
     """Remarks on results as a whole."""
@@ -87,7 +87,7 @@ def episode_of(number: int, entries: Sequence[Entry]) -> Episode:
     assert isinstance(first.body, ModelOutput)
     progress = Progress.begin(first.body)
     last, finished = first.position, first.created_at if progress.status == "answered" else None
-    received, overall, reviews = list[Answered](), list[str](), list[Review]()
+    received, overall, reviews = list[PairedResult](), list[str](), list[Review]()
     for entry in entries[1:]:
         body = entry.body
         if isinstance(body, ToolResults):
@@ -135,14 +135,14 @@ def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[
         yield newest
 
 
-def conversation(entries: Iterable[Entry]) -> Iterator[Said]:
+def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
     """Live entries, oldest first, as a model reads them. What was said during a step stands after it."""
     for run in _runs(entries):
         in_step = isinstance(run[0].body, ModelOutput)
         if in_step:
             yield episode_of(0, run).turn
         for entry in run:
-            yield from asides_of(entry, in_step=in_step)
+            yield from input_messages(entry, in_step=in_step)
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -157,7 +157,7 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         yield run
 
 
-def combine(output: ModelOutput, received: Sequence[Answered]) -> ToolResult | None:
+def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult | None:
     """The results that answer calls as one: the worst status, and every text under its call."""
     answers = [answered for answered in received if answered.calls]
     if len(answers) <= 1:

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple, TypeVar
 from historyapp.core.entries import ModelOutput, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
-from historyapp.core.results import returned
+from historyapp.core.results import returned_text
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens
 
 T = TypeVar("T")
 
-LONGEST_PIECE = 200
+LONGEST_LINE = 200
 """Characters; longer lines are broken into pieces."""
 _LONGEST_CALL = 240
 _KEPT = 1200  # characters of result lines
 _OTHERS = 600  # characters of further names
-PIECES_READ = 1000
+MAX_LINES_READ = 1000
 """Of a text; what comes behind them is not ranked."""
-_CHARACTERS_READ = PIECES_READ * (LONGEST_PIECE + 1)
+_CHARACTERS_READ = MAX_LINES_READ * (LONGEST_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names beyond which a line is not worth more
@@ -34,7 +34,7 @@ _BLANKS = re.compile(r"\s+")
 _FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
 
 
-class Line(NamedTuple):
+class ExcerptLine(NamedTuple):
     """A source line of a result, or a piece of a long one."""
 
     text: str
@@ -51,13 +51,13 @@ class Excerpt(NamedTuple):
     call_tokens: int = 0
     names: tuple[str, ...] = ()
     """Identifiers in the arguments."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ExcerptLine, ...] = ()
     """Of the results, in their order."""
     others: tuple[str, ...] = ()
     """Further identifiers of the results, in no kept line."""
-    told: int = 0
+    result_names: int = 0
     """How many identifiers the results have in all."""
-    said_tokens: int = 0
+    output_tokens: int = 0
     """What the model wrote, arguments included."""
     result_tokens: int = 0
 
@@ -72,7 +72,7 @@ class Excerpt(NamedTuple):
         if not data:
             return cls()
         call, call_tokens, names, lines, others, *counts = data
-        kept = tuple([Line(text, tokens, tuple(found.split())) for text, tokens, found in lines])
+        kept = tuple([ExcerptLine(text, tokens, tuple(found.split())) for text, tokens, found in lines])
         return cls(call, call_tokens, tuple(names.split()), kept, tuple(others.split()), *counts)
 
 
@@ -87,7 +87,7 @@ def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_
         call=call,
         call_tokens=count(call) if call else 0,
         names=tuple(islice(own, _NAMES_OF_CALL)),
-        said_tokens=tokens,
+        output_tokens=tokens,
     )
 
 
@@ -100,13 +100,13 @@ def continue_excerpt(
     overall: str | None = None,
 ) -> Excerpt:
     """With results of ``tokens``, recorded together. Lines of earlier ones stay while they tell more."""
-    texts = [*map(returned, results), *([overall] if overall else [])]
-    found = telling_pieces("\n".join(texts))
+    texts = [*map(returned_text, results), *([overall] if overall else [])]
+    found = ranked_lines("\n".join(texts))
     known = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if known:
         found = sorted(filter(None, (_without(piece, known) for piece in found)))
     earlier = [
-        Piece(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
+        RankedLine(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
         for place, line in enumerate(excerpt.lines)
     ]
     ranked = sorted((*earlier, *found)) if earlier else found
@@ -116,14 +116,14 @@ def continue_excerpt(
     return excerpt._replace(
         lines=tuple(excerpt.lines[p.place] if p.place < 0 else _line(p, count) for p in kept),
         others=tuple(_within(rest, [len(name) + 1 for name in rest], _OTHERS)),
-        told=excerpt.told + sum(len(piece.names) for piece in found),
+        result_names=excerpt.result_names + sum(len(piece.names) for piece in found),
         result_tokens=excerpt.result_tokens + tokens,
     )
 
 
-def excerpt_of(episode: Episode, said_tokens: int, result_tokens: int, count: TokenCounter) -> Excerpt:
+def excerpt_of(episode: Episode, output_tokens: int, result_tokens: int, count: TokenCounter) -> Excerpt:
     """The excerpt of a step whose results were recorded together."""
-    excerpt = begin_excerpt(episode.output, said_tokens, count)
+    excerpt = begin_excerpt(episode.output, output_tokens, count)
     if not episode.results:
         return excerpt
     return continue_excerpt(excerpt, episode.results, result_tokens, count)
@@ -135,12 +135,12 @@ def one_line(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def pieces(text: str) -> Iterator[str]:
+def split_lines(text: str) -> Iterator[str]:
     """The text's lines; long ones in pieces of at most 200 characters, broken after a comma or a blank."""
     for line in text.split("\n"):
         start = 0
-        while len(line) - start > LONGEST_PIECE:
-            end = start + _break(line[start : start + LONGEST_PIECE])
+        while len(line) - start > LONGEST_LINE:
+            end = start + _break(line[start : start + LONGEST_LINE])
             yield line[start:end]
             start = end
         yield line[start:]
@@ -148,13 +148,13 @@ def pieces(text: str) -> Iterator[str]:
 
 def _break(window: str) -> int:
     """Where to break a line: after an object's end or a comma in its second half, else after a blank."""
-    end = max(window.rfind("}, ") + 2, window.rfind(", ", LONGEST_PIECE // 2) + 1)
-    if end < LONGEST_PIECE // 2:
-        end = window.rfind(" ", LONGEST_PIECE // 2) + 1
-    return end or LONGEST_PIECE
+    end = max(window.rfind("}, ") + 2, window.rfind(", ", LONGEST_LINE // 2) + 1)
+    if end < LONGEST_LINE // 2:
+        end = window.rfind(" ", LONGEST_LINE // 2) + 1
+    return end or LONGEST_LINE
 
 
-class Piece(NamedTuple):
+class RankedLine(NamedTuple):
     rank: float
     """How much it tells for its length; the smallest tells most."""
     place: int
@@ -163,15 +163,15 @@ class Piece(NamedTuple):
     """Its identifiers that stand in no piece before it."""
 
 
-def telling_pieces(text: str) -> list[Piece]:
+def ranked_lines(text: str) -> list[RankedLine]:
     """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
     text = text[:_CHARACTERS_READ]
     alarming = _FAILURE.search(text) is not None
-    parts = list(islice(pieces(text), PIECES_READ))
+    parts = list(islice(split_lines(text), MAX_LINES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
         if (names or alarming) and (rank := _rank(part, names)):
-            found.append(Piece(rank, index, part, names))
+            found.append(RankedLine(rank, index, part, names))
     found.sort()
     return found
 
@@ -182,18 +182,18 @@ def _rank(text: str, names: Sequence[str]) -> float:
     return -worth / (20 + len(text))
 
 
-def _without(piece: Piece, known: Container[str]) -> Piece | None:
+def _without(piece: RankedLine, known: Container[str]) -> RankedLine | None:
     """The piece for what it adds to names that are known; None where it adds nothing."""
     names = [name for name in piece.names if name not in known]
     if len(names) == len(piece.names):
         return piece
     rank = _rank(piece.text, names)
-    return Piece(rank, piece.place, piece.text, names) if rank else None
+    return RankedLine(rank, piece.place, piece.text, names) if rank else None
 
 
-def _line(piece: Piece, count: TokenCounter) -> Line:
+def _line(piece: RankedLine, count: TokenCounter) -> ExcerptLine:
     text = clean(piece.text.rstrip())
-    return Line(text, count(text), tuple(piece.names[:_NAMES_OF_LINE]))
+    return ExcerptLine(text, count(text), tuple(piece.names[:_NAMES_OF_LINE]))
 
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:

@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from historyapp.core.entries import Record
+from historyapp.core.entries import StoredModel
 
 Form = Literal["full", "clipped", "masked", "summarised"]
 
 
-class Segment(Record):
+class Segment(StoredModel):
     """One part of a context and where it comes from."""
 
     source: Literal["system", "notebook", "tools", "input", "step", "live_screen", "overhead"]
@@ -24,7 +24,7 @@ class Segment(Record):
     tokens: int
 
 
-class LeftOut(Record):
+class LeftOut(StoredModel):
     """A range of steps, or of what was said between them, that is not in the context."""
 
     first_step: int | None = None
@@ -36,7 +36,7 @@ class LeftOut(Record):
     reason: str
 
 
-class Manifest(Record):
+class Manifest(StoredModel):
     policy: str
     max_tokens: int | None
     """The budget; null: none."""

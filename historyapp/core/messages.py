@@ -14,14 +14,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from historyapp.core.content import are_parts, plain_text
-from historyapp.core.conversation import NO_RESULT, TOGETHER, Aside, late_text
-from historyapp.core.entries import Record, ToolResult
+from historyapp.core.conversation import NO_RESULT, TOGETHER, InputMessage, late_text
+from historyapp.core.entries import StoredModel, ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.formats.base import OVERHEAD, PRIMING
 from historyapp.core.json import dump_json, json_text
 from historyapp.core.manifest import LeftOut, Manifest, Segment
-from historyapp.core.policies.base import Past
-from historyapp.core.policies.units import Unit, position_of
+from historyapp.core.policies.base import Past, Unit, unit_position
 from historyapp.core.progress import PROGRESS, fill, form_of
 from historyapp.core.rendering import progress_line
 from historyapp.core.results import further_parts
@@ -32,7 +31,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 OLDER = "older than the first step that did not fit"
 
 
-class Message(Record):
+class Message(StoredModel):
     """One provider-neutral message."""
 
     role: Role
@@ -110,9 +109,9 @@ def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> No
     start = _start_of(recent, past)
     inputs = list(_inputs(made, past, start))
     units: list[Unit] = [*recent, *inputs]
-    for unit in sorted(units, key=position_of):
-        if isinstance(unit, Aside):
-            role: Role = "system" if unit.instructs else "user"
+    for unit in sorted(units, key=unit_position):
+        if isinstance(unit, InputMessage):
+            role: Role = "system" if unit.is_instruction else "user"
             made.add([Message(role=role, content=unit.content)], source="input", position=unit.position)
         else:
             messages = list(step_messages(unit, newest=unit.number == past.steps))
@@ -129,20 +128,20 @@ def _left_details(episode: Episode) -> list[LeftOut]:
     return [LeftOut(first_step=episode.number, last_step=episode.number, reason=reason)]
 
 
-def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[Aside]:
+def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMessage]:
     """The inputs after a position, the newest first, until they alone take more than the budget."""
     taken = 0
-    for aside in past.asides_newest_first():
-        if aside.position <= start or (made.max_tokens is not None and taken > made.max_tokens):
+    for message in past.inputs_newest_first():
+        if message.position <= start or (made.max_tokens is not None and taken > made.max_tokens):
             return
-        taken += made.count(plain_text(aside.content)) + OVERHEAD
-        yield aside
+        taken += made.count(plain_text(message.content)) + OVERHEAD
+        yield message
 
 
-def _leave_inputs(made: EpisodicMessages, past: Past, start: int, inputs: list[Aside]) -> None:
+def _leave_inputs(made: EpisodicMessages, past: Past, start: int, inputs: list[InputMessage]) -> None:
     """The earlier systems give no inputs from before the newest steps."""
     end = inputs[-1].position if inputs else None
-    missed = next(iter(past.asides_newest_first(end)), None)
+    missed = next(iter(past.inputs_newest_first(end)), None)
     if missed is not None:
         reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
         made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))

@@ -6,7 +6,7 @@ from historyapp.core.conversation import calls_text
 from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.json import text_or_json
-from historyapp.core.results import further_parts, result_text, returned
+from historyapp.core.results import further_parts, result_text, returned_text
 
 JUDGED_STEP = "execute_step"
 """The action of a step that was recorded whole, with its analysis and its supervision."""
@@ -33,7 +33,7 @@ def _further_lines(episode: Episode) -> Iterator[tuple[str, str]]:
             yield "Error", result.error.repr
         yield from further_parts(result)
     yield from (("Overall", text) for text in episode.overall)
-    yield from (("Late result", returned(result)) for result in episode.late)
+    yield from (("Late result", returned_text(result)) for result in episode.late)
 
 
 def _result_lines(result: ToolResult) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from historyapp.core.content import are_parts, plain_text
-from historyapp.core.entries import ErrorDetails, ModelOutput, Record, ToolResult
+from historyapp.core.entries import ErrorDetails, ModelOutput, StoredModel, ToolResult
 from historyapp.core.json import DUMP_ERRORS, depth_exceeds, dump_json
 from historyapp.core.text import Text, fenced
 
@@ -21,18 +21,18 @@ _DEEPEST = 100
 """Levels of an exception's argument that is kept as it is: well within what the API takes."""
 
 
-class ActionSuccess(Record):
+class ActionSuccess(StoredModel):
     status: Literal["success"] = "success"
     outputs: Any = None
 
 
-class ActionError(Record):
+class ActionError(StoredModel):
     status: Literal["error"] = "error"
     reason: Text
     error: ErrorDetails | None = None
 
 
-class ActionInterrupted(Record):
+class ActionInterrupted(StoredModel):
     status: Literal["interrupted_by_human"] = "interrupted_by_human"
     feedback: Text
 
@@ -110,7 +110,7 @@ def _part_text(result: ToolResult, name: str) -> str:
     return plain_text(getattr(result, name))
 
 
-def returned(result: ToolResult) -> str:
+def returned_text(result: ToolResult) -> str:
     """What a tool returned, in words; never empty."""
     match result.status:
         case "success":
@@ -126,17 +126,17 @@ def returned(result: ToolResult) -> str:
 
 
 def returned_content(result: ToolResult) -> Any:
-    """As :func:`returned`, with the images and other parts of a result that has any."""
+    """As :func:`returned_text`, with the images and other parts of a result that has any."""
     if not are_parts(result.outputs):
-        return returned(result)
-    words = returned(result.model_copy(update={"outputs": None}))
+        return returned_text(result)
+    words = returned_text(result.model_copy(update={"outputs": None}))
     said = [] if words == NO_OUTPUT else [{"type": "text", "text": words}]
     return [*result.outputs, *said] if result.status == "success" else [*said, *result.outputs]
 
 
-def reported(result: ToolResult, output: ModelOutput | None = None) -> str:
+def reported_text(result: ToolResult, output: ModelOutput | None = None) -> str:
     """A result as said to the model: as it came where the model acted by text of its own, else named."""
-    said = returned(result)
+    said = returned_text(result)
     if result.status == "interrupted_by_human" or (output and output.raw_message):
         return said
     name = result.tool_name or (output.use_tool.name if output and output.use_tool else "") or "The tool"

@@ -4,13 +4,11 @@ An older step that no summary stands for is shown in one line, or told with its 
 silently. It is read from the newest end, in bounded time whatever the session's length.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from historyapp.core.episodes import Episode
-from historyapp.core.policies.base import Past, StandIn
-from historyapp.core.policies.standing import standing
+from historyapp.core.policies.base import Past, SummaryLike
+from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
@@ -22,18 +20,7 @@ MOST_LINES = 100
 _LONGEST_LINE = 300
 
 
-class Told(StandIn, Protocol):
-    """A summary with its key points."""
-
-    @property
-    def key_points(self) -> Sequence[str]: ...
-
-
-class ToldPast(Past, Protocol):
-    def summaries_newest_first(self, before: int) -> Iterator[Told]: ...
-
-
-def sliding_history(past: ToldPast, window: int) -> str:
+def sliding_history(past: Past, window: int) -> str:
     """The newest ``window`` steps in detail, and what stands for all before them."""
     last = past.steps - min(window, MOST_DETAILED)
     newest = list(past.episodes_newest_first(first=max(1, last + 1)))[::-1]
@@ -54,13 +41,13 @@ def _detailed(episode: Episode) -> str:
 class _Older:
     """What is told of the steps before the window, the newest first."""
 
-    past: ToldPast
+    past: Past
     lines: list[str] = field(default_factory=list)
     _single: int = 0
 
     def tell(self, last: int, end: int) -> None:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
-        for count, summary in enumerate(standing(self.past.summaries_newest_first, end)):
+        for count, summary in enumerate(visible_summaries(self.past.summaries_newest_first, end)):
             if count == MOST_SUMMARIES:
                 self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
                 return
@@ -80,7 +67,7 @@ class _Older:
             self.lines.append(f"{_steps(first, last)}: not summarised yet, and too many to show here.")
 
 
-def _summary(summary: Told) -> str:
+def _summary(summary: SummaryLike) -> str:
     points = [f"- {point}" for point in summary.key_points if point not in summary.text]
     steps = _steps(summary.first_step, summary.last_step)
     return "\n".join((f"{steps}: {summary.text}".rstrip(), *points))

@@ -62,7 +62,7 @@ def entry_text(body: Body) -> str:
         case DebugLog():
             return ""
         case _:
-            return text_of(body.said)
+            return text_of(body.message_content)
 
 
 def _join(*parts: str | None) -> str:

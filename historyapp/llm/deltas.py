@@ -4,14 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from historyapp.core.entries import Record
+from historyapp.core.entries import StoredModel
 from historyapp.core.text import Text
 from historyapp.core.usage import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "other"]
 
 
-class Started(Record):
+class Started(StoredModel):
     """The provider has begun to answer, under these names."""
 
     kind: Literal["started"] = "started"
@@ -20,14 +20,14 @@ class Started(Record):
     id: Text
 
 
-class TextDelta(Record):
+class TextDelta(StoredModel):
     """The next piece of the answer; a refusal in words is one too."""
 
     kind: Literal["text"] = "text"
     text: Text
 
 
-class ThoughtDelta(Record):
+class ThoughtDelta(StoredModel):
     """The next piece of reasoning, or a finished block of it."""
 
     kind: Literal["thought"] = "thought"
@@ -36,7 +36,7 @@ class ThoughtDelta(Record):
     """The whole opaque block, signature or encrypted content included, as it must be sent back."""
 
 
-class ToolCallDelta(Record):
+class ToolCallDelta(StoredModel):
     """The next piece of one call. Each call begins with its ``id`` and ``name``."""
 
     kind: Literal["tool_call"] = "tool_call"
@@ -47,7 +47,7 @@ class ToolCallDelta(Record):
     arguments: Text = ""
 
 
-class UsageDelta(Record):
+class UsageDelta(StoredModel):
     """Tokens so far; the last one is final."""
 
     kind: Literal["usage"] = "usage"
@@ -56,7 +56,7 @@ class UsageDelta(Record):
     """As the provider reported it."""
 
 
-class Finished(Record):
+class Finished(StoredModel):
     """The answer is complete."""
 
     kind: Literal["finished"] = "finished"
@@ -67,13 +67,13 @@ class Finished(Record):
     """The whole answer as the provider would have given it unstreamed."""
 
 
-class Silent(Record):
+class Silent(StoredModel):
     """Nothing has come for some seconds. Says nothing about the answer: it lets the call be cancelled."""
 
     kind: Literal["silent"] = "silent"
 
 
-class Restarted(Record):
+class Restarted(StoredModel):
     """The stream broke and the call is made anew: drop every delta before this one."""
 
     kind: Literal["restarted"] = "restarted"

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
-from historyapp.core.conversation import Aside, asides_of
+from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.policies.base import StepOutline
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
@@ -215,7 +215,7 @@ class History:
             last -= size
             size = min(size * 2, LARGEST_READ)
 
-    def outline(self, first: int, last: int) -> list[Outlined]:
+    def outline(self, first: int, last: int) -> list[StepOutline]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
         rows = Episode.objects.placed(self.lineage, first, last)
         if self.newest and last >= self.steps:
@@ -226,7 +226,7 @@ class History:
         summaries = self.summaries(rows[0].first_position, rows[-1].last_position)
         return outlined(rows, summaries, self._outputs_and_results)
 
-    def bodies(self, steps: Sequence[Outlined]) -> list[episodes_core.Episode]:
+    def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
         """Outlined steps that follow each other with their bodies, without summaries; one query."""
         if not steps:
             return []
@@ -241,12 +241,12 @@ class History:
         return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
 
     @property
-    def first_input(self) -> Aside | None:
+    def first_input(self) -> InputMessage | None:
         """The oldest live input; None without any."""
         entry = oldest(self.lineage, "model_input")
-        return next(asides_of(entry)) if entry else None
+        return next(input_messages(entry)) if entry else None
 
-    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+    def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         """Live inputs before a position, and results recorded before the first step, the newest first.
 
         They are read as they are consumed.
@@ -260,7 +260,7 @@ class History:
             orphans = newest_first(lineage, "tool_results")
             found = merge(found, orphans, key=attrgetter("position"), reverse=True)
         for entry in found:
-            yield from asides_of(entry, in_step=False)
+            yield from input_messages(entry, in_step=False)
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""
@@ -321,7 +321,7 @@ def _affordable(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
         yield run
 
 
-def _as_row(episode: episodes_core.Episode, row: Episode | Outlined) -> episodes_core.Episode:
+def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:
     """Grouping a slice cannot see that a later output abandoned its last step; the row knows."""
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from historyapp.core.entries import Entry
-from historyapp.core.excerpts import Excerpt, Line
+from historyapp.core.excerpts import Excerpt, ExcerptLine
 from historyapp.core.identifiers import identifiers
 from historyapp.core.json import load_dumped
-from historyapp.core.policies.outline import Digest, Outlined
+from historyapp.core.policies.base import RangeSummary, StepOutline
 from historyapp.core.projection import Tail, advance
 from historyapp.core.tokens import count_tokens
 from historyapp.models.fields import unpack
@@ -39,7 +39,7 @@ def outlined(
     rows: Sequence[OutlineRow],
     summaries: Sequence[Summary],
     load: Callable[[int, int], Iterable[Entry]],
-) -> list[Outlined]:
+) -> list[StepOutline]:
     """Steps by their places, oldest first.
 
     Args:
@@ -56,7 +56,7 @@ def outlined(
             if first in missing:
                 known[missing[first]] = _keep(missing[first], excerpt)
     return [
-        Outlined(
+        StepOutline(
             number=row.number,
             first_position=row.first_position,
             last_position=row.last_position,
@@ -99,10 +99,10 @@ def _ranges_by_end(summaries: Iterable[Summary]) -> dict[int, Summary]:
     return {summary.last_step: summary for summary in ranges}
 
 
-def _digest(summary: Summary | None) -> Digest | None:
+def _digest(summary: Summary | None) -> RangeSummary | None:
     line = _line(summary.text) if summary else None
-    return Digest(str(summary.pk), summary.first_step, line) if summary and line else None
+    return RangeSummary(str(summary.pk), summary.first_step, line) if summary and line else None
 
 
-def _line(text: str) -> Line | None:
-    return Line(text, count_tokens(text), tuple(identifiers(text))) if text else None
+def _line(text: str) -> ExcerptLine | None:
+    return ExcerptLine(text, count_tokens(text), tuple(identifiers(text))) if text else None

@@ -7,13 +7,12 @@ from typing import Any, Literal
 
 from historyapp.core.budget import RequestMeter, meter_for
 from historyapp.core.context import Context
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import format_named, render_bytes
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import policy_named
-from historyapp.core.policies.base import Ask
-from historyapp.core.policies.outline import OutlinedPast
+from historyapp.core.policies.base import OutlinedPast, RequestExtras
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.llm.calling import count_tokens
 from historyapp.llm.request import ModelRequest
@@ -92,7 +91,7 @@ def resolve_options(
         settings=settings,
         factor=meter.factor,
         tools=options.tools,
-        screen_tokens=meter.said(options.live_screen),
+        screen_tokens=meter.message(options.live_screen),
     )
 
 
@@ -151,7 +150,7 @@ def _chosen(past: OutlinedPast, spec: ContextSpec) -> Context:
     left = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
     settings = spec.settings.model_copy(update={"max_tokens": left})
     try:
-        return policy_named(spec.policy).choose(past, settings, spec.meter, Ask(tools=spec.tools))
+        return policy_named(spec.policy).choose(past, settings, spec.meter, RequestExtras(tools=spec.tools))
     except Invalid as error:
         if not spec.screen_tokens or "smallest" not in error.fields:
             raise
@@ -164,7 +163,7 @@ def _chosen(past: OutlinedPast, spec: ContextSpec) -> Context:
 
 
 def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Context:
-    screen = spec.meter.write(Aside(0, live_screen, "live_screen"))
+    screen = spec.meter.write(InputMessage(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
     segments = list(context.manifest.segments)
     if segments and segments[-1].source == "overhead":  # the format's own; the screen changes it

@@ -48,4 +48,4 @@ def test_contexts_read_it_from_the_database(db: None, kind: str) -> None:
     session = create_session(Project.objects.create(name="p"))
     bodies = [sample("model_output"), sample(kind, WORDS)]
     session = append(session.project, session.pk, [EntryDraft(body) for body in bodies]).session
-    assert [aside.position for aside in History(session).asides_newest_first()] == [2]
+    assert [aside.position for aside in History(session).inputs_newest_first()] == [2]

@@ -310,7 +310,7 @@ def test_ctrl_c_ends_the_import_with_one_sentence(
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("historyapp.core.importers.jsonl._whole", interrupted)
+    monkeypatch.setattr("historyapp.core.importers.records.parse_object", interrupted)
     assert run("import", transcript).error.startswith("Stopped. What was imported stays")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.budget import FACTORS, RequestMeter, meter_for
-from historyapp.core.conversation import NO_RESULT, Aside, Turn
+from historyapp.core.conversation import NO_RESULT, InputMessage, Turn
 from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS
@@ -18,7 +18,7 @@ from tests.core.formats.contexts import TINY_PNG, of
 
 words: Callable[[str], int] = lambda text: len(text.split())  # noqa: E731 a counter that can be checked by hand
 EVERY = pytest.mark.parametrize("format", FORMATS)
-SAID = Aside(1, "one two three")
+SAID = InputMessage(1, "one two three")
 OUTPUT = ModelOutput(text="I look", tool_calls=(ToolCall(id="a", name="ls", arguments={"at": "x y"}),))
 RESULT = ToolResult(tool_call_id="a", status="success", outputs="here and there")
 
@@ -29,7 +29,7 @@ def test_a_message_costs_its_text_and_overhead() -> None:
 
 
 def test_a_blank_message_costs_nothing() -> None:
-    assert RequestMeter().said(" \n") == 0
+    assert RequestMeter().message(" \n") == 0
 
 
 def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
@@ -41,7 +41,7 @@ def test_a_turn_costs_its_text_its_call_and_its_result() -> None:
 def test_what_is_put_together_costs_what_its_parts_cost(format: str) -> None:
     found = of(format, ModelInput(content="hi"), OUTPUT, ToolResults(results=(RESULT,)))
     meter = RequestMeter(format, factor=1.25)
-    parts = sum(meter.write(each).tokens for each in (Aside(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
+    parts = sum(meter.write(each).tokens for each in (InputMessage(1, "hi"), Turn(2, OUTPUT, (RESULT,))))
     assert meter.total(FORMATS[format].request(found)) == parts + meter.added(found)
 
 
@@ -87,7 +87,7 @@ def test_tools_cost_their_definitions_and_what_the_provider_adds() -> None:
     ],
 )
 def test_what_is_no_text_costs_what_its_provider_says(format: str, part: Any, tokens: int) -> None:
-    assert RequestMeter(format).write(Aside(0, [part])).tokens == tokens + OVERHEAD
+    assert RequestMeter(format).write(InputMessage(0, [part])).tokens == tokens + OVERHEAD
 
 
 @given(st.lists(TEXT, max_size=5))

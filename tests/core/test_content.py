@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from historyapp.core.content import arguments_of, neutral_content, plain_text
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.formats import FORMATS
 from tests.core.entries import JSON, PARTS
 
@@ -16,7 +16,7 @@ PDF = {"type": "document", "source": {"type": "text", "media_type": "text/plain"
 
 def written(name: str, content: Any) -> Any:
     """Content as a format writes it in a user's message; nothing where it says nothing."""
-    items = FORMATS[name].write(Aside(0, content)).items
+    items = FORMATS[name].write(InputMessage(0, content)).items
     return items[0]["content"] if items else []
 
 

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from historyapp.core.conversation import NO_RESULT, TOGETHER, Aside, Turn, spoken
+from historyapp.core.conversation import NO_RESULT, TOGETHER, InputMessage, Turn, output_text
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -14,9 +14,9 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.formats.calls import CallIds, legal_name
-from historyapp.core.results import NO_OUTPUT, reported, returned
+from historyapp.core.results import NO_OUTPUT, reported_text, returned_text
 from historyapp.core.text import fenced
 from tests.core.entries import LIVE, TEXT, calls, result, session
 
@@ -27,7 +27,7 @@ ACTS = ModelOutput(use_tool=UseTool(name="ls", arguments={"at": "."}))
 def shape(*bodies: Body) -> list[str]:
     """Turns with what answered their calls and what else came back, and asides, in a word each."""
     words = []
-    for item in conversation(session(*bodies)):
+    for item in conversation_parts(session(*bodies)):
         if isinstance(item, Turn):
             results = [str(result.outputs or result.reason) for result in item.results]
             words.append(" ".join(["turn", *results, *(f"+{len(item.remarks)}" for _ in item.remarks[:1])]))
@@ -73,10 +73,10 @@ def test_parallel_results_without_ids_keep_the_order_of_their_calls() -> None:
 
 def test_a_result_that_answers_nothing_is_told_apart() -> None:
     """It stands with the step during which it came; the same result twice is told once."""
-    early, turn = conversation(
+    early, turn = conversation_parts(
         session(result("a", "early"), calls("a"), result("x"), *[result("a", "1")] * 2)
     )
-    assert isinstance(early, Aside)
+    assert isinstance(early, InputMessage)
     assert early.channel == "tool"
     assert "early" in early.content
     assert isinstance(turn, Turn)
@@ -95,7 +95,7 @@ def test_an_answer_waits_for_nothing() -> None:
 
 def test_remarks_on_all_results_stand_after_them() -> None:
     remarked = result("a", "1").model_copy(update={"overall": "fine"})
-    [turn] = conversation(session(calls("a"), remarked))
+    [turn] = conversation_parts(session(calls("a"), remarked))
     assert isinstance(turn, Turn)
     assert turn.remarks == ("Overall: fine",)
 
@@ -106,7 +106,7 @@ def test_logs_are_left_out() -> None:
 
 @given(LIVE)
 def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Entry]) -> None:
-    told = list(conversation(entries))
+    told = list(conversation_parts(entries))
     outputs = [entry.body for entry in entries if isinstance(entry.body, ModelOutput)]
     found = [item for item in told if isinstance(item, Turn)]
     assert [turn.output for turn in found] == outputs
@@ -114,7 +114,7 @@ def test_every_output_is_told_once_with_a_result_for_each_call(entries: list[Ent
         assert len(turn.results) == (len(turn.output.tool_calls) or bool(turn.output.use_tool))
     inputs = [entry.body.content for entry in entries if isinstance(entry.body, ModelInput)]
     said = {entry.position for entry in entries if isinstance(entry.body, ModelInput)}
-    asides = [item for item in told if isinstance(item, Aside) and item.position in said]
+    asides = [item for item in told if isinstance(item, InputMessage) and item.position in said]
     assert [aside.content for aside in asides] == inputs
 
 
@@ -147,7 +147,7 @@ def test_a_tool_name_is_made_legal(name: str, legal: str) -> None:
     ],
 )
 def test_an_output_says_what_the_model_said(output: ModelOutput, said: str) -> None:
-    assert spoken(output) == said
+    assert output_text(output) == said
 
 
 ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
@@ -168,20 +168,20 @@ ERROR = ErrorDetails(message="m", exception_type="E", repr="E('m')")
     ],
 )
 def test_a_result_says_what_came_back(given_result: ToolResult, said: str) -> None:
-    assert said in returned(given_result)
+    assert said in returned_text(given_result)
 
 
 def test_an_error_says_its_details() -> None:
-    assert "E('m')" in returned(ToolResult(status="error", reason="no", error=ERROR))
+    assert "E('m')" in returned_text(ToolResult(status="error", reason="no", error=ERROR))
 
 
 def test_a_result_of_an_action_written_as_text_is_named_unless_the_agent_words_its_own() -> None:
     [plain, lines] = [ToolResult(status="success", outputs=outputs) for outputs in ("x", "a\nb")]
-    assert reported(plain, ACTS) == "ls returned: `x`"
-    assert reported(lines, ACTS) == "ls returned: ```\na\nb\n```"
-    assert reported(ToolResult(status="error", reason="no"), ACTS) == "ls raised an error: ```\nno\n```"
-    assert reported(plain, ACTS.model_copy(update={"raw_message": {"content": "ls"}})) == "x"
-    assert reported(ToolResult(tool_name="cat", status="success", outputs="x")) == "cat returned: `x`"
+    assert reported_text(plain, ACTS) == "ls returned: `x`"
+    assert reported_text(lines, ACTS) == "ls returned: ```\na\nb\n```"
+    assert reported_text(ToolResult(status="error", reason="no"), ACTS) == "ls raised an error: ```\nno\n```"
+    assert reported_text(plain, ACTS.model_copy(update={"raw_message": {"content": "ls"}})) == "x"
+    assert reported_text(ToolResult(tool_name="cat", status="success", outputs="x")) == "cat returned: `x`"
 
 
 @given(TEXT)

@@ -4,17 +4,17 @@ from itertools import permutations
 
 import pytest
 
-from historyapp.core.conversation import Answered
+from historyapp.core.conversation import PairedResult
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
 from historyapp.core.episodes import combine, group_episodes
 from historyapp.core.rendering import long_form
 from tests.core.entries import calls, result, session
 
 OUTPUT = ModelOutput(tool_calls=tuple(ToolCall(id=id, name="read", arguments={"at": id}) for id in "abc"))
-SUCCESS = Answered(ToolResult(tool_name="read", status="success", outputs="text"), ("a",))
-SKIPPED = Answered(ToolResult(tool_name="read", status="skipped", reason="not needed"), ("b",))
-ERROR = Answered(ToolResult(tool_name="read", status="error", reason="red"), ("b",))
-STOPPED = Answered(ToolResult(tool_name="read", status="interrupted_by_human", feedback="no"), ("c",))
+SUCCESS = PairedResult(ToolResult(tool_name="read", status="success", outputs="text"), ("a",))
+SKIPPED = PairedResult(ToolResult(tool_name="read", status="skipped", reason="not needed"), ("b",))
+ERROR = PairedResult(ToolResult(tool_name="read", status="error", reason="red"), ("b",))
+STOPPED = PairedResult(ToolResult(tool_name="read", status="interrupted_by_human", feedback="no"), ("c",))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ STOPPED = Answered(ToolResult(tool_name="read", status="interrupted_by_human", f
         ((SUCCESS, ERROR, STOPPED), "interrupted_by_human"),
     ],
 )
-def test_several_results_in_one_are_as_bad_as_the_worst(results: tuple[Answered, ...], worst: str) -> None:
+def test_several_results_in_one_are_as_bad_as_the_worst(
+    results: tuple[PairedResult, ...], worst: str
+) -> None:
     for order in permutations(results):
         combined = combine(OUTPUT, order)
         assert combined

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.excerpts import (
-    LONGEST_PIECE,
+    LONGEST_LINE,
     Excerpt,
     begin_excerpt,
     continue_excerpt,
     excerpt_of,
     one_line,
-    pieces,
+    split_lines,
 )
 from historyapp.core.json import dump_json
 from historyapp.core.tokens import count_tokens
@@ -43,7 +43,7 @@ def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:
     assert [line.text for line in found.lines] == ["def load_all(self):", "    return self.cache_dir"]
     assert found.lines[1].names == ("self.cache_dir",)
     assert found.lines[0].tokens == count_tokens("def load_all(self):")
-    assert (found.said_tokens, found.result_tokens, found.told) == (10, 20, 2)
+    assert (found.output_tokens, found.result_tokens, found.result_names) == (10, 20, 2)
 
 
 def test_a_line_that_only_repeats_is_not_kept() -> None:
@@ -93,14 +93,14 @@ def test_nothing_stored_is_an_empty_excerpt() -> None:
 
 @given(st.text(alphabet="ab ,}\n", max_size=2000))
 def test_pieces_are_the_text_in_parts_of_bounded_length(text: str) -> None:
-    parts = list(pieces(text))
-    assert all(len(part) <= LONGEST_PIECE for part in parts)
+    parts = list(split_lines(text))
+    assert all(len(part) <= LONGEST_LINE for part in parts)
     assert "".join(parts) == text.replace("\n", "")
 
 
 def test_long_lines_break_after_an_object() -> None:
     line = '{"id": "a_1"}, ' * 30
-    assert all(part.endswith("},") for part in list(pieces(line))[:-1])
+    assert all(part.endswith("},") for part in list(split_lines(line))[:-1])
 
 
 def test_one_line_is_the_beginning_without_breaks() -> None:
@@ -119,7 +119,7 @@ def answered(*outputs: str) -> Excerpt:
 def test_results_that_come_one_by_one_add_what_is_new() -> None:
     found = answered("see a_b.py", "again a_b.py\nand c_d.py")
     assert [line.text for line in found.lines] == ["see a_b.py", "and c_d.py"]
-    assert (found.told, found.said_tokens, found.result_tokens) == (2, 10, 4)
+    assert (found.result_names, found.output_tokens, found.result_tokens) == (2, 10, 4)
 
 
 def test_lines_of_a_later_result_replace_earlier_ones_that_tell_less() -> None:

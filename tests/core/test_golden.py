@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from historyapp.core.actions import ActionProposal, output_of
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import Entry, ToolResults
 from historyapp.core.episodes import Episode, episode_of
 from historyapp.core.messages import episodic_messages
@@ -46,7 +46,7 @@ class Memory:
     def summaries_newest_first(self, before: int) -> Iterator[Any]:
         return iter(())
 
-    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+    def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         return iter(())
 
     def carry_out(self, op: dict[str, Any]) -> None:

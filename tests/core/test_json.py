@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -19,13 +20,16 @@ from historyapp.core.json import (
     depth_exceeds,
     dump_json,
     json_text,
+    listing,
     load_dumped,
+    mapping,
     nested_deeper,
     parse_embedded,
     parse_lenient,
     parse_next,
     parse_object,
     parse_strict,
+    text,
     text_or_json,
 )
 
@@ -156,3 +160,10 @@ def test_brackets_in_a_text_do_not_count_as_nesting() -> None:
 def test_people_and_models_read_letters_as_they_are() -> None:
     assert json_text({"a": "é\x00"}) == '{"a":"é\ufffd"}'
     assert [text_or_json("é"), text_or_json({"é": [1, 2]})] == ["é", '{"é": [1, 2]}']
+
+
+def test_values_of_another_type_count_as_nothing() -> None:
+    values: list[Any] = [None, "x", [1], {"a": 1}, 7]
+    assert list(map(mapping, values)) == [{}, {}, {}, {"a": 1}, {}]
+    assert list(map(listing, values)) == [[], [], [1], [], []]
+    assert list(map(text, values)) == ["", "x", "", "", ""]

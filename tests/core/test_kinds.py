@@ -3,9 +3,9 @@
 import pytest
 
 from historyapp.core.content import plain_text
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.entries import INPUT_KINDS, KINDS, STEP_KINDS, dump_body, load_body
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.exporters.markdown import MARKDOWN
 from historyapp.core.exporters.playhead_jsonl import PLAYHEAD_JSONL
@@ -45,8 +45,8 @@ def test_people_are_told_what_it_is(kind: str) -> None:
 
 @INPUTS
 def test_a_model_reads_an_input_between_two_steps(kind: str) -> None:
-    [aside] = conversation(session(sample(kind, WORDS)))
-    assert isinstance(aside, Aside)
+    [aside] = conversation_parts(session(sample(kind, WORDS)))
+    assert isinstance(aside, InputMessage)
     assert WORDS in plain_text(aside.content)
 
 

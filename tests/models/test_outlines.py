@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.policies.base import StepOutline
 from historyapp.models import Episode as Row
 from historyapp.models import Project, Session, outlines
 from historyapp.models.history import History
@@ -26,7 +26,7 @@ def session(project: Project) -> Session:
     return create_session(project)
 
 
-def outline(session: Session, as_of: int | None = None) -> list[Outlined]:
+def outline(session: Session, as_of: int | None = None) -> list[StepOutline]:
     history = History(Session.objects.get(pk=session.pk), as_of)
     return history.outline(1, history.steps)
 
@@ -37,7 +37,7 @@ def test_a_step_is_told_by_its_call_and_the_lines_of_its_results(project: Projec
     assert (step.number, step.first_position, step.status) == (1, 1, "success")
     assert step.excerpt.call == "read: src/parser.py"
     assert [line.text for line in step.excerpt.lines] == ["def parse_text():"]
-    assert step.excerpt.said_tokens > 0
+    assert step.excerpt.output_tokens > 0
     assert step.excerpt.result_tokens > 0
 
 

@@ -92,7 +92,7 @@ def test_inputs_come_newest_first_from_all_that_is_live(project: Project) -> Non
     rewind(project, session.pk, Target(to_step=30))
     child = fork(project, session.pk)
     append(project, child.pk, [said("and in the fork?")])
-    told = [aside.content for aside in History(Session.objects.get(pk=child.pk)).asides_newest_first()]
+    told = [aside.content for aside in History(Session.objects.get(pk=child.pk)).inputs_newest_first()]
     assert told == ["and in the fork?", *(f"and {n}?" for n in range(29, -1, -1))]
     first = History(session).first_input
     assert first is not None

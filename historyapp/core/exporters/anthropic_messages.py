@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Iterator
 
 from historyapp.core.entries import Entry, MemoryNotebook, SystemInstruction
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.anthropic_messages import ANTHROPIC_MESSAGES as FORMAT
 from historyapp.core.formats.anthropic_messages import merged
@@ -23,7 +23,7 @@ class _AnthropicMessages:
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         current: dict[str, str] = {}
-        told = conversation(_without_instructions(session.entries, current))
+        told = conversation_parts(_without_instructions(session.entries, current))
         messages = merged(FORMAT.joined(map(FORMAT.write, told)))
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
         for number, message in enumerate(messages):

@@ -19,7 +19,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.exporters.base import ExportSession, ExportSummary
 from historyapp.core.json import dump_json
-from historyapp.core.results import NO_OUTPUT, returned
+from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.text import clean, fenced
 
 _MARKUP = re.compile(
@@ -88,7 +88,7 @@ def _entry(entry: Entry, step: int) -> Iterator[str]:
             yield from map(_result, results)
             yield _block(overall) if overall else ""
         case body if body.is_input:
-            yield f"## {_line(body.heading).capitalize()}\n\n{_block(plain_text(body.said))}"
+            yield f"## {_line(body.heading).capitalize()}\n\n{_block(plain_text(body.message_content))}"
         case Review(analysis=analysis, supervision=supervision):
             said = [plain_text(value) for value in (analysis, supervision) if value is not None]
             yield f"**Review**\n\n{_block(chr(10).join(said))}"
@@ -107,7 +107,7 @@ def _output(output: ModelOutput) -> Iterator[str]:
 def _result(result: ToolResult) -> str:
     status = _STATUS.get(result.status, result.status)
     name = f" of {_code(result.tool_name)}" if result.tool_name else ""
-    return f"**Result**{name}: {status}\n\n{_block(returned(result))}"
+    return f"**Result**{name}: {status}\n\n{_block(returned_text(result))}"
 
 
 def _summary(summary: ExportSummary) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.json import dump_json
@@ -18,7 +18,7 @@ class _OpenAIMessages:
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
-        messages = OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation(session.entries)))
+        messages = OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation_parts(session.entries)))
         for number, message in enumerate(messages):
             yield (",\n" if number else "\n") + dump_json(message)
         yield "\n]}\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 from historyapp.core.content import BASE64, image_data, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
 from historyapp.core.formats.base import (
     CONTINUE,
@@ -13,7 +13,7 @@ from historyapp.core.formats.base import (
     Format,
     Frame,
     Leaf,
-    Prompt,
+    PromptRequest,
     opaque_tokens,
     pages_tokens,
 )
@@ -21,7 +21,7 @@ from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Definition, Tool, named, strictness
 from historyapp.core.images import anthropic_image_tokens, data_size
 from historyapp.core.json import json_text
-from historyapp.core.results import reported, returned, returned_content
+from historyapp.core.results import reported_text, returned_content, returned_text
 from historyapp.core.text import clean, clean_value
 
 NO_BEGINNING = "(What came before was not recorded.)"
@@ -46,19 +46,19 @@ class AnthropicMessages(Format):
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         calls = turn.output.tool_calls
-        said = [*_as_blocks(spoken(turn.output)), *map(_call, calls)]
+        said = [*_as_blocks(output_text(turn.output)), *map(_call, calls)]
         if said:  # thinking alone is no message
             yield _message("assistant", [*_thinking(turn.output), *said])
         if calls:
             results = zip(calls, turn.results, strict=True)
             answers = [_result(call.id, result) for call, result in results]
         else:
-            answers = [_text(reported(result, turn.output)) for result in turn.results]
+            answers = [_text(reported_text(result, turn.output)) for result in turn.results]
         if blocks := [*answers, *map(_text, turn.remarks)]:
             yield _message("user", blocks)
 
-    def aside_items(self, aside: Aside) -> Iterable[Item]:
-        content = plain_text(aside.content) if aside.instructs else _content(aside.content)
+    def input_items(self, message: InputMessage) -> Iterable[Item]:
+        content = plain_text(message.content) if message.is_instruction else _content(message.content)
         if blocks := _as_blocks(content):
             yield _message("user", blocks)
 
@@ -79,13 +79,13 @@ class AnthropicMessages(Format):
         cut = max(start, context.stable)
         stable, rest = self._said(context, start, cut)
         before, after = self.frame([*stable, *rest])
-        opening = self.told(before)
+        opening = self.text_items(before)
         marked = _marked([*opening, *stable]) if stable else opening
         shaped = self.tools(tools)
         if shaped and not _fixed(context):
             shaped[-1] = _with_breakpoint(shaped[-1])
         return ({"tools": shaped} if shaped else {}) | self.fields(
-            context, [*marked, *rest, *self.told(after)]
+            context, [*marked, *rest, *self.text_items(after)]
         )
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
@@ -115,11 +115,15 @@ class AnthropicMessages(Format):
     def tool_item(self, tool: Tool) -> Item:
         return {**named(tool), "input_schema": tool.schema, **strictness(tool)}
 
-    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+    def prompt(
+        self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
+    ) -> PromptRequest:
         context = {"system": instruction, "messages": [{"role": "user", "content": material}]}
         if schema is None:
-            return Prompt(context, {})
-        return Prompt(context, {"output_config": {"format": {"type": "json_schema", "schema": dict(schema)}}})
+            return PromptRequest(context, {})
+        return PromptRequest(
+            context, {"output_config": {"format": {"type": "json_schema", "schema": dict(schema)}}}
+        )
 
 
 ANTHROPIC_MESSAGES = AnthropicMessages()
@@ -172,7 +176,7 @@ def _call(call: ToolCall) -> Item:
 
 
 def _result(id: str, result: ToolResult) -> Item:
-    content = _as_blocks(_content(returned_content(result))) or returned(result)
+    content = _as_blocks(_content(returned_content(result))) or returned_text(result)
     block = {"type": "tool_result", "tool_use_id": id, "content": content}
     return block if result.status == "success" else {**block, "is_error": True}
 

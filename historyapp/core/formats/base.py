@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context, Item, Rendered
-from historyapp.core.conversation import Aside, Said, Turn
+from historyapp.core.conversation import ConversationPart, InputMessage, Turn
 from historyapp.core.formats.calls import CallIds
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tools_as
 from historyapp.core.json import json_text
@@ -51,7 +51,7 @@ class Leaf(NamedTuple):
     """Of what is no text, as its provider counts it."""
 
 
-class Prompt(NamedTuple):
+class PromptRequest(NamedTuple):
     """A single question to a model, as a request of its provider."""
 
     context: dict[str, Any]
@@ -79,7 +79,7 @@ class Format(ABC):
         """An output, then one result for each call directly after it, then the remarks. Nothing is empty."""
 
     @abstractmethod
-    def aside_items(self, aside: Aside) -> Iterable[Item]:
+    def input_items(self, message: InputMessage) -> Iterable[Item]:
         """What was said between two turns; nothing for a blank one."""
 
     @abstractmethod
@@ -108,7 +108,9 @@ class Format(ABC):
         """A function in the provider's shape."""
 
     @abstractmethod
-    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+    def prompt(
+        self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
+    ) -> PromptRequest:
         """One question, asking for an answer of a JSON schema where there is one."""
 
     def frame(self, items: Sequence[Item]) -> Frame:
@@ -133,23 +135,23 @@ class Format(ABC):
         screen = context.live_screen.items if context.live_screen else []
         leading, parts = context.parts[: context.leading], context.parts[context.leading :]
         items = [*self.joined(parts), *screen]
-        before, after = map(self.told, self.frame(items))
+        before, after = map(self.text_items, self.frame(items))
         items = [*self.joined(leading), *before, *items, *after]
         return ({"tools": shaped} if shaped else {}) | self.fields(context, items)
 
     # The same for every provider.
 
-    def told(self, text: str, channel: str = "user") -> list[Item]:
+    def text_items(self, text: str, channel: str = "user") -> list[Item]:
         """A text as items of its own; none for a blank one."""
-        return self.write(Aside(0, text, channel)).items
+        return self.write(InputMessage(0, text, channel)).items
 
-    def write(self, said: Said) -> Rendered:
+    def write(self, said: ConversationPart) -> Rendered:
         """A turn or an aside as items, without a price. Calls keep the ids that they were recorded with."""
         if isinstance(said, Turn):
             items = [clean_value(item) for item in self.turn_items(said)]
             return Rendered(said.position, items, calls=tuple([call.id for call in said.output.tool_calls]))
-        items = [clean_value(item) for item in self.aside_items(said)]
-        instruction = plain_text(said.content) if items and said.instructs else ""
+        items = [clean_value(item) for item in self.input_items(said)]
+        instruction = plain_text(said.content) if items and said.is_instruction else ""
         return Rendered(said.position, items, instruction=instruction)
 
     def joined(self, parts: Iterable[Rendered]) -> Iterator[Item]:

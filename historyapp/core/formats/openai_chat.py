@@ -5,14 +5,14 @@ from typing import Any
 
 from historyapp.core.content import has_texts, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.entries import ToolCall
-from historyapp.core.formats.base import Format, Leaf, Prompt, pages_tokens
+from historyapp.core.formats.base import Format, Leaf, PromptRequest, pages_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Tool, named, strictness
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.json import json_text
-from historyapp.core.results import reported, returned
+from historyapp.core.results import reported_text, returned_text
 from historyapp.core.text import clean
 
 
@@ -23,21 +23,23 @@ class OpenAIChat(Format):
     longest_id = 40
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = spoken(turn.output), turn.output.tool_calls
+        text, calls = output_text(turn.output), turn.output.tool_calls
         said = text if text.strip() else None
         if calls:
             yield {"role": "assistant", "content": said, "tool_calls": [_call(call) for call in calls]}
             for call, result in zip(calls, turn.results, strict=True):
-                yield {"role": "tool", "tool_call_id": call.id, "content": returned(result)}
+                yield {"role": "tool", "tool_call_id": call.id, "content": returned_text(result)}
         else:
             if said:
                 yield {"role": "assistant", "content": said}
-            yield from (_user(reported(result, turn.output)) for result in turn.results)
+            yield from (_user(reported_text(result, turn.output)) for result in turn.results)
         yield from map(_user, turn.remarks)
 
-    def aside_items(self, aside: Aside) -> Iterable[Item]:
-        role = "system" if aside.instructs else "user"
-        content = plain_text(aside.content) if aside.instructs else shaped_content(aside.content, _block)
+    def input_items(self, message: InputMessage) -> Iterable[Item]:
+        role = "system" if message.is_instruction else "user"
+        content = (
+            plain_text(message.content) if message.is_instruction else shaped_content(message.content, _block)
+        )
         if content and (not isinstance(content, str) or content.strip()):
             yield {"role": role, "content": content}
 
@@ -57,7 +59,7 @@ class OpenAIChat(Format):
             yield Leaf(f"{call['function']['name']} {call['function']['arguments']}")
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
-        fixed = [*self.told(context.system, "system"), *self.told(context.notebook, "system")]
+        fixed = [*self.text_items(context.system, "system"), *self.text_items(context.notebook, "system")]
         return {"messages": [*fixed, *items]}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
@@ -68,12 +70,14 @@ class OpenAIChat(Format):
         function = {**named(tool), "parameters": tool.schema, **strictness(tool)}
         return {"type": "function", "function": function}
 
-    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+    def prompt(
+        self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
+    ) -> PromptRequest:
         context = {"messages": [_system(instruction), _user(material)]}
         if schema is None:
-            return Prompt(context, {})
+            return PromptRequest(context, {})
         wanted = {"name": "summary", "schema": dict(schema), "strict": True}
-        return Prompt(context, {"response_format": {"type": "json_schema", "json_schema": wanted}})
+        return PromptRequest(context, {"response_format": {"type": "json_schema", "json_schema": wanted}})
 
 
 OPENAI_CHAT = OpenAIChat()

@@ -5,14 +5,14 @@ from typing import Any
 
 from historyapp.core.content import image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, Turn, spoken
+from historyapp.core.conversation import InputMessage, Turn, output_text
 from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
-from historyapp.core.formats.base import Format, Leaf, Prompt, opaque_tokens
+from historyapp.core.formats.base import Format, Leaf, PromptRequest, opaque_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Tool, named
 from historyapp.core.images import data_size, openai_image_tokens
 from historyapp.core.json import json_text
-from historyapp.core.results import reported, returned, returned_content
+from historyapp.core.results import reported_text, returned_content, returned_text
 from historyapp.core.text import clean, clean_value
 
 
@@ -22,7 +22,7 @@ class OpenAIResponses(Format):
     name = "openai_responses"
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = spoken(turn.output), turn.output.tool_calls
+        text, calls = output_text(turn.output), turn.output.tool_calls
         message = [_message("assistant", text)] if text.strip() else []
         if calls:
             yield from [*message, *_reasoning(turn.output)]
@@ -31,13 +31,13 @@ class OpenAIResponses(Format):
                 yield {"type": "function_call_output", "call_id": call.id, "output": _output(result)}
         else:
             yield from [*_reasoning(turn.output), *message] if message else []
-            yield from (_message("user", reported(result, turn.output)) for result in turn.results)
+            yield from (_message("user", reported_text(result, turn.output)) for result in turn.results)
         yield from (_message("user", remark) for remark in turn.remarks)
 
-    def aside_items(self, aside: Aside) -> Iterable[Item]:
-        content = plain_text(aside.content) if aside.instructs else _content(aside.content)
+    def input_items(self, message: InputMessage) -> Iterable[Item]:
+        content = plain_text(message.content) if message.is_instruction else _content(message.content)
         if content and (not isinstance(content, str) or content.strip()):
-            yield _message("system" if aside.instructs else "user", content)
+            yield _message("system" if message.is_instruction else "user", content)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
         made, answered = iter(ids), iter(ids)
@@ -65,7 +65,7 @@ class OpenAIResponses(Format):
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         instructions = {"instructions": clean(context.system)} if context.system.strip() else {}
-        return {**instructions, "input": [*self.told(context.notebook, "system"), *items]}
+        return {**instructions, "input": [*self.text_items(context.notebook, "system"), *items]}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         if "instructions" in request:
@@ -77,12 +77,14 @@ class OpenAIResponses(Format):
         # The SDK's type requires strict; the API's own default, true, refuses ordinary schemas.
         return {"type": "function", **named(tool), "parameters": tool.schema, "strict": bool(tool.strict)}
 
-    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
+    def prompt(
+        self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
+    ) -> PromptRequest:
         context = {"instructions": instruction, "input": [{"role": "user", "content": material}]}
         if schema is None:
-            return Prompt(context, {})
+            return PromptRequest(context, {})
         wanted = {"type": "json_schema", "name": "summary", "schema": dict(schema), "strict": True}
-        return Prompt(context, {"text": {"format": wanted}})
+        return PromptRequest(context, {"text": {"format": wanted}})
 
 
 OPENAI_RESPONSES = OpenAIResponses()
@@ -99,7 +101,7 @@ def _call(call: ToolCall) -> Item:
 
 def _output(result: ToolResult) -> Any:
     content = _content(returned_content(result))
-    return content if isinstance(content, list) and content else returned(result)
+    return content if isinstance(content, list) and content else returned_text(result)
 
 
 def _content(content: Any) -> str | list[Item]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, Turn, call_text, spoken
+from historyapp.core.conversation import InputMessage, Turn, call_text, output_text
 from historyapp.core.episodes import Episode
-from historyapp.core.formats.base import Format, Frame, Leaf, Prompt
+from historyapp.core.formats.base import Format, Frame, Leaf, PromptRequest
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Definition, Tool, maker_of, tool_of
 from historyapp.core.rendering import as_list, as_paragraphs
-from historyapp.core.results import reported, returned
+from historyapp.core.results import reported_text, returned_text
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
 
@@ -34,20 +34,20 @@ class Plain(Format):
     priming = 0
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
-        text, calls = spoken(turn.output), turn.output.tool_calls
+        text, calls = output_text(turn.output), turn.output.tool_calls
         if text.strip():
             yield _block("Assistant", text)
         for call, result in zip(calls, turn.results, strict=False):
             yield _block("Call", call_text(legal_name(call.name), object_of(call.arguments)))
-            yield _block("Result" if result.status == "success" else "Result: failed", returned(result))
+            yield _block("Result" if result.status == "success" else "Result: failed", returned_text(result))
         if not calls:
-            yield from (_block("User", reported(result, turn.output)) for result in turn.results)
+            yield from (_block("User", reported_text(result, turn.output)) for result in turn.results)
         yield from (_block("User", remark) for remark in turn.remarks)
 
-    def aside_items(self, aside: Aside) -> Iterable[Item]:
-        text = plain_text(aside.content)
+    def input_items(self, message: InputMessage) -> Iterable[Item]:
+        text = plain_text(message.content)
         if text.strip():
-            yield _block("System" if aside.instructs else "User", text)
+            yield _block("System" if message.is_instruction else "User", text)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
         return list(items)  # a text names no ids
@@ -56,7 +56,7 @@ class Plain(Format):
         yield Leaf(item["text"])
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
-        fixed = [*self.told(context.system, "system"), *self.told(context.notebook, "system")]
+        fixed = [*self.text_items(context.system, "system"), *self.text_items(context.notebook, "system")]
         return {"text": "\n\n".join(item["text"] for item in [*fixed, *items])}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
@@ -72,8 +72,10 @@ class Plain(Format):
     def tool_item(self, tool: Tool) -> Item:
         return {}
 
-    def prompt(self, instruction: str, material: str, schema: Mapping[str, Any] | None = None) -> Prompt:
-        return Prompt({"text": f"{instruction}\n\n{material}"}, {})
+    def prompt(
+        self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
+    ) -> PromptRequest:
+        return PromptRequest({"text": f"{instruction}\n\n{material}"}, {})
 
     def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
         """Line by line, so that texts that are put together cost what they cost alone."""

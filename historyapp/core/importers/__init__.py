@@ -5,11 +5,11 @@ from historyapp.core.importers.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.importers.base import Importer, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from historyapp.core.importers.codex_rollout import CODEX_ROLLOUT
-from historyapp.core.importers.head import head_of
 from historyapp.core.importers.mini_swe_agent import MINI_SWE_AGENT
 from historyapp.core.importers.openai_chat import OPENAI_CHAT
 from historyapp.core.importers.openhands import OPENHANDS
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
+from historyapp.core.importers.records import head_of
 from historyapp.core.importers.state_json import STATE_JSON
 from historyapp.core.importers.swe_agent import SWE_AGENT
 

@@ -13,11 +13,9 @@ from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolRes
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
-from historyapp.core.importers.head import head_of
-from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
-from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, usage_facts
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.json import dump_json, listing, mapping, text
 
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
@@ -41,7 +39,7 @@ class _Segment:
         return bool(answered) and all(id in answered for id in called)
 
 
-class MessageReader:
+class AnthropicReader:
     """Reads the messages of one conversation, in order."""
 
     def __init__(self, session: str) -> None:
@@ -158,8 +156,8 @@ class _Anthropic:
 
     name = "anthropic_messages"
 
-    def reader(self, session: str) -> MessageReader:
-        return MessageReader(session)
+    def reader(self, session: str) -> AnthropicReader:
+        return AnthropicReader(session)
 
     def key(self, message: dict[str, Any]) -> str:
         said: list[Any] = [message.get("role")]
@@ -226,11 +224,14 @@ def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
     elif head.document is not None:
         yield _exchange(mapping(head.document), 0, file)
     else:
-        lines = (Record(*line) if isinstance(line, Line) else line for line in read_lines(source.stream))
+        lines = (
+            SourceRecord(*line) if isinstance(line, SourceRecord) else line
+            for line in read_lines(source.stream)
+        )
         yield from _listed(lines, file)
 
 
-def _listed(items: Iterator[Record | Skipped], file: str) -> Iterator[Exchange | Skipped]:
+def _listed(items: Iterator[SourceRecord | Skipped], file: str) -> Iterator[Exchange | Skipped]:
     for item in items:
         if isinstance(item, Skipped):
             yield item

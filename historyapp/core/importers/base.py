@@ -65,7 +65,7 @@ class RewindTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class AddSummary:
     """A summary that the file holds for a range of positions."""
 
     session: str
@@ -93,7 +93,7 @@ class Skipped:
     """False where the record is well formed but says nothing that belongs in a history."""
 
 
-Operation = SessionStart | Append | RewindTo | Summarised | Skipped
+Operation = SessionStart | Append | RewindTo | AddSummary | Skipped
 
 
 @dataclass(frozen=True, slots=True)

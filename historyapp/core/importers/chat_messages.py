@@ -15,9 +15,9 @@ from historyapp.core.entries import (
     UseTool,
     text_of,
 )
-from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import Calls, SourceCall
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import known
+from historyapp.core.json import dump_json, listing, mapping, text
 
 _INSTRUCTING = ("system", "developer")
 _NEUTRAL_FIELDS = {"role", "content", "tool_calls", "function_call", "reasoning_content", "name"}

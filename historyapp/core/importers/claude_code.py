@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 from historyapp.core.entries import text_of
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
-from historyapp.core.importers.claude_code_conversation import FORMAT, Conversation, uuid_of
 from historyapp.core.importers.claude_code_places import Places
 from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
+from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession, uuid_of
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.growing import Recording
-from historyapp.core.importers.json_document import known, mapping, read_document, records, text
-from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
+from historyapp.core.json import mapping, text
 from historyapp.core.text import preview
 
 _EDGE = 64 * 1024
@@ -61,28 +61,28 @@ def _is_record(line: Any) -> bool:
 def _operations(source: Source) -> Iterator[Operation]:
     source.stream.seek(0)
     if _LOGLINES.search(source.stream.read(_EDGE)):
-        lines: Iterable[Line | Skipped] = list(_loglines(source))
+        lines: Iterable[SourceRecord | Skipped] = list(_loglines(source))
         file = _File(source, lines)
     else:
         file = _File(source, _edges(source.stream))
         lines = read_lines(source.stream)
     try:
         for line in lines:
-            yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.record)
+            yield from (line,) if isinstance(line, Skipped) else file.add(line.number, line.data)
         yield from file.close()
     finally:
         file.release()
 
 
-def _loglines(source: Source) -> Iterator[Line | Skipped]:
+def _loglines(source: Source) -> Iterator[SourceRecord | Skipped]:
     document = mapping(read_document(source))
     if not isinstance(document.get("loglines"), list):
         raise UnreadableTranscript(f"{source.name}: its loglines are not a list")
     for item in records(document["loglines"]):
-        yield item if isinstance(item, Skipped) else Line(item.number, item.data)
+        yield item if isinstance(item, Skipped) else SourceRecord(item.number, item.data)
 
 
-def _edges(stream: BinaryIO) -> list[Line | Skipped]:
+def _edges(stream: BinaryIO) -> list[SourceRecord | Skipped]:
     """The file's first and last lines, for what has to be known ahead: titles stand at the end."""
     size = stream.seek(0, io.SEEK_END)
     if size <= 2 * _EDGE:
@@ -97,21 +97,21 @@ def _edges(stream: BinaryIO) -> list[Line | Skipped]:
 class _File:
     """Hands the records of one file to the conversations that they belong to."""
 
-    def __init__(self, source: Source, edges: Iterable[Line | Skipped]) -> None:
-        known_ahead = [line.record for line in edges if isinstance(line, Line)]
+    def __init__(self, source: Source, edges: Iterable[SourceRecord | Skipped]) -> None:
+        known_ahead = [line.data for line in edges if isinstance(line, SourceRecord)]
         stem = PurePath(source.name).stem
         self._folder = source.folder
         self._session = stem if _UUID.fullmatch(stem) else _last_session(known_ahead) or stem
         self._title = _title(known_ahead)
-        self._main: Conversation | None = None
+        self._main: ClaudeCodeSession | None = None
         self._queue = PromptQueue()
-        self._agents: dict[str, Conversation] = {}
-        self._threads: dict[Conversation, int] = {}
+        self._agents: dict[str, ClaudeCodeSession] = {}
+        self._threads: dict[ClaudeCodeSession, int] = {}
         """Those of sub-agents without an id, and their numbers."""
-        self._numbered: list[Conversation] = []
+        self._numbered: list[ClaudeCodeSession] = []
         self._newest_thread = 0
         self._thread_of = Places()
-        self._echoes: dict[str, Conversation] = {}
+        self._echoes: dict[str, ClaudeCodeSession] = {}
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         kind = record.get("type")
@@ -144,12 +144,12 @@ class _File:
         for conversation in self._conversations():
             conversation.places.close()
 
-    def _conversations(self) -> Iterator[Conversation]:
+    def _conversations(self) -> Iterator[ClaudeCodeSession]:
         return filter(None, (self._main, *self._agents.values(), *self._echoes.values()))
 
     def _hand_over(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         if not record.get("isSidechain"):
-            self._main = self._main or Conversation(self._recording(self._session, record), self._queue)
+            self._main = self._main or ClaudeCodeSession(self._recording(self._session, record), self._queue)
             yield from self._main.add(line, record)
             return
         agent = text(record.get("agentId"))
@@ -163,7 +163,7 @@ class _File:
             self._note_thread(uuid_of(record), conversation)
         yield from conversation.add(line, record)
 
-    def _thread(self, record: dict[str, Any]) -> Conversation | None:
+    def _thread(self, record: dict[str, Any]) -> ClaudeCodeSession | None:
         """The sub-agent of a line without an agent's id: that of its parent, or a new one (None)."""
         parent = record.get("parentUuid")
         if not isinstance(parent, str) or (self._main and self._main.knows(parent)):
@@ -171,7 +171,7 @@ class _File:
         number = self._thread_of.get(parent)
         return self._numbered[self._newest_thread if number is None else number] if self._numbered else None
 
-    def _note_thread(self, uuid: str, conversation: Conversation) -> None:
+    def _note_thread(self, uuid: str, conversation: ClaudeCodeSession) -> None:
         number = self._threads.setdefault(conversation, len(self._threads))
         if number == len(self._numbered):
             self._numbered.append(conversation)
@@ -185,14 +185,14 @@ class _File:
 
     def _start_agent(
         self, name: str, record: dict[str, Any], call: str
-    ) -> Generator[Operation, None, Conversation]:
+    ) -> Generator[Operation, None, ClaudeCodeSession]:
         """Begins a sub-agent's session, after that of the agent which started it."""
         if self._main:
             yield from self._main.recording.announce()
         recording = self._recording(f"{self._session}/{name}", record)
         recording.spawned_by = self._session
         recording.metadata |= known(agent_id=record.get("agentId"), tool_call_id=call)
-        return Conversation(recording)
+        return ClaudeCodeSession(recording)
 
     def _recording(self, session: str, record: dict[str, Any]) -> Recording:
         branch = text(record.get("gitBranch"))

@@ -15,9 +15,8 @@ from typing import Any
 from historyapp.core.entries import DebugLog, ModelInput, text_of
 from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.claude_code_records import channel_of
-from historyapp.core.importers.json_document import text
 from historyapp.core.importers.messages import moment
-from historyapp.core.json import parse_embedded
+from historyapp.core.json import parse_embedded, text
 
 _MOST_QUEUED = 500
 _MOST_TOLD = 50

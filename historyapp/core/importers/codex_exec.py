@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from historyapp.core.importers.json_document import listing, mapping, text
+from historyapp.core.json import listing, mapping, text
 
 _TOOLS = {
     "command_execution": ("shell", ("command",)),

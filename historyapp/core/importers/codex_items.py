@@ -5,9 +5,8 @@ from typing import Any
 
 from historyapp.core.entries import ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
-from historyapp.core.importers.json_document import listing, mapping, text
 from historyapp.core.importers.messages import Calls, SourceCall
-from historyapp.core.json import parse_embedded
+from historyapp.core.json import listing, mapping, parse_embedded, text
 
 RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
 _CLIENT_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call")

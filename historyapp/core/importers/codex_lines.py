@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from historyapp.core.importers.base import Skipped
 from historyapp.core.importers.growing import Recording
-from historyapp.core.importers.json_document import known, mapping, text
 from historyapp.core.importers.messages import moment
+from historyapp.core.importers.records import known
+from historyapp.core.json import mapping, text
 
 FORMAT = "codex_rollout"
 

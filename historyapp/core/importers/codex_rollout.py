@@ -8,7 +8,7 @@ from historyapp.core.importers.codex_exec import ExecStream, is_exec
 from historyapp.core.importers.codex_lines import FORMAT
 from historyapp.core.importers.codex_session import CodexSession
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.jsonl import read_lines
+from historyapp.core.importers.records import read_lines
 
 _WRAPPED = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state")
 _BARE = ("function_call", "function_call_output")
@@ -41,7 +41,7 @@ def _operations(source: Source) -> Iterator[Operation]:
         if isinstance(line, Skipped):
             yield line
             continue
-        records = stream.translate(line.record) if is_exec(line.record) else (line.record,)
+        records = stream.translate(line.data) if is_exec(line.data) else (line.data,)
         for record in records:
             yield from session.add(line.number, record)
     yield from session.close()

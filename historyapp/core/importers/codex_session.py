@@ -27,9 +27,9 @@ from historyapp.core.importers.codex_items import (
 )
 from historyapp.core.importers.codex_lines import RolloutLine, as_item, described, unwrap
 from historyapp.core.importers.growing import OutputParts, Recording
-from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import title_of
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import known
+from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.text import preview
 
 _MOST_WAITING = 500

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from historyapp.core.importers.json_document import listing, mapping, text
-from historyapp.core.json import parse_embedded
+from historyapp.core.json import listing, mapping, parse_embedded, text
 
 
 def streamed_message(stream: str) -> dict[str, Any] | None:

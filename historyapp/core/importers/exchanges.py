@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from historyapp.core.entries import DebugLog, EntryDraft, SystemInstruction
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Append, Operation, SessionStart, Skipped, Source
-from historyapp.core.importers.json_document import Record, records
 from historyapp.core.importers.messages import Calls, title_of
+from historyapp.core.importers.records import SourceRecord, records
 from historyapp.core.json import depth_exceeds
 
 
@@ -44,7 +44,7 @@ class Exchange:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Reader(Protocol):
+class MessageReader(Protocol):
     """Reads the messages of one session, in order."""
 
     calls: Calls
@@ -63,7 +63,7 @@ class Dialect(Protocol):
 
     name: str
 
-    def reader(self, session: str) -> Reader: ...
+    def reader(self, session: str) -> MessageReader: ...
 
     def key(self, message: dict[str, Any]) -> str:
         """The same for a reply and for its repetition in the next request, whatever ids these have."""
@@ -79,7 +79,7 @@ class _Thread:
     """A conversation that may be continued."""
 
     session: str
-    reader: Reader
+    reader: MessageReader
     said: list[int] = field(default_factory=list)
     instruction: str = ""
 
@@ -161,7 +161,7 @@ def _skip(exchange: Exchange, message: int, reason: str) -> Skipped:
 
 
 def _new_message(
-    thread: _Thread, exchange: Exchange, record: Record, place: dict[str, Any]
+    thread: _Thread, exchange: Exchange, record: SourceRecord, place: dict[str, Any]
 ) -> Iterator[Operation]:
     number = record.number + exchange.offset
     place = place | {"message" if exchange.index else "index": number}

@@ -22,15 +22,9 @@ from historyapp.core.entries import (
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.json_document import (
-    known,
-    listing,
-    mapping,
-    read_document,
-    records,
-    text,
-)
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
+from historyapp.core.importers.records import known, read_document, records
+from historyapp.core.json import listing, mapping, text
 
 _SHELL = "bash"
 _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n?```", re.DOTALL)

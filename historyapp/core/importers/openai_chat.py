@@ -11,11 +11,9 @@ from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatReader, message_key, source_calls, split_instruction
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
-from historyapp.core.importers.head import head_of
-from historyapp.core.importers.json_document import Record, known, listing, mapping, records, text
-from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.json import dump_json, listing, mapping, text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TAU_ERROR = "Error:"
@@ -92,11 +90,14 @@ def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
     elif head.document is not None:
         yield _exchange(mapping(head.document), 0, file)
     else:
-        lines = (Record(*line) if isinstance(line, Line) else line for line in read_lines(source.stream))
+        lines = (
+            SourceRecord(*line) if isinstance(line, SourceRecord) else line
+            for line in read_lines(source.stream)
+        )
         yield from _listed(lines, file)
 
 
-def _listed(items: Iterator[Record | Skipped], file: str) -> Iterator[Exchange | Skipped]:
+def _listed(items: Iterator[SourceRecord | Skipped], file: str) -> Iterator[Exchange | Skipped]:
     named: set[str] = set()
     for item in items:
         if isinstance(item, Skipped):

@@ -15,24 +15,22 @@ from historyapp.core.importers import openhands_v0 as v0
 from historyapp.core.importers import openhands_v1 as v1
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.head import head_of
-from historyapp.core.importers.json_document import (
-    Record,
-    known,
-    listing,
-    mapping,
-    parse_document,
-    records,
-    text,
-)
-from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import session_of, title_of
+from historyapp.core.importers.records import (
+    SourceRecord,
+    head_of,
+    known,
+    parse_document,
+    read_lines,
+    records,
+)
+from historyapp.core.json import listing, mapping, text
 
 _PREAMBLE = 200
 """How many events are looked at for what to say of the session."""
 _NUMBER = re.compile(r"(?:event-)?(\d+)")
 
-Events = Iterator[Record | Skipped]
+Events = Iterator[SourceRecord | Skipped]
 
 
 class _OpenHands:
@@ -87,7 +85,7 @@ def _operations(source: Source) -> Iterator[Operation]:
 
 def _lines(source: Source) -> Events:
     for line in read_lines(source.stream):
-        yield Record(*line) if isinstance(line, Line) else line
+        yield SourceRecord(*line) if isinstance(line, SourceRecord) else line
 
 
 def _flat(history: list[Any]) -> Iterator[Any]:
@@ -114,7 +112,7 @@ def _rows(source: Source, head: Head) -> Iterator[Operation]:
 def _event_file(source: Source, event: dict[str, Any]) -> Iterator[Operation]:
     files = _event_files(source)
     if not files:
-        yield from _conversation(session_of(source), [Record(1, event)], iter([Record(1, event)]))
+        yield from _conversation(session_of(source), [SourceRecord(1, event)], iter([SourceRecord(1, event)]))
     elif files[0].name != session_of(source):
         yield Skipped(1, f"one event of a conversation; it is imported with {files[0].name}", damaged=False)
     else:
@@ -142,8 +140,8 @@ def _event_records(files: list[Path]) -> Events:
             yield Skipped(number, f"{path.name}: {fault}")
             continue
         for record in records([event]):
-            if isinstance(record, Record):
-                yield Record(number, record.data)
+            if isinstance(record, SourceRecord):
+                yield SourceRecord(number, record.data)
             else:
                 yield Skipped(number, f"{path.name}: {record.reason}")
 
@@ -158,9 +156,9 @@ class _About(NamedTuple):
 
 
 def _conversation(
-    session: str, beginning: list[Record | Skipped], events: Events, row: Record | None = None
+    session: str, beginning: list[SourceRecord | Skipped], events: Events, row: SourceRecord | None = None
 ) -> Iterator[Operation]:
-    known_events = [event.data for event in beginning if isinstance(event, Record)]
+    known_events = [event.data for event in beginning if isinstance(event, SourceRecord)]
     reader: v0.Run | v1.Conversation
     if any(v1.is_event(event) for event in known_events):
         facts = v1.facts_of(known_events)

@@ -21,9 +21,9 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.importers.chat_messages import ChatReader
-from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import moment, title_of, usage_facts
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import known
+from historyapp.core.json import dump_json, listing, mapping, text
 
 _ABOUT_THE_AGENT = {
     "recall", "change_agent_state", "agent_state_changed", "null", "condensation", "condensation_request",

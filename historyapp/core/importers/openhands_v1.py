@@ -21,9 +21,9 @@ from historyapp.core.entries import (
     ToolResults,
     text_of,
 )
-from historyapp.core.importers.json_document import known, listing, mapping, text
 from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import known
+from historyapp.core.json import dump_json, listing, mapping, text
 
 _THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
 _COUNTERS = (

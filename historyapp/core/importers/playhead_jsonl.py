@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from historyapp.core.entries import KINDS, EntryDraft, Rewind, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import (
+    AddSummary,
     Append,
     Head,
     Operation,
@@ -20,11 +21,10 @@ from historyapp.core.importers.base import (
     SessionStart,
     Skipped,
     Source,
-    Summarised,
 )
-from historyapp.core.importers.json_document import listing, mapping, text
-from historyapp.core.importers.jsonl import Line, read_lines
 from historyapp.core.importers.messages import moment
+from historyapp.core.importers.records import SourceRecord, read_lines
+from historyapp.core.json import listing, mapping, text
 
 VERSION = 1
 _ENVELOPE = {"session", "position", "kind", "metadata", "created_at"}
@@ -93,18 +93,18 @@ def _operations(source: Source) -> Iterator[Operation]:
         except ValidationError as fault:
             wrong = fault.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, wrong["loc"]))
-            yield Skipped(line.number, f"{text(line.record.get('kind'))} {place}: {wrong['msg']}")
+            yield Skipped(line.number, f"{text(line.data.get('kind'))} {place}: {wrong['msg']}")
         except ValueError as fault:
             yield Skipped(line.number, str(fault))
 
 
-def _operation(line: Line, sessions: dict[str, _Positions]) -> Operation:
+def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation:
     """What a line says.
 
     Raises:
         ValueError: when it does not say it properly.
     """
-    record, kind = line.record, line.record.get("kind")
+    record, kind = line.data, line.data.get("kind")
     if kind == "session":
         return _session(record, sessions)
     id = text(record.get("session"))
@@ -153,11 +153,11 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
     )
 
 
-def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> Summarised:
+def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> AddSummary:
     first, last = _number(record, "first_position"), _number(record, "last_position")
     made_at = _number(record, "made_at") if record.get("made_at") is not None else None
     level = record.get("level", 1)
-    return Summarised(
+    return AddSummary(
         session,
         positions[first],
         positions[last],

@@ -21,6 +21,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.importers.base import (
+    AddSummary,
     Append,
     Head,
     Operation,
@@ -28,21 +29,12 @@ from historyapp.core.importers.base import (
     SessionStart,
     Skipped,
     Source,
-    Summarised,
 )
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.json_document import (
-    Record,
-    known,
-    listing,
-    mapping,
-    read_document,
-    records,
-    text,
-)
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of
-from historyapp.core.json import dump_json
+from historyapp.core.importers.records import SourceRecord, known, read_document, records
+from historyapp.core.json import dump_json, listing, mapping, text
 
 
 class _StateJson:
@@ -119,7 +111,7 @@ class _State:
             ),
         )
 
-    def _episode(self, record: Record) -> Iterator[Operation]:
+    def _episode(self, record: SourceRecord) -> Iterator[Operation]:
         action, result = mapping(record.data.get("action")), record.data.get("result")
         source = {"index": record.number}
         if not action:
@@ -133,7 +125,7 @@ class _State:
             yield Skipped(record.number, "a result that is not a JSON object")
         summary = record.data.get("summary")
         if isinstance(summary, str):
-            yield Summarised(
+            yield AddSummary(
                 self._session, first, self._position, summary, "episode_summary", made_at=self._position
             )
 

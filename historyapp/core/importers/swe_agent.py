@@ -24,17 +24,9 @@ from historyapp.core.entries import (
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.json_document import (
-    Record,
-    known,
-    listing,
-    mapping,
-    read_document,
-    records,
-    text,
-)
 from historyapp.core.importers.messages import Calls, session_of, title_of
-from historyapp.core.json import parse_embedded
+from historyapp.core.importers.records import SourceRecord, known, read_document, records
+from historyapp.core.json import listing, mapping, parse_embedded, text
 
 _SHELL = "shell"
 _LOOK_AHEAD = 8
@@ -124,7 +116,7 @@ class _Run:
 
     def __init__(self, session: str, steps: list[Any]) -> None:
         self._session = session
-        self._steps = [step.data if isinstance(step, Record) else {} for step in records(steps)]
+        self._steps = [step.data if isinstance(step, SourceRecord) else {} for step in records(steps)]
         self._calls = Calls(session)
         self._next_step = 0
         self._step: dict[str, Any] = {}
@@ -132,7 +124,7 @@ class _Run:
         self._awaited = False
         """Whether the newest output asked for something that has not come back."""
 
-    def message(self, record: Record) -> Iterator[Operation]:
+    def message(self, record: SourceRecord) -> Iterator[Operation]:
         """The entries of a message, after those of the steps before it that only the trajectory has."""
         message, source = record.data, {"format": SWE_AGENT.name, "index": record.number}
         content = neutral_content(message.get("content"))

@@ -6,42 +6,41 @@ from itertools import islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context, Rendered
-from historyapp.core.conversation import LATE, Aside, Said, Turn, late_text
+from historyapp.core.conversation import LATE, ConversationPart, InputMessage, Turn, late_text
 from historyapp.core.episodes import Episode
 from historyapp.core.errors import Invalid
 from historyapp.core.manifest import Form, LeftOut, Manifest, Segment
-from historyapp.core.policies.base import Ask, Past, StandIn
-from historyapp.core.policies.units import Unit, position_of, said_of
+from historyapp.core.policies.base import Past, RequestExtras, SummaryLike, Unit, unit_position
 
 NO_ROOM = "does not fit the budget"
 OLDER = "older than what the budget holds"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ContextPart:
     """One part of a conversation: where it stands, how it is written, and its line in the manifest."""
 
     position: int
-    said: Said
-    part: Rendered
+    content: ConversationPart
+    rendered: Rendered
     segment: Segment
 
 
-def summary_piece(summary: StandIn, meter: RequestMeter) -> Piece:
-    """A summary is told by a user: it repeats what tools returned, which must not speak as the system."""
+def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
+    """A summary as a user's message: it repeats what tools returned, which must not have the system role."""
     first, last = summary.first_step, summary.last_step
     steps = f"step {first}" if first == last else f"steps {first} to {last}"
-    said = Aside(summary.first_position, f"Summary of {steps}:\n{summary.text}")
-    part = meter.write(said)
+    content = InputMessage(summary.first_position, f"Summary of {steps}:\n{summary.text}")
+    rendered = meter.write(content)
     segment = Segment(
         source="step",
         step=first,
         last_step=last,
         form="summarised",
         summary=str(summary.id),
-        tokens=part.tokens,
+        tokens=rendered.tokens,
     )
-    return Piece(summary.first_position, said, part, segment)
+    return ContextPart(summary.first_position, content, rendered, segment)
 
 
 @dataclass(slots=True)
@@ -56,54 +55,60 @@ class Assembly:
     live_screen: Rendered | None
     fixed: list[Segment]
     used: int
-    """Tokens of the fixed parts, the most that the format may add, and all that was taken."""
-    pieces: list[Piece] = field(default_factory=list)
+    """Tokens of the fixed parts, the most that the format may add, and all that was added."""
+    parts: list[ContextPart] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(
-        cls, policy: str, past: Past, max_tokens: int | None, meter: RequestMeter, ask: Ask
+        cls, policy: str, past: Past, max_tokens: int | None, meter: RequestMeter, extras: RequestExtras
     ) -> "Assembly":
         """With the parts that every context has: instruction, notebook, tools and live screen."""
         system, notebook = past.instruction or "", past.notebook or ""
-        fixed = meter.fixed(system, notebook, ask.tools)
-        screen = meter.write(Aside(0, ask.live_screen, "live_screen")) if ask.live_screen.strip() else None
+        fixed = meter.fixed(system, notebook, extras.tools)
+        screen = (
+            meter.write(InputMessage(0, extras.live_screen, "live_screen"))
+            if extras.live_screen.strip()
+            else None
+        )
         costs = {**fixed._asdict(), "live_screen": screen.tokens if screen else 0}
         segments = [Segment.model_validate({"source": name, "tokens": n}) for name, n in costs.items() if n]
         used = sum(costs.values()) + meter.reserve
         return cls(policy, meter, max_tokens, system, notebook, screen, segments, used)
 
-    def piece(self, unit: Unit, said: Said | None = None, form: Form = "full") -> Piece:
-        """A step or an input, in full or as what is given."""
-        said = said_of(unit) if said is None else said
-        part = self.meter.write(said)
+    def part(self, unit: Unit, content: ConversationPart | None = None, form: Form = "full") -> ContextPart:
+        """A step or an input: in full, or as ``content`` in its place."""
         if isinstance(unit, Episode):
-            segment = Segment(source="step", step=unit.number, form=form, tokens=part.tokens)
+            content = content or unit.turn
+            rendered = self.meter.write(content)
+            segment = Segment(source="step", step=unit.number, form=form, tokens=rendered.tokens)
         else:
-            segment = Segment(source="input", position=unit.position, form=form, tokens=part.tokens)
-        return Piece(position_of(unit), said, part, segment)
+            content = content or unit
+            rendered = self.meter.write(content)
+            segment = Segment(source="input", position=unit.position, form=form, tokens=rendered.tokens)
+        return ContextPart(unit_position(unit), content, rendered, segment)
 
-    def take(self, piece: Piece) -> bool:
-        """Adds the piece if it fits."""
-        if self.max_tokens is not None and self.used + piece.segment.tokens > self.max_tokens:
+    def take(self, part: ContextPart) -> bool:
+        """Adds the part if it fits. Returns whether it did."""
+        if self.max_tokens is not None and self.used + part.segment.tokens > self.max_tokens:
             return False
-        self.add(piece)
+        self.add(part)
         return True
 
-    def add(self, piece: Piece) -> None:
-        """Adds the piece whether it fits or not."""
-        self.used += piece.segment.tokens
-        self.pieces.append(piece)
+    def add(self, part: ContextPart) -> None:
+        """Adds the part whether it fits or not."""
+        self.used += part.segment.tokens
+        self.parts.append(part)
 
-    def pin(self, pieces: Iterable[Piece]) -> None:
-        """Adds what must be there.
+    def pin(self, parts: Iterable[ContextPart]) -> None:
+        """Adds parts that must be in the context.
 
         Raises:
             Invalid: when it does not fit.
         """
-        for piece in pieces:
-            self.add(piece)
+        for part in parts:
+            self.add(part)
         if self.max_tokens is not None and self.used > self.max_tokens:
             raise Invalid(
                 f"A budget of {self.max_tokens} tokens is too small here: the instruction, the notebook, the "
@@ -111,57 +116,52 @@ class Assembly:
                 smallest=self.used,
             )
 
-    def fill(self, pieces: Iterator[Piece], past: Past, *, patience: int = 0) -> bool:
-        """Pins the first piece and takes of the following what fits; whether all of them did.
+    def fill(self, parts: Iterator[ContextPart], past: Past, *, patience: int = 0) -> bool:
+        """Pins the first part and adds those of the others that fit. Returns whether all of them did.
 
-        ``patience``: how many that do not fit are listed and looked past; the next one ends it.
+        ``patience``: how many parts that do not fit are listed and skipped; the next one ends it.
 
         Raises:
             Invalid: when the first one does not fit.
         """
-        self.pin(islice(pieces, 1))
-        for piece in pieces:
-            if self.take(piece):
+        self.pin(islice(parts, 1))
+        for part in parts:
+            if self.take(part):
                 continue
+            segment = part.segment
             if not patience:
-                self._leave(piece.position, past)
+                listed = [added.segment.step for added in self.parts]
+                listed += [out.first_step for out in self.left_out]
+                self.leave_out(1, min(filter(None, listed), default=past.steps + 1) - 1, OLDER)
+                self.leave_out_inputs(past, part.position, OLDER)
                 return False
             patience -= 1
-            self._list(piece.segment)
+            if segment.step is not None:
+                self.leave_out(segment.step, segment.last_step or segment.step, NO_ROOM)
+            else:
+                self.left_out.append(LeftOut(position=segment.position, reason=NO_ROOM))
         return not self.left_out
 
-    def _list(self, segment: Segment) -> None:
-        if segment.step is not None:
-            self.miss(segment.step, segment.last_step or segment.step, NO_ROOM)
-        else:
-            self.left_out.append(LeftOut(position=segment.position, reason=NO_ROOM))
-
-    def _leave(self, position: int, past: Past) -> None:
-        """Lists everything up to a position as left out."""
-        told = [piece.segment.step for piece in self.pieces] + [out.first_step for out in self.left_out]
-        self.miss(1, min(filter(None, told), default=past.steps + 1) - 1, OLDER)
-        self.miss_inputs(past, position, OLDER)
-
-    def miss(self, first: int, last: int, reason: str) -> None:
-        """Lists steps as left out."""
+    def leave_out(self, first: int, last: int, reason: str) -> None:
+        """Lists steps as left out of the context."""
         if first <= last:
             self.left_out.append(LeftOut(first_step=first, last_step=last, reason=reason))
 
-    def miss_inputs(self, past: Past, last: int, reason: str) -> None:
-        """Lists the inputs up to position ``last`` as left out, but for those that the segments name."""
-        held = {piece.segment.position for piece in self.pieces if piece.segment.source == "input"}
-        missed = (aside.position for aside in past.asides_newest_first(last + 1))
+    def leave_out_inputs(self, past: Past, last: int, reason: str) -> None:
+        """Lists the inputs up to position ``last`` as left out, except those that are in the context."""
+        held = {part.segment.position for part in self.parts if part.segment.source == "input"}
+        missed = (message.position for message in past.inputs_newest_first(last + 1))
         newest = next((position for position in missed if position not in held), None)
         if newest is not None:
             first = 2 if 1 in held else 1
             self.left_out.append(LeftOut(position=first, last_position=newest, reason=reason))
 
     def context(self, *, stable: int = 0) -> Context:
-        """The context as it now stands. ``stable``: how many of its pieces the next one will begin with."""
-        pieces = self._without_repetitions(sorted(self.pieces, key=lambda piece: piece.position))
-        segments = [*self.fixed, *(piece.segment for piece in pieces)]
+        """The context as it now stands. ``stable``: how many of its parts the next one will begin with."""
+        parts = self._without_repetitions(sorted(self.parts, key=lambda part: part.position))
+        segments = [*self.fixed, *(part.segment for part in parts)]
         context = Context(
-            parts=tuple([piece.part for piece in pieces]),
+            parts=tuple([part.rendered for part in parts]),
             manifest=self._manifest(segments),
             system=self.system,
             notebook=self.notebook,
@@ -173,26 +173,25 @@ class Assembly:
             context = replace(context, manifest=self._manifest([*segments, overhead]))
         return context
 
-    def _without_repetitions(self, pieces: list[Piece]) -> list[Piece]:
-        """The pieces without late results that say again what stands under their call in an earlier step."""
-        if not any(isinstance(piece.said, Turn) and piece.said.remarks for piece in pieces):
-            return pieces
+    def _without_repetitions(self, parts: list[ContextPart]) -> list[ContextPart]:
+        """The parts, without late results whose text already stands under their call in an earlier step."""
+        if not any(isinstance(part.content, Turn) and part.content.remarks for part in parts):
+            return parts
         known: set[str] = set()
-        return [self._unrepeated(piece, known) for piece in pieces]
-
-    def _unrepeated(self, piece: Piece, known: set[str]) -> Piece:
-        turn = piece.said
-        if not isinstance(turn, Turn):
-            return piece
-        remarks = tuple([remark for remark in turn.remarks if remark not in known])
-        known.update(map(late_text, turn.results))
-        known.update(remark for remark in turn.remarks if remark.startswith(LATE))
-        if len(remarks) == len(turn.remarks):
-            return piece
-        said = replace(turn, remarks=remarks)
-        part = self.meter.write(said)
-        segment = piece.segment.model_copy(update={"tokens": part.tokens})
-        return Piece(piece.position, said, part, segment)
+        unrepeated = []
+        for part in parts:
+            turn = part.content
+            if isinstance(turn, Turn):
+                remarks = tuple([remark for remark in turn.remarks if remark not in known])
+                known.update(map(late_text, turn.results))
+                known.update(remark for remark in turn.remarks if remark.startswith(LATE))
+                if len(remarks) < len(turn.remarks):
+                    content = replace(turn, remarks=remarks)
+                    rendered = self.meter.write(content)
+                    segment = part.segment.model_copy(update={"tokens": rendered.tokens})
+                    part = ContextPart(part.position, content, rendered, segment)
+            unrepeated.append(part)
+        return unrepeated
 
     def _manifest(self, segments: list[Segment]) -> Manifest:
         return Manifest(

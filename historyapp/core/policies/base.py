@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from heapq import merge
+from typing import Any, NamedTuple, Protocol
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage, Status
 from historyapp.core.episodes import Episode
+from historyapp.core.excerpts import Excerpt, ExcerptLine
 from historyapp.core.settings import SessionSettings
 
-if TYPE_CHECKING:
-    from historyapp.core.policies.outline import OutlinedPast
 
-
-class StandIn(Protocol):
+class SummaryLike(Protocol):
     """A summary, as far as a context needs to know it."""
 
     @property
@@ -28,9 +27,9 @@ class StandIn(Protocol):
     @property
     def last_step(self) -> int: ...
     @property
-    def level(self) -> int: ...
-    @property
     def text(self) -> str: ...
+    @property
+    def key_points(self) -> Sequence[str]: ...
 
 
 class Past(Protocol):
@@ -53,7 +52,7 @@ class Past(Protocol):
         ...
 
     @property
-    def first_input(self) -> Aside | None:
+    def first_input(self) -> InputMessage | None:
         """The oldest live input; None without any."""
         ...
 
@@ -61,17 +60,51 @@ class Past(Protocol):
         """Live steps from number ``last`` (null: the newest) down to ``first``, with bodies and summaries."""
         ...
 
-    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+    def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         """Live inputs before a position, the newest first, and results recorded before the first step."""
         ...
 
-    def summaries_newest_first(self, before: int) -> Iterator[StandIn]:
+    def summaries_newest_first(self, before: int) -> Iterator[SummaryLike]:
         """The summaries that hold and end before a position, by their ends; the higher one of two first."""
         ...
 
 
+class RangeSummary(NamedTuple):
+    """A summary of several steps."""
+
+    id: str
+    first_step: int
+    line: ExcerptLine
+
+
+class StepOutline(NamedTuple):
+    """A step as its row tells it, without bodies."""
+
+    number: int
+    first_position: int
+    last_position: int
+    status: Status
+    excerpt: Excerpt
+    summary: ExcerptLine | None = None
+    """The text that stands for just this step, where one was made."""
+    digest: RangeSummary | None = None
+    """What stands for several steps that end with this one, where it was made."""
+
+
+class OutlinedPast(Past, Protocol):
+    """A past that also tells of its steps without loading bodies. Each call is one query."""
+
+    def outline(self, first: int, last: int) -> list[StepOutline]:
+        """Live steps ``first`` to ``last`` (both included), oldest first."""
+        ...
+
+    def bodies(self, steps: Sequence[StepOutline]) -> list[Episode]:
+        """Steps that follow each other with their bodies, without summaries."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RequestExtras:
     """What a caller brings to one context; none of it is stored."""
 
     tools: Sequence[Mapping[str, Any]] = ()
@@ -79,7 +112,7 @@ class Ask:
     live_screen: str = ""
 
 
-NO_ASK = Ask()
+NO_EXTRAS = RequestExtras()
 
 
 class Policy(Protocol):
@@ -87,7 +120,11 @@ class Policy(Protocol):
     def name(self) -> str: ...
 
     def choose(
-        self, past: "OutlinedPast", settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self,
+        past: OutlinedPast,
+        settings: SessionSettings,
+        meter: RequestMeter,
+        extras: RequestExtras = NO_EXTRAS,
     ) -> Context:
         """The context and its manifest.
 
@@ -95,3 +132,16 @@ class Policy(Protocol):
             Invalid: when not even the pinned part fits the budget; ``smallest`` is one that works.
         """
         ...
+
+
+Unit = Episode | InputMessage
+"""A step, or what was said between two steps."""
+
+
+def newest_first(past: Past) -> Iterator[Unit]:
+    """All live steps and inputs. An input that came during a step stands after it."""
+    return merge(past.episodes_newest_first(), past.inputs_newest_first(), key=unit_position, reverse=True)
+
+
+def unit_position(unit: Unit) -> int:
+    return unit.first_position if isinstance(unit, Episode) else unit.position

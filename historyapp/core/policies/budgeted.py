@@ -13,17 +13,16 @@ from itertools import islice
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context
-from historyapp.core.conversation import Aside, says_something, texts_of
+from historyapp.core.conversation import InputMessage, has_text, texts_of
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers
 from historyapp.core.manifest import LeftOut, Segment
-from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
-from historyapp.core.policies.base import NO_ASK, Ask
+from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
+from historyapp.core.policies.base import NO_EXTRAS, OutlinedPast, RequestExtras, StepOutline
 from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
-from historyapp.core.policies.cuts import Plan, first_outlined, plan
+from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.notes import Note, Notes, notes_text, told_by
-from historyapp.core.policies.outline import Outlined, OutlinedPast
-from historyapp.core.policies.standing import standing
+from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.7
@@ -62,8 +61,8 @@ class _Given:
     """What a context is made from, and what it may cost."""
 
     past: OutlinedPast
-    steps: list[Outlined]
-    inputs: list[Aside]
+    steps: list[StepOutline]
+    inputs: list[InputMessage]
     missed: int
     """The position of the newest input before them that was not looked at; 0 where all were."""
     room: int
@@ -75,20 +74,24 @@ class Budgeted:
     name = "budgeted"
 
     def choose(
-        self, past: OutlinedPast, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self,
+        past: OutlinedPast,
+        settings: SessionSettings,
+        meter: RequestMeter,
+        extras: RequestExtras = NO_EXTRAS,
     ) -> Context:
         """The context and its manifest.
 
         Raises:
             Invalid: when not even the newest step and input, shortened as far as can be, fit.
         """
-        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         limit = settings.budget()
         budget = UNLIMITED if limit is None else limit
         given = _given(past, budget - assembly.used, meter)
         best = _mixed if budget >= CACHEABLE else _thrifty
         for attempt in (best, _newest_only):
-            made = replace(assembly, pieces=[], left_out=_missed(given), notes=[])
+            made = replace(assembly, parts=[], left_out=_missed(given), notes=[])
             stable = attempt(made, given)
             if made.used <= budget:
                 return made.context(stable=stable)
@@ -107,23 +110,23 @@ def _given(past: OutlinedPast, room: int, meter: RequestMeter) -> _Given:
     return _Given(past, steps, *_told(past, first, room), room, meter)
 
 
-def _told(past: OutlinedPast, first: int, room: int) -> tuple[list[Aside], int]:
+def _told(past: OutlinedPast, first: int, room: int) -> tuple[list[InputMessage], int]:
     """The inputs to choose from, oldest first, and the position of the newest that is not among them; or 0.
 
     These are as many since position ``first`` as could have room, the newest before it, and the first of all.
     """
     most = max(EARLIER_INPUTS, room // LEAST_INPUT)
     earlier = missed = 0
-    found: list[Aside] = []
-    for aside in past.asides_newest_first():
-        earlier += aside.position < first
+    found: list[InputMessage] = []
+    for message in past.inputs_newest_first():
+        earlier += message.position < first
         if earlier > EARLIER_INPUTS or len(found) >= most:
             oldest = past.first_input
-            missed = 0 if oldest is None or oldest.position == aside.position else aside.position
-            found.append(oldest or aside)
+            missed = 0 if oldest is None or oldest.position == message.position else message.position
+            found.append(oldest or message)
             break
-        found.append(aside)
-    return [aside for aside in reversed(found) if says_something(aside)], missed
+        found.append(message)
+    return [message for message in reversed(found) if has_text(message)], missed
 
 
 def _missed(given: _Given) -> list[LeftOut]:
@@ -142,32 +145,32 @@ def _mixed(assembly: Assembly, given: _Given) -> int:
         return len(inputs)
     _add_digests(assembly, given)
     room = given.room - _spent(assembly)
-    planned = plan(given.steps, max(1, room))
+    planned = plan_cuts(given.steps, max(1, room))
     episodes = given.past.bodies(given.steps[planned.start :])
-    notes = Notes(given.steps, _names_in(assembly.pieces))
+    notes = Notes(given.steps, _names_in(assembly.parts))
     # Notes come before the messages: a piece stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, given, planned, notes)
     for episode in episodes[:-1]:
-        whole = assembly.piece(episode, without_reasoning(episode))
+        whole = assembly.part(episode, without_reasoning(episode))
         if planned.cuts and whole.segment.tokens > planned.step:
-            whole = assembly.piece(episode, clipped_step(episode, planned.step, given.meter), "clipped")
+            whole = assembly.part(episode, clipped_step(episode, planned.step, given.meter), "clipped")
         assembly.add(whole)
     left = given.room - _spent(assembly)
     fresh = min(left, int(FRESH * given.room)) if planned.start else 0
-    fits = assembly.piece(episodes[-1]).segment.tokens <= left
+    fits = assembly.part(episodes[-1]).segment.tokens <= left
     _add_newest(assembly, episodes[-1], left if fits else left - fresh, given.meter)
     if planned.start:
         room = min(fresh, given.room - _spent(assembly))
         if names := _latest(assembly, given, notes, (_FRESH, []), room):
             _put_before_newest(assembly, names)
     _account(assembly, given, planned.start, noted)
-    return sum(piece.position < episodes[-1].first_position for piece in assembly.pieces)
+    return sum(piece.position < episodes[-1].first_position for piece in assembly.parts)
 
 
 def _thrifty(assembly: Assembly, given: _Given) -> int:
     """Where nothing is cached: everything if it fits, otherwise notes that are chosen anew for each call."""
-    said = sum(assembly.piece(entry).segment.tokens for entry in given.inputs)
-    if not given.steps or not plan(given.steps, max(1, given.room - said)).cuts:
+    said = sum(assembly.part(entry).segment.tokens for entry in given.inputs)
+    if not given.steps or not plan_cuts(given.steps, max(1, given.room - said)).cuts:
         return _mixed(assembly, given)
     room = int(THRIFT * given.room)
     inputs = _inputs(assembly, given, room // 2)
@@ -176,10 +179,10 @@ def _thrifty(assembly: Assembly, given: _Given) -> int:
     _add_digests(assembly, replace(given, room=room))
     [newest] = given.past.bodies(given.steps[-1:])
     left = room - _spent(assembly)
-    if assembly.piece(newest).segment.tokens > left:
+    if assembly.part(newest).segment.tokens > left:
         left //= 2
     _add_newest(assembly, newest, left, given.meter)
-    notes = Notes(given.steps, _names_in(assembly.pieces[:-1]))
+    notes = Notes(given.steps, _names_in(assembly.parts[:-1]))
     at = len(given.steps) - 1
     left = room - _spent(assembly)
     chosen = notes.lines(at, at, int(LINES * left))
@@ -188,12 +191,12 @@ def _thrifty(assembly: Assembly, given: _Given) -> int:
         gone = _note(_GONE.format(last), (1, last), newest.first_position, given.meter)
         _put_before_newest(assembly, noted or gone)
     _account(assembly, given, at, told_by(given.steps, chosen))
-    return sum(piece.position < newest.first_position for piece in assembly.pieces)
+    return sum(piece.position < newest.first_position for piece in assembly.parts)
 
 
-def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
+def _inputs(assembly: Assembly, given: _Given, room: int) -> list[ContextPart]:
     """Every input verbatim; where they take more than their room, the longest are clipped."""
-    whole = [assembly.piece(entry) for entry in given.inputs]
+    whole = [assembly.part(entry) for entry in given.inputs]
     sizes = [piece.segment.tokens for piece in whole]
     if sum(sizes) <= room:
         return whole
@@ -207,13 +210,13 @@ def _inputs(assembly: Assembly, given: _Given, room: int) -> list[Piece]:
     ]
 
 
-def _clipped_input(assembly: Assembly, aside: Aside, tokens: int) -> Piece:
+def _clipped_input(assembly: Assembly, message: InputMessage, tokens: int) -> ContextPart:
     """An input of at most ``tokens`` where that is possible; otherwise a mark that there was one."""
-    text = clip_input(plain_text(aside.content), max(0, tokens - 8), assembly.meter) or MARK
-    return assembly.piece(aside, replace(aside, content=text), "clipped")
+    text = clip_input(plain_text(message.content), max(0, tokens - 8), assembly.meter) or MARK
+    return assembly.part(message, replace(message, content=text), "clipped")
 
 
-def _add_notes(assembly: Assembly, given: _Given, planned: Plan, notes: Notes) -> set[int]:
+def _add_notes(assembly: Assembly, given: _Given, planned: CutPlan, notes: Notes) -> set[int]:
     """One message for each cut since notes were last chosen anew. Returns the indexes of noted steps."""
     noted: set[int] = set()
     first = 1
@@ -236,34 +239,34 @@ def _add_digests(assembly: Assembly, given: _Given) -> None:
     room = int(DIGESTS * max(0, given.room))
     first, end = given.steps[0].number, given.steps[0].first_position
     reason = f"older than step {first}, with which choosing began"
-    for summary in islice(standing(given.past.summaries_newest_first, end), MOST_DIGESTS):
+    for summary in islice(visible_summaries(given.past.summaries_newest_first, end), MOST_DIGESTS):
         if summary.text.strip():
-            piece = summary_piece(summary, assembly.meter)
+            piece = summary_part(summary, assembly.meter)
             if piece.segment.tokens > room:
                 break
             room -= piece.segment.tokens
             assembly.add(piece)
-            assembly.miss(summary.last_step + 1, first - 1, reason)
+            assembly.leave_out(summary.last_step + 1, first - 1, reason)
             first = summary.first_step
-    assembly.miss(1, first - 1, reason)
+    assembly.leave_out(1, first - 1, reason)
 
 
-def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> Piece:
+def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -> ContextPart:
     """A piece of notes that stands right before the step that began at position ``before``."""
-    said = Aside(before, text)
+    said = InputMessage(before, text)
     part = meter.write(said)
     segment = Segment(source="step", step=steps[0], last_step=steps[1], form="clipped", tokens=part.tokens)
-    return Piece(before, said, part, segment)
+    return ContextPart(before, said, part, segment)
 
 
 def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMeter) -> None:
     """The newest step within ``left`` tokens: in full, or clipped and said so."""
-    whole = assembly.piece(newest)
+    whole = assembly.part(newest)
     if whole.segment.tokens > left:
-        whole = assembly.piece(newest, without_reasoning(newest))
+        whole = assembly.part(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
         size = whole.segment.tokens
-        whole = assembly.piece(newest, clipped_step(newest, left, meter), "clipped")
+        whole = assembly.part(newest, clipped_step(newest, left, meter), "clipped")
         assembly.notes.append(
             f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
         )
@@ -271,19 +274,19 @@ def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMe
 
 
 def _spent(assembly: Assembly) -> int:
-    return sum(piece.segment.tokens for piece in assembly.pieces)
+    return sum(piece.segment.tokens for piece in assembly.parts)
 
 
 def _latest(
     assembly: Assembly, given: _Given, notes: Notes, told: tuple[str, list[Note]], room: int
-) -> Piece | None:
+) -> ContextPart | None:
     """A heading, lines, and the likeliest names that stand nowhere else: they may differ at each call.
 
     Lines that have no room are taken off ``told``. None where nothing has room.
     """
     heading, chosen = told
     text = heading + notes_text(given.steps, chosen, [])
-    shown = "\n".join((text, *_texts(assembly.pieces)))
+    shown = "\n".join((text, *_texts(assembly.parts)))
     newest = given.steps[-1]
     left = room - given.meter.text(text) - _AROUND
     names = notes.names_missing(len(given.steps) - 1, shown, left) if left >= LEAST_FRESH else []
@@ -298,8 +301,8 @@ def _latest(
     return None
 
 
-def _put_before_newest(assembly: Assembly, piece: Piece) -> None:
-    assembly.pieces.insert(-1, piece)
+def _put_before_newest(assembly: Assembly, piece: ContextPart) -> None:
+    assembly.parts.insert(-1, piece)
     assembly.used += piece.segment.tokens
 
 
@@ -307,7 +310,7 @@ def _account(assembly: Assembly, given: _Given, start: int, noted: set[int]) -> 
     """Lists the outlined steps of which nothing is said, in ranges."""
     missed = [given.steps[i].number for i in range(start) if i not in noted]
     for one, last in _ranges(missed):
-        assembly.miss(one, last, "none of their lines is among the likeliest to be needed")
+        assembly.leave_out(one, last, "none of their lines is among the likeliest to be needed")
 
 
 def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -321,14 +324,14 @@ def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _names_in(inputs: Sequence[Piece]) -> list[str]:
+def _names_in(inputs: Sequence[ContextPart]) -> list[str]:
     return [name for text in _texts(inputs) for name in identifiers(text)]
 
 
-def _texts(pieces: Iterable[Piece]) -> Iterator[str]:
+def _texts(pieces: Iterable[ContextPart]) -> Iterator[str]:
     """What a model reads in pieces, arguments included."""
     for piece in pieces:
-        yield from texts_of(piece.said)
+        yield from texts_of(piece.content)
 
 
 def _newest_only(assembly: Assembly, given: _Given) -> int:
@@ -347,11 +350,11 @@ def _add_gone(assembly: Assembly, given: _Given) -> None:
     newest = given.steps[-1]
     last = newest.number - 1
     if last:
-        said = Aside(newest.first_position, _GONE.format(last))
+        said = InputMessage(newest.first_position, _GONE.format(last))
         part = given.meter.write(said)
         segment = Segment(source="overhead", tokens=part.tokens)
-        assembly.add(Piece(newest.first_position, said, part, segment))
-        assembly.miss(1, last, "there is no room besides the inputs and the newest step")
+        assembly.add(ContextPart(newest.first_position, said, part, segment))
+        assembly.leave_out(1, last, "there is no room besides the inputs and the newest step")
 
 
 def _smallest(assembly: Assembly, given: _Given) -> None:
@@ -367,6 +370,6 @@ def _smallest(assembly: Assembly, given: _Given) -> None:
     if given.steps:
         _add_gone(assembly, given)
         [newest] = given.past.bodies(given.steps[-1:])
-        pinned.append(assembly.piece(newest, clipped_step(newest, 0, given.meter), "clipped"))
+        pinned.append(assembly.part(newest, clipped_step(newest, 0, given.meter), "clipped"))
     assembly.notes.append("There is room for nothing but the newest input and step, shortened.")
     assembly.pin(pinned)

@@ -6,11 +6,11 @@ from typing import Any
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
-from historyapp.core.conversation import Turn, spoken
+from historyapp.core.conversation import Turn, output_text
 from historyapp.core.entries import ModelOutput
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import PIECES_READ, pieces, telling_pieces
-from historyapp.core.results import as_text, reported, returned
+from historyapp.core.excerpts import MAX_LINES_READ, ranked_lines, split_lines
+from historyapp.core.results import as_text, reported_text, returned_text
 
 CUT = " […] "
 BEGINNING = 0.3
@@ -45,7 +45,7 @@ def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
     room = max(0, room - _FRAMING * (1 + len(told) + calls))
     sizes = [meter.text(text) for text in told]
     own = max(room // 2, room - sum(sizes))
-    words = clip_text(spoken(output), own // 2 if calls else own, meter)
+    words = clip_text(output_text(output), own // 2 if calls else own, meter)
     left = max(0, own - meter.text(words)) // max(1, calls)
     shortened = [
         call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
@@ -64,8 +64,8 @@ def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
 def _told(turn: Turn) -> list[str]:
     """What came back, as texts: a result for each call, then what is said beside them."""
     if turn.output.tool_calls:
-        return [*map(returned, turn.results), *turn.remarks]
-    return [*(reported(result, turn.output) for result in turn.results), *turn.remarks]
+        return [*map(returned_text, turn.results), *turn.remarks]
+    return [*(reported_text(result, turn.output) for result in turn.results), *turn.remarks]
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:
@@ -97,7 +97,7 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
     size = meter.text(text)
     if size <= tokens:
         return text
-    parts = list(pieces(text))
+    parts = list(split_lines(text))
     room = (tokens - _MARKS) * len(text) / size
     kept: set[int] = set()
     for index in _likeliest_parts(text, parts, BEGINNING * room):
@@ -116,7 +116,7 @@ def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Itera
             break
         yield index
     yield len(parts) - 1
-    yield from (piece.place for piece in telling_pieces(text))
+    yield from (piece.place for piece in ranked_lines(text))
     yield from range(len(parts))
 
 
@@ -158,9 +158,9 @@ def telling_pieces_with_first(text: str) -> list[tuple[int, str]]:
     Of a text that is longer than what is ranked, the last piece comes next, and the rest follows from its
     end: an end often says how it went.
     """
-    parts = list(enumerate(pieces(text.rstrip())))
-    ranked = [(piece.place, piece.text) for piece in telling_pieces(text) if piece.place]
-    backwards = parts[PIECES_READ:][::-1]
+    parts = list(enumerate(split_lines(text.rstrip())))
+    ranked = [(piece.place, piece.text) for piece in ranked_lines(text) if piece.place]
+    backwards = parts[MAX_LINES_READ:][::-1]
     return [parts[0], *backwards[:1], *ranked, *backwards[1:]]
 
 

@@ -8,7 +8,7 @@ same for every reader of the same log.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.policies.base import StepOutline
 
 PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
@@ -31,7 +31,7 @@ LEAST_STEP = 60  # tokens
 FRAMING = 30  # tokens around a step's texts, roughly
 
 
-class Cut(NamedTuple):
+class NotesCut(NamedTuple):
     at: int
     """Index of the step that was the newest one when the cut was made."""
     start: int
@@ -40,10 +40,10 @@ class Cut(NamedTuple):
     """Tokens for the notes that it adds."""
 
 
-class Plan(NamedTuple):
+class CutPlan(NamedTuple):
     start: int
     """Index of the first step that is given as messages."""
-    cuts: tuple[Cut, ...]
+    cuts: tuple[NotesCut, ...]
     """Since notes were last chosen anew, that one included; empty while everything fits in full."""
     step: int
     """Tokens for a step among the messages that is not the newest."""
@@ -59,11 +59,11 @@ def first_outlined(newest: int, room: int = 0) -> int:
     return max(0, newest // period - 1) * period + 1
 
 
-def plan(steps: Sequence[Outlined], room: int) -> Plan:
+def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     """Replays the cuts over the outlined steps, oldest first. ``room``: tokens for steps and notes."""
     step = max(LEAST_STEP, int(STEP * room))
     aged = [min(_full(outlined), step + FRAMING) for outlined in steps]
-    cuts: list[Cut] = []
+    cuts: list[NotesCut] = []
     start = used = 0
     notes = 0.0
     whole = steps[0].number == 1
@@ -77,13 +77,13 @@ def plan(steps: Sequence[Outlined], room: int) -> Plan:
             addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
             cuts = []
         notes += addition
-        cuts.append(Cut(at, kept, int(addition)))
+        cuts.append(NotesCut(at, kept, int(addition)))
         start, used = kept, sum(aged[kept : at + 1])
-    return Plan(start, tuple(cuts), step)
+    return CutPlan(start, tuple(cuts), step)
 
 
-def _full(outlined: Outlined) -> int:
-    return outlined.excerpt.said_tokens + outlined.excerpt.result_tokens + FRAMING
+def _full(outlined: StepOutline) -> int:
+    return outlined.excerpt.output_tokens + outlined.excerpt.result_tokens + FRAMING
 
 
 def _kept(aged: Sequence[int], start: int, at: int, room: float) -> int:

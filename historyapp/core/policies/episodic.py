@@ -9,11 +9,11 @@ from itertools import chain, islice
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
 from historyapp.core.manifest import Segment
-from historyapp.core.policies.assembly import NO_ROOM, Assembly, Piece
-from historyapp.core.policies.base import NO_ASK, Ask, Past
+from historyapp.core.policies.assembly import NO_ROOM, Assembly, ContextPart
+from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras
 from historyapp.core.progress import PROGRESS, fill, form_of
 from historyapp.core.rendering import progress_line
 from historyapp.core.settings import SessionSettings
@@ -26,58 +26,60 @@ class Episodic:
     name = "episodic"
 
     def choose(
-        self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self, past: Past, settings: SessionSettings, meter: RequestMeter, extras: RequestExtras = NO_EXTRAS
     ) -> Context:
         """The newest step is pinned. Then come the first input, the other inputs, and the newest steps.
 
         Steps that have no room in full go into the progress message.
         """
-        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         steps = past.episodes_newest_first()
         full = max(0, settings.full_message_count)
-        assembly.pin(map(assembly.piece, islice(steps, min(1, full))))
+        assembly.pin(map(assembly.part, islice(steps, min(1, full))))
         _add_inputs(assembly, past)
         rest = islice(steps, max(0, full - 1))
         first_older = next((step for step in rest if not _take(assembly, step)), None)
         _add_progress(assembly, chain([first_older] if first_older else [], steps))
-        held = [piece.segment.step for piece in assembly.pieces if piece.segment.step is not None]
-        assembly.miss(1, min(held, default=past.steps + 1) - 1, "older than the first step that did not fit")
+        held = [piece.segment.step for piece in assembly.parts if piece.segment.step is not None]
+        assembly.leave_out(
+            1, min(held, default=past.steps + 1) - 1, "older than the first step that did not fit"
+        )
         return assembly.context()
 
 
 def _take(assembly: Assembly, step: Episode) -> bool:
-    return assembly.take(assembly.piece(step))
+    return assembly.take(assembly.part(step))
 
 
 def _add_inputs(assembly: Assembly, past: Past) -> None:
     """The first input, then the newest ones until one does not fit."""
     first = past.first_input
-    if first and not assembly.take(assembly.piece(first)):
+    if first and not assembly.take(assembly.part(first)):
         first = None
-    for aside in past.asides_newest_first():
-        if first is not None and aside.position == first.position:
+    for message in past.inputs_newest_first():
+        if first is not None and message.position == first.position:
             continue
-        if not assembly.take(assembly.piece(aside)):
-            assembly.miss_inputs(past, aside.position, NO_ROOM)
+        if not assembly.take(assembly.part(message)):
+            assembly.leave_out_inputs(past, message.position, NO_ROOM)
             return
 
 
 def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
     """One message with as many of the older steps as fit."""
     meter = assembly.meter
-    empty = meter.write(Aside(BEGINNING, PROGRESS, "system")).tokens
+    empty = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
     lines = fill(steps, assembly.used + empty, assembly.max_tokens, meter.text, _line)
     while lines:
-        said = Aside(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
+        said = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
         part = meter.write(said)
         if assembly.max_tokens is None or assembly.used + part.tokens <= assembly.max_tokens:
             shares = [tokens for _, _, tokens in lines]
             heading = Segment(source="overhead", tokens=part.tokens - sum(shares))
-            assembly.add(Piece(BEGINNING, said, part, heading))
+            assembly.add(ContextPart(BEGINNING, said, part, heading))
             for episode, _, tokens in lines:
                 segment = Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
-                nothing = Aside(episode.first_position, "")
-                assembly.add(Piece(episode.first_position, nothing, meter.write(nothing), segment))
+                nothing = InputMessage(episode.first_position, "")
+                assembly.add(ContextPart(episode.first_position, nothing, meter.write(nothing), segment))
             return
         # What joins the lines has its price too.
         del lines[0]

@@ -7,9 +7,8 @@ from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
 from historyapp.core.conversation import Turn
 from historyapp.core.episodes import Episode
-from historyapp.core.policies.assembly import Assembly, Piece
-from historyapp.core.policies.base import NO_ASK, Ask, Past
-from historyapp.core.policies.units import Unit, newest_first
+from historyapp.core.policies.assembly import Assembly, ContextPart
+from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, Unit, newest_first
 from historyapp.core.results import as_text
 from historyapp.core.settings import SessionSettings
 
@@ -20,14 +19,14 @@ class Masked:
     name = "masked"
 
     def choose(
-        self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self, past: Past, settings: SessionSettings, meter: RequestMeter, extras: RequestExtras = NO_EXTRAS
     ) -> Context:
         """The newest ``window_size`` results stay. The newest turn is pinned; the oldest ones go first."""
-        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         masking = _Masking(assembly, settings.window_size)
-        whole = assembly.fill(masking.pieces(past), past)
+        whole = assembly.fill(masking.parts(past), past)
         # The next result pushes the oldest one that still stands behind its placeholder.
-        stable = sum(piece.position < masking.horizon for piece in assembly.pieces)
+        stable = sum(piece.position < masking.horizon for piece in assembly.parts)
         return assembly.context(stable=stable if whole else 0)
 
 
@@ -38,19 +37,19 @@ class _Masking:
         self.horizon = 0
         """Where the oldest step stands that is shown with its results."""
 
-    def pieces(self, past: Past) -> Iterator[Piece]:
+    def parts(self, past: Past) -> Iterator[ContextPart]:
         for unit in newest_first(past):
             yield self._piece(unit)
 
-    def _piece(self, unit: Unit) -> Piece:
-        full = self._assembly.piece(unit)
+    def _piece(self, unit: Unit) -> ContextPart:
+        full = self._assembly.part(unit)
         if not isinstance(unit, Episode) or not unit.received:
             return full
         if self._keep > 0:
             self._keep -= len(unit.received)
             self.horizon = unit.first_position
             return full
-        masked = self._assembly.piece(unit, _masked(unit.turn, unit.number), "masked")
+        masked = self._assembly.part(unit, _masked(unit.turn, unit.number), "masked")
         return masked if masked.segment.tokens < full.segment.tokens else full
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
-from historyapp.core.excerpts import Excerpt, Line, one_line
+from historyapp.core.excerpts import Excerpt, ExcerptLine, one_line
 from historyapp.core.identifiers import stands_in
-from historyapp.core.policies.outline import Outlined
+from historyapp.core.policies.base import StepOutline
 
 NAMES = 0.35
 """Share of a note's room for names alone, after the lines."""
@@ -69,7 +69,7 @@ class _Entry(NamedTuple):
 class Notes:
     """Chooses lines over the cuts of one context. Each line and each name is given once."""
 
-    def __init__(self, steps: Sequence[Outlined], known: Iterable[str]) -> None:
+    def __init__(self, steps: Sequence[StepOutline], known: Iterable[str]) -> None:
         """``known``: identifiers that stand in the context anyhow."""
         self._steps = steps
         self._known = set(known)
@@ -118,7 +118,7 @@ class Notes:
             for name in excerpt.names:
                 self._uses[name] = self._uses.get(name, 0) + 1
                 self._worth[name] = USED * self._uses[name] ** 0.8 * recent
-            read = READ * min(1.0, FEW / (4 + excerpt.told)) * recent
+            read = READ * min(1.0, FEW / (4 + excerpt.result_names)) * recent
             for place, line in enumerate(excerpt.lines):
                 for name in line.names:
                     if name not in self._first:
@@ -142,7 +142,7 @@ class Notes:
             line = step.digest.line
             names = tuple([n for n in line.names if n not in self._known])
             self._push(_Candidate(index, _DIGEST, line.text, line.tokens + _CALL_HEADING, names))
-        call = step.summary or Line(excerpt.call, excerpt.call_tokens, excerpt.names)
+        call = step.summary or ExcerptLine(excerpt.call, excerpt.call_tokens, excerpt.names)
         names = tuple([n for n in call.names if n not in self._known and n in call.text])
         self._push(_Candidate(index, _CALL, call.text, call.tokens + _CALL_HEADING, names))
         self._open.update(dict.fromkeys((*excerpt.names, *excerpt.others)))
@@ -246,7 +246,7 @@ def _fitting(names: Iterable[str], shown: str, room: int) -> list[str]:
     return found
 
 
-def _unresolved(steps: Sequence[Outlined]) -> set[int]:
+def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
     """Indexes of failed steps whose tool has not succeeded on the same things since."""
     found: set[int] = set()
     succeeded: dict[str, set[str]] = {}
@@ -260,7 +260,7 @@ def _unresolved(steps: Sequence[Outlined]) -> set[int]:
     return found
 
 
-def told_by(steps: Sequence[Outlined], notes: Iterable[Note]) -> set[int]:
+def told_by(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
     """Indexes of the steps of which notes tell; a summary tells of several."""
     told: set[int] = set()
     for note in notes:
@@ -270,7 +270,7 @@ def told_by(steps: Sequence[Outlined], notes: Iterable[Note]) -> set[int]:
     return told
 
 
-def notes_text(steps: Sequence[Outlined], notes: Iterable[Note], names: Sequence[str]) -> str:
+def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Sequence[str]) -> str:
     """The notes as a model reads them: a short heading for each step, its lines below."""
     lines = []
     current = -1

@@ -10,12 +10,11 @@ from itertools import chain
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
-from historyapp.core.conversation import Aside
+from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
-from historyapp.core.policies.assembly import Assembly, Piece, summary_piece
-from historyapp.core.policies.base import NO_ASK, Ask, Past, StandIn
-from historyapp.core.policies.standing import standing
-from historyapp.core.policies.units import Unit, position_of
+from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
+from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, SummaryLike, Unit, unit_position
+from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.settings import SessionSettings
 
 PATIENCE = 4
@@ -26,34 +25,34 @@ class SlidingWindow:
     name = "sliding_window"
 
     def choose(
-        self, past: Past, settings: SessionSettings, meter: RequestMeter, ask: Ask = NO_ASK
+        self, past: Past, settings: SessionSettings, meter: RequestMeter, extras: RequestExtras = NO_EXTRAS
     ) -> Context:
         """The newest turn is pinned; then come the first input, the window, and what was before it."""
-        assembly = Assembly.begin(self.name, past, settings.budget(), meter, ask)
+        assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
         first = past.first_input
-        task = [assembly.piece(first)] if first else []
+        task = [assembly.part(first)] if first else []
         parts = _parts(assembly, past, settings.window_size)
         newest = [piece for piece in [next(parts, None)] if piece]
         # What a person asked for first is what all steps are about.
         rest = (piece for piece in parts if not task or piece.position != task[0].position)
         ordered = chain(newest, (piece for piece in task if piece not in newest), rest)
         whole = assembly.fill(ordered, past, patience=PATIENCE)
-        return assembly.context(stable=len(assembly.pieces) if whole else 0)
+        return assembly.context(stable=len(assembly.parts) if whole else 0)
 
 
-def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[Piece]:
+def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[ContextPart]:
     """The window's turns, then summaries and the turns between them, newest first, with every input.
 
     A summary stands for the steps of its range, not for what people said between them.
     """
-    for part in merge(_blocks(past, window), past.asides_newest_first(), key=_end, reverse=True):
-        if isinstance(part, (Episode, Aside)):
-            yield assembly.piece(part)
+    for part in merge(_blocks(past, window), past.inputs_newest_first(), key=_end, reverse=True):
+        if isinstance(part, (Episode, InputMessage)):
+            yield assembly.part(part)
         else:
-            yield summary_piece(part, assembly.meter)
+            yield summary_part(part, assembly.meter)
 
 
-def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
+def _blocks(past: Past, window: int) -> Iterator[Episode | SummaryLike]:
     """The window's steps, then summaries, none over another, and the steps between them, newest first."""
     last = past.steps - window
     end = 0
@@ -62,16 +61,16 @@ def _blocks(past: Past, window: int) -> Iterator[Episode | StandIn]:
         end = episode.first_position
     if last < 1:
         return
-    for summary in standing(past.summaries_newest_first, end):
+    for summary in visible_summaries(past.summaries_newest_first, end):
         yield from past.episodes_newest_first(last, summary.last_step + 1)
         yield summary
         last = summary.first_step - 1
     yield from past.episodes_newest_first(last)
 
 
-def _end(part: Unit | StandIn) -> int:
+def _end(part: Unit | SummaryLike) -> int:
     """Where a part stands: a summary at the end of what it covers."""
-    return position_of(part) if isinstance(part, (Episode, Aside)) else part.last_position
+    return unit_position(part) if isinstance(part, (Episode, InputMessage)) else part.last_position
 
 
 SLIDING_WINDOW = SlidingWindow()

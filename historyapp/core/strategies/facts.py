@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import LONGEST_PIECE, one_line, pieces
+from historyapp.core.excerpts import LONGEST_LINE, one_line, split_lines
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.policies.clipping import fair_share
-from historyapp.core.results import NO_OUTPUT, returned
+from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.strategies.base import Language
 from historyapp.core.strategies.judged import judged_fields
 from historyapp.core.text import clean
@@ -82,11 +82,11 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     prose = ((episode.thoughts if calls else output.text) or episode.thoughts)[:LONGEST_PROSE]
     entities = tuple(language.names(prose))
     if not calls:
-        said = language.sentences(prose) if len(prose) > LONGEST_PIECE else [prose]
+        said = language.sentences(prose) if len(prose) > LONGEST_LINE else [prose]
         return Facts("Answered", tuple(_facts(said, prose)), entities)
     told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
-    text = _ends("\n".join(map(returned, episode.results)))
-    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(pieces(text), text)), entities)
+    text = _ends("\n".join(map(returned_text, episode.results)))
+    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
 
 
 def _ends(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from historyapp.core.excerpts import pieces
+from historyapp.core.excerpts import split_lines
 from historyapp.core.identifiers import new_identifiers
 from historyapp.core.strategies.facts import is_vital
 from historyapp.core.text import clean
@@ -21,7 +21,7 @@ def shorten(text: str, room: int) -> str:
     text = clean(text).strip()
     if len(text) <= room:
         return text
-    found = pieces(text)
+    found = split_lines(text)
     parts = [part for part in islice(found, MOST_LINES) if part.strip()]
     ranked = []
     for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):

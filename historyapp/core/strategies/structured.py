@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import one_line
 from historyapp.core.identifiers import identifiers, texts_in
-from historyapp.core.results import returned
+from historyapp.core.results import returned_text
 from historyapp.core.strategies.base import Material, Means, Strategy, Written
 from historyapp.core.strategies.composing import composed
 from historyapp.core.strategies.facts import facts_of
@@ -59,7 +59,7 @@ def _row(episode: Episode, means: Means) -> dict[str, Any]:
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
     failed = [result for result in episode.results if result.status != "success"]
-    reason = one_line(" ".join(map(returned, failed)), LONGEST_OUTCOME)
+    reason = one_line(" ".join(map(returned_text, failed)), LONGEST_OUTCOME)
     named = identifiers(arguments[: 4 * LONGEST_TARGET])
     return {
         "step": episode.number,

@@ -1,6 +1,6 @@
 """The material of a prompt: each part quoted as data, condensed where all exceeds the model's window."""
 
-from historyapp.core.chunking import Reading, summarise_long
+from historyapp.core.chunking import Segmentation, summarise_long
 from historyapp.core.quoting import DATA_NOTE, quoted
 from historyapp.core.rendering import long_form
 from historyapp.core.strategies.asking import ask_twice, plain_answer
@@ -57,7 +57,7 @@ def told_texts(
     text = "\n\n".join(f"## {name}\n{text}" for name, text in parts)
     # What neutralising adds to a quoted text is covered by the room that is left free.
     limit = min(left, room_for(means, PARTIAL) - _FRAMING) * 3 // 4
-    reading = Reading(means.language.sentences, means.count)
+    reading = Segmentation(means.language.sentences, means.count)
     notes = summarise_long(text, limit, lambda chunk: _partial(chunk, means, limit), shorten, reading)
     return "\n\n".join([*context, quoted(notes, "notes")])
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from historyapp.core.policies.standing import standing
+from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
@@ -127,6 +127,6 @@ def _standing(session: Session, run: CompressionRun) -> list[Summary]:
     """
     lineage, then = History(session).lineage, session.lineage(run.head)
     ranges = Summary.objects.filter(level__gte=2)
-    newest_first = standing(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
+    newest_first = visible_summaries(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
     alive = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
     return list(islice(alive, MOST_READ))[::-1]

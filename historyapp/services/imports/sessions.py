@@ -11,7 +11,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
-from historyapp.core.importers.base import Append, RewindTo, SessionStart, Skipped, Summarised
+from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Skipped
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
@@ -53,7 +53,7 @@ class ImportJob:
             case Append() | RewindTo() as operation:
                 if operation.session not in self.ignored:
                     self._writer(operation.session).add(parsed)
-            case Summarised(session=id):
+            case AddSummary(session=id):
                 if id in self.writers:
                     self.writers[id].add(parsed)
             case Skipped() as skipped:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from historyapp.core.importers.base import Summarised
+from historyapp.core.importers.base import AddSummary
 from historyapp.core.lineage import Lineage
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
@@ -19,7 +19,7 @@ _EntryKey = tuple[str, int]
 """A session and the position of one of its own entries."""
 
 
-def write_summaries(session: Session, summaries: Sequence[Summarised]) -> None:
+def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
     """Writes up to about a thousand summaries of a session that the caller has locked.
 
     Leaves out summaries that exist already and those of ranges that the session does not have.
@@ -49,11 +49,11 @@ def write_summaries(session: Session, summaries: Sequence[Summarised]) -> None:
 
 
 def _placed(
-    session: Session, summaries: Sequence[Summarised]
-) -> list[tuple[Summarised, _EntryKey, _EntryKey]]:
+    session: Session, summaries: Sequence[AddSummary]
+) -> list[tuple[AddSummary, _EntryKey, _EntryKey]]:
     """The summaries whose ranges the session has, in the given order, each with its first and last entry."""
     rewinds = list(session.rewinds().order_by("position").values_list("position", flat=True))
-    placed: dict[int, tuple[Summarised, _EntryKey, _EntryKey]] = {}
+    placed: dict[int, tuple[AddSummary, _EntryKey, _EntryKey]] = {}
     until, path = 0, Lineage()
     for number, one in sorted(enumerate(summaries), key=lambda pair: pair[1].last_position):
         if not 1 <= one.first_position <= one.last_position <= session.head:
@@ -94,7 +94,7 @@ def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
     return by_session
 
 
-def _summary(session: Session, given: Summarised, first: Entry, last: Entry) -> Summary:
+def _summary(session: Session, given: AddSummary, first: Entry, last: Entry) -> Summary:
     before, after = first.running_totals, last.running_totals
     made_at = session.head if given.made_at is None else max(given.made_at, last.position)
     return Summary(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
-from historyapp.core.importers.base import Append, RewindTo, SessionStart, Summarised
+from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
@@ -78,7 +78,7 @@ class SessionWriter:
         """Set once an operation differs from the last import: the operation before it."""
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = 0
-        self._summaries: list[Summarised] = []
+        self._summaries: list[AddSummary] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
         """A summary that this import adds was not made before this head."""
@@ -95,7 +95,7 @@ class SessionWriter:
             Conflict: when another import changed the session meanwhile.
         """
         operation = parsed.operation
-        if isinstance(operation, Summarised):
+        if isinstance(operation, AddSummary):
             self._summaries.append(operation)  # apart: an old range can get a new summary
             if len(self._summaries) >= BATCH and self._newest.number >= self._settled:
                 self._write_summaries()
@@ -179,7 +179,7 @@ class SessionWriter:
                 session = lock_session(self.source.project, self.source.session_id)
                 write_summaries(session, [self._placed(one) for one in waiting[start : start + BATCH]])
 
-    def _placed(self, summary: Summarised) -> Summarised:
+    def _placed(self, summary: AddSummary) -> AddSummary:
         """The summary with the session's positions instead of the source's."""
         first, last = (shifted(self.source, end) for end in (summary.first_position, summary.last_position))
         made_at = summary.made_at

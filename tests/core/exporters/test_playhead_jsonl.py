@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from historyapp.core.entries import Entry, ModelInput, Rewind
 from historyapp.core.exporters.base import ExportSession, ExportSummary
 from historyapp.core.exporters.playhead_jsonl import PLAYHEAD_JSONL
-from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL as IMPORTER
 from tests.core.entries import JSON, START, TEXT, entry, logs
 from tests.core.importers.reading import read
@@ -82,7 +82,7 @@ def test_what_is_exported_is_imported_as_it_was(family: list[ExportSession]) -> 
         assert start.forked_from == session.forked_from
         assert start.spawned_by == session.spawned_by
         assert entries_of(operations, session) == list(session.entries)
-        summaries = [op for op in operations if isinstance(op, Summarised) and op.session == session.id]
+        summaries = [op for op in operations if isinstance(op, AddSummary) and op.session == session.id]
         assert [[getattr(s, name) for name in SUMMARY] for s in summaries] == [
             [getattr(s, name) for name in SUMMARY] for s in session.summaries
         ]

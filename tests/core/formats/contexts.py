@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context, Item
-from historyapp.core.conversation import Aside, Said
+from historyapp.core.conversation import ConversationPart, InputMessage
 from historyapp.core.entries import Body, ModelOutput, ToolCall
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.formats import FORMATS
 from historyapp.core.manifest import Manifest
 from tests.core.entries import JSON, LIVE, PARTS, TEXT, session
@@ -58,27 +58,27 @@ THINKING = st.builds(
 )
 CONTENT = JSON | PARTS | st.lists(IMAGES, max_size=2) | TEXT
 ASIDES = st.builds(
-    Aside,
+    InputMessage,
     position=st.just(0),
     content=CONTENT,
     channel=st.sampled_from(["user", "user", "system", "developer", "tool"]),
 )
 SESSIONS = st.one_of(
-    LIVE.map(lambda entries: list(conversation(entries))),
-    st.lists(ASIDES | THINKING.map(lambda output: next(conversation(session(output)))), max_size=10),
+    LIVE.map(lambda entries: list(conversation_parts(entries))),
+    st.lists(ASIDES | THINKING.map(lambda output: next(conversation_parts(session(output)))), max_size=10),
 )
 
 
-def context(name: str, said: Iterable[Said], live_screen: str = "", **fields: Any) -> Context:
+def context(name: str, said: Iterable[ConversationPart], live_screen: str = "", **fields: Any) -> Context:
     """A context of everything that is given, as a format writes it."""
-    screen = FORMATS[name].write(Aside(0, live_screen, "live_screen")) if live_screen.strip() else None
+    screen = FORMATS[name].write(InputMessage(0, live_screen, "live_screen")) if live_screen.strip() else None
     parts = tuple(map(RequestMeter(name).write, said))
     return Context(parts, Manifest(policy="test", max_tokens=None, tokens=0), live_screen=screen, **fields)
 
 
 def of(name: str, *bodies: Body, **fields: Any) -> Context:
     """A context of the session with these bodies."""
-    return context(name, conversation(session(*bodies)), **fields)
+    return context(name, conversation_parts(session(*bodies)), **fields)
 
 
 def messages_of(found: Context) -> list[Item]:

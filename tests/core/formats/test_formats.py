@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historyapp.core.budget import RequestMeter
-from historyapp.core.conversation import NO_RESULT, Said
+from historyapp.core.conversation import NO_RESULT, ConversationPart
 from historyapp.core.entries import ModelInput, ModelOutput, ToolCall, ToolResults
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, format_named, prefix_bytes, render_bytes
 from historyapp.core.formats.base import CONTINUE, OWN_TOOL, START
@@ -55,7 +55,7 @@ def rendered(name: str, *bodies: Any, **fields: Any) -> dict[str, Any]:
 @settings(max_examples=examples(100))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_every_context_gives_a_valid_request(
-    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     validate(name, FORMATS[name].request(context(name, said, **fields), tools))
 
@@ -64,7 +64,7 @@ def test_every_context_gives_a_valid_request(
 @settings(max_examples=examples(60))
 @given(said=SESSIONS, fields=FIELDS, cut=st.tuples(st.integers(0, 10), st.integers(0, 10)))
 def test_every_cut_gives_a_valid_request(
-    name: str, said: list[Said], fields: dict[str, Any], cut: tuple[int, int]
+    name: str, said: list[ConversationPart], fields: dict[str, Any], cut: tuple[int, int]
 ) -> None:
     validate(name, FORMATS[name].request(context(name, said[cut[0] : cut[1]], **fields)))
 
@@ -73,7 +73,7 @@ def test_every_cut_gives_a_valid_request(
 @settings(max_examples=examples(20))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_same_context_gives_the_same_bytes(
-    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     once = [render_bytes(FORMATS[name].request(context(name, said, **fields), tools)) for _ in range(2)]
     assert once[0] == once[1]
@@ -83,14 +83,14 @@ def test_the_same_context_gives_the_same_bytes(
 @settings(max_examples=examples(60))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_what_is_metered_is_what_the_request_costs(
-    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     meter = RequestMeter(name, factor=1.25)
     given = context(name, said, **fields)
     parts = (
         meter.fixed(given.system, given.notebook, tools).total
         + sum(meter.write(each).tokens for each in said)
-        + meter.said(fields["live_screen"])
+        + meter.message(fields["live_screen"])
         + meter.added(given)
     )
     assert meter.total(FORMATS[name].request(given, tools)) == parts
@@ -100,11 +100,11 @@ def test_what_is_metered_is_what_the_request_costs(
 @settings(max_examples=examples(40))
 @given(said=SESSIONS, fields=FIELDS)
 def test_the_stable_part_is_where_it_is_said_to_be(
-    name: str, said: list[Said], fields: dict[str, Any]
+    name: str, said: list[ConversationPart], fields: dict[str, Any]
 ) -> None:
     """Other messages after it, or none, leave its bytes as they are, but for breakpoints and an ending."""
     stable = said[: fields["stable"]]
-    asks, called = conversation(session(ASKS, calling("zz"), answer("zz")))
+    asks, called = conversation_parts(session(ASKS, calling("zz"), answer("zz")))
     fields = {**fields, "live_screen": ""}
     longer = context(name, [*stable, asks], **fields)
     longest = context(name, [*stable, asks, called], **fields)

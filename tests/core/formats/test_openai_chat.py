@@ -14,7 +14,7 @@ from historyapp.core.entries import (
     SystemInstruction,
     ToolCall,
 )
-from historyapp.core.episodes import conversation
+from historyapp.core.episodes import conversation_parts
 from historyapp.core.formats.openai_chat import OPENAI_CHAT
 from historyapp.core.importers import IMPORTERS
 from tests.core.entries import LIVE, calls, result, session, told
@@ -25,7 +25,7 @@ from tests.shared import needs
 
 
 def messages(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:
-    return OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation(entries)))
+    return OPENAI_CHAT.joined(map(OPENAI_CHAT.write, conversation_parts(entries)))
 
 
 def rendered(*bodies: Any) -> list[dict[str, Any]]:

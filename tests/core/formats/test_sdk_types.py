@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMes
 from openai.types.responses import ResponseInputItemParam, ToolParam
 from pydantic import TypeAdapter, ValidationError
 
-from historyapp.core.conversation import Said
+from historyapp.core.conversation import ConversationPart
 from historyapp.core.formats import FORMATS
 from tests.core.formats.contexts import FIELDS, SESSIONS, TOOLS, context
 from tests.examples import examples
@@ -54,7 +54,7 @@ def drained(value: Any) -> Iterator[Any]:
 @settings(max_examples=examples(50))
 @given(said=SESSIONS, fields=FIELDS, tools=TOOLS)
 def test_the_sdks_types_take_every_request(
-    name: str, said: list[Said], fields: dict[str, Any], tools: list[Any]
+    name: str, said: list[ConversationPart], fields: dict[str, Any], tools: list[Any]
 ) -> None:
     parse(name, FORMATS[name].request(context(name, said, **fields), tools))
 

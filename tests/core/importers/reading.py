@@ -24,6 +24,7 @@ from historyapp.core.entries import (
 )
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import (
+    AddSummary,
     Append,
     Importer,
     Operation,
@@ -31,7 +32,6 @@ from historyapp.core.importers.base import (
     SessionStart,
     Skipped,
     Source,
-    Summarised,
 )
 from historyapp.core.json import MAX_DEPTH, depth_exceeds, dump_json
 
@@ -129,7 +129,7 @@ def check(operations: Iterable[Operation], format: str) -> None:
                     assert draft.metadata["usage_convention"] in ("openai", "anthropic")
                 if isinstance(draft.body, ModelOutput):
                     called[session] |= {call.id for call in draft.body.tool_calls}
-            case RewindTo(session=session) | Summarised(session=session):
+            case RewindTo(session=session) | AddSummary(session=session):
                 assert session in called
             case Skipped(line=line, reason=reason):
                 assert line >= 1

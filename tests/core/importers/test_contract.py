@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Importer, Operation
-from historyapp.core.importers.head import head_of
+from historyapp.core.importers.records import head_of
 from historyapp.core.json import dump_json
 from tests.core.importers.mutilation import mutilated_files
 from tests.core.importers.reading import damaged, source, survives

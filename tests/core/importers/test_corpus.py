@@ -11,7 +11,7 @@ import pytest
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Operation
-from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.records import SourceRecord, read_lines
 from tests.core.importers.reading import calls_in, metadata, outputs, read_path, results, skipped, starts
 from tests.shared import SHARED, needs
 
@@ -142,7 +142,7 @@ COUNTED: dict[str, Callable[[Any], Expected]] = {
 def load(path: Path) -> Any:
     if path.suffix == ".jsonl":
         with path.open("rb") as stream:
-            return [line.record for line in read_lines(stream) if isinstance(line, Line)]
+            return [line.data for line in read_lines(stream) if isinstance(line, SourceRecord)]
     return json.loads(path.read_bytes())
 
 

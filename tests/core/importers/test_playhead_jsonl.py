@@ -6,7 +6,7 @@ import pytest
 
 from historyapp.core.entries import ModelInput, Rewind
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import Append, Operation, RewindTo, SessionStart, Summarised
+from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
 from tests.core.importers.reading import bodies, kinds, lines, metadata, read, skipped, starts
 from tests.core.importers.samples import EXPORT, exported
@@ -70,8 +70,8 @@ def test_a_rewind_keeps_its_time_reason_and_actor() -> None:
 
 
 def test_a_summary_stands_for_its_positions() -> None:
-    [found] = [op for op in load(*EXPORT) if isinstance(op, Summarised)]
-    assert found == Summarised("p", 2, 3, "tried", key_points=("k",))
+    [found] = [op for op in load(*EXPORT) if isinstance(op, AddSummary)]
+    assert found == AddSummary("p", 2, 3, "tried", key_points=("k",))
 
 
 def test_positions_close_up_where_lines_were_lost() -> None:
@@ -79,7 +79,7 @@ def test_positions_close_up_where_lines_were_lost() -> None:
     summary = {"session": "p", "kind": "summary", "first_position": 2, "last_position": 5, "text": "s"}
     operations = load(*records, summary)
     assert rewinds(operations) == [("p", 2), ("p", 1)]
-    [found] = [op for op in operations if isinstance(op, Summarised)]
+    [found] = [op for op in operations if isinstance(op, AddSummary)]
     assert (found.first_position, found.last_position) == (1, 4)
 
 

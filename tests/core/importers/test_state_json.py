@@ -4,7 +4,7 @@ import pytest
 
 from historyapp.core.entries import ErrorDetails, Thoughts
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import Append, RewindTo, Summarised
+from historyapp.core.importers.base import AddSummary, Append, RewindTo
 from historyapp.core.importers.state_json import STATE_JSON
 from tests.core.importers.reading import inputs, kinds, outputs, read, results, skipped, starts
 from tests.core.importers.samples import CALL, STATE
@@ -80,7 +80,7 @@ def test_an_interruption_keeps_its_feedback() -> None:
 
 def test_a_summary_stands_for_the_positions_of_its_episode() -> None:
     operations = state(episode(done(), "listed"), episode(done(), ""), episode(done()))
-    found = [op for op in operations if isinstance(op, Summarised)]
+    found = [op for op in operations if isinstance(op, AddSummary)]
     assert [(op.first_position, op.last_position, op.text) for op in found] == [(2, 3, "listed"), (4, 5, "")]
     assert {op.strategy for op in found} == {"episode_summary"}
 

@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from historyapp.core.conversation import Aside, asides_of
+from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.excerpts import Line, excerpt_of
+from historyapp.core.excerpts import ExcerptLine, excerpt_of
 from historyapp.core.identifiers import identifiers
-from historyapp.core.policies.outline import Digest, Outlined
+from historyapp.core.policies.base import RangeSummary, StepOutline
 from historyapp.core.tokens import count_tokens, entry_tokens
 
 
@@ -24,6 +24,7 @@ class Summary:
     last_step: int
     text: str
     level: int = 2
+    key_points: tuple[str, ...] = ()
 
 
 class MemoryPast:
@@ -54,9 +55,9 @@ class MemoryPast:
         return next((b.content for b in reversed(bodies) if isinstance(b, MemoryNotebook)), None)
 
     @property
-    def first_input(self) -> Aside | None:
+    def first_input(self) -> InputMessage | None:
         first = next((entry for entry in self._entries if isinstance(entry.body, ModelInput)), None)
-        return next(asides_of(first)) if first else None
+        return next(input_messages(first)) if first else None
 
     def episodes_newest_first(self, last: int | None = None, first: int = 1) -> Iterator[Episode]:
         return reversed(self._episodes[first - 1 : last])
@@ -64,37 +65,37 @@ class MemoryPast:
     def episodes(self, first: int, last: int) -> list[Episode]:
         return self._episodes[max(0, first - 1) : last]
 
-    def bodies(self, steps: Sequence[Outlined]) -> list[Episode]:
+    def bodies(self, steps: Sequence[StepOutline]) -> list[Episode]:
         return self.episodes(steps[0].number, steps[-1].number) if steps else []
 
-    def outline(self, first: int, last: int) -> list[Outlined]:
+    def outline(self, first: int, last: int) -> list[StepOutline]:
         ranges = {s.last_step: s for s in self._summaries if s.first_step < s.last_step}
         return [_outlined(episode, ranges.get(episode.number)) for episode in self.episodes(first, last)]
 
-    def asides_newest_first(self, before: int | None = None) -> Iterator[Aside]:
+    def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
         first = self._episodes[0].first_position if self._episodes else sys.maxsize
         orphans = [e for e in self._entries if isinstance(e.body, ToolResults) and e.position < first]
         inputs = [entry for entry in self._entries if entry.body.is_input]
         for entry in sorted((*inputs, *orphans), key=lambda entry: entry.position, reverse=True):
             if before is None or entry.position < before:
-                yield from asides_of(entry, in_step=False)
+                yield from input_messages(entry, in_step=False)
 
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
         ended = [summary for summary in self._summaries if summary.last_position < before]
         return iter(sorted(ended, key=lambda s: (s.last_position, s.level, s.id), reverse=True))
 
 
-def _outlined(episode: Episode, range: Summary | None) -> Outlined:
+def _outlined(episode: Episode, range: Summary | None) -> StepOutline:
     told = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
     excerpt = excerpt_of(episode, entry_tokens(episode.output), told, count_tokens)
-    outlined = Outlined(
+    outlined = StepOutline(
         episode.number, episode.first_position, episode.last_position, episode.status, excerpt
     )
     own, stands = line_of(episode.summary), line_of(range.text) if range else None
-    digest = Digest(range.id, range.first_step, stands) if range and stands else None
+    digest = RangeSummary(range.id, range.first_step, stands) if range and stands else None
     return outlined._replace(summary=own, digest=digest)
 
 
-def line_of(text: str | None) -> Line | None:
+def line_of(text: str | None) -> ExcerptLine | None:
     """A summary's text as an outline has it."""
-    return Line(text, count_tokens(text), tuple(identifiers(text))) if text else None
+    return ExcerptLine(text, count_tokens(text), tuple(identifiers(text))) if text else None

@@ -28,13 +28,12 @@ from historyapp.core.entries import (
 )
 from historyapp.core.episodes import group_episodes
 from historyapp.core.errors import Invalid
-from historyapp.core.excerpts import Excerpt, Line
+from historyapp.core.excerpts import Excerpt, ExcerptLine
 from historyapp.core.json import dump_json
-from historyapp.core.policies.base import Ask
+from historyapp.core.policies.base import RequestExtras, StepOutline
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.policies.cuts import PERIOD, first_outlined
 from historyapp.core.policies.notes import Notes
-from historyapp.core.policies.outline import Outlined
 from historyapp.core.settings import SessionSettings
 from tests.core.formats.contexts import messages_of
 from tests.core.policies.past import MemoryPast, Summary
@@ -202,13 +201,21 @@ def test_what_the_agent_works_with_is_noted_before_what_it_only_read() -> None:
     ("mended", "first"), [(False, "KeyError: lookup_table"), (True, "Found: other_table")]
 )
 def test_a_failure_weighs_more_until_it_is_mended(mended: bool, first: str) -> None:
-    failed = Excerpt("run: a_b", 3, ("a_b",), (Line("KeyError: lookup_table", 6, ("lookup_table",)),), told=1)
-    fine = Excerpt("run: c_d", 3, ("c_d",), (Line("Found: other_table", 6, ("other_table",)),), told=1)
+    failed = Excerpt(
+        "run: a_b",
+        3,
+        ("a_b",),
+        (ExcerptLine("KeyError: lookup_table", 6, ("lookup_table",)),),
+        result_names=1,
+    )
+    fine = Excerpt(
+        "run: c_d", 3, ("c_d",), (ExcerptLine("Found: other_table", 6, ("other_table",)),), result_names=1
+    )
     later = Excerpt("run: again", 3, ("a_b",) if mended else ("e_f",))
     steps = [
-        Outlined(1, 1, 2, "error", failed),
-        Outlined(2, 3, 4, "success", fine),
-        Outlined(3, 5, 6, "success", later),
+        StepOutline(1, 1, 2, "error", failed),
+        StepOutline(2, 3, 4, "success", fine),
+        StepOutline(3, 5, 6, "success", later),
     ]
     chosen, _ = Notes(steps, ["a_b", "c_d", "e_f"]).choose(2, 2, 46)
     assert [note.text for note in chosen] == [first]
@@ -298,8 +305,10 @@ def test_a_budget_that_cannot_work_names_the_smallest_that_does() -> None:
 def test_instruction_and_tools_count_against_the_budget() -> None:
     past = Replayed(LONG)
     past.instruction = "Be brief. " * 150
-    ask = Ask(tools=[{"name": "read", "description": "word " * 200, "parameters": {"type": "object"}}])
-    found = BUDGETED.choose(past, SessionSettings(max_tokens=2048), METER, ask)
+    extras = RequestExtras(
+        tools=[{"name": "read", "description": "word " * 200, "parameters": {"type": "object"}}]
+    )
+    found = BUDGETED.choose(past, SessionSettings(max_tokens=2048), METER, extras)
     assert found.system == past.instruction
     assert found.manifest.tokens <= 2048
     assert {"system", "tools"} <= {segment.source for segment in found.manifest.segments}

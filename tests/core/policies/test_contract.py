@@ -12,7 +12,7 @@ from historyapp.core.entries import Entry
 from historyapp.core.errors import Invalid
 from historyapp.core.formats import FORMATS, render_bytes
 from historyapp.core.policies import POLICIES, policy_named
-from historyapp.core.policies.base import NO_ASK, Ask
+from historyapp.core.policies.base import NO_EXTRAS, RequestExtras
 from historyapp.core.settings import SessionSettings
 from tests.core.entries import LIVE, calls, result, session
 from tests.core.formats.contexts import TOOLS
@@ -22,7 +22,7 @@ from tests.examples import examples
 
 EVERY = pytest.mark.parametrize("name", POLICIES)
 BUDGETS = st.none() | st.integers(0, 400)
-ASKS = st.builds(Ask, tools=TOOLS, live_screen=st.sampled_from(["", "the screen"]))
+EXTRAS = st.builds(RequestExtras, tools=TOOLS, live_screen=st.sampled_from(["", "the screen"]))
 
 
 @st.composite
@@ -43,15 +43,17 @@ def choose(
     past: Any,
     max_tokens: int | None = None,
     format: str = "openai_chat",
-    ask: Ask = NO_ASK,
+    extras: RequestExtras = NO_EXTRAS,
     **given: Any,
 ) -> Context:
     chosen = SessionSettings(max_tokens=max_tokens, **given)
-    return POLICIES[name].choose(past, chosen, RequestMeter(format), ask)
+    return POLICIES[name].choose(past, chosen, RequestMeter(format), extras)
 
 
-def request_of(context: Context, format: str = "openai_chat", ask: Ask = NO_ASK) -> dict[str, Any]:
-    request = FORMATS[format].request(context, ask.tools)
+def request_of(
+    context: Context, format: str = "openai_chat", extras: RequestExtras = NO_EXTRAS
+) -> dict[str, Any]:
+    request = FORMATS[format].request(context, extras.tools)
     validate(format, request)
     return request
 
@@ -59,18 +61,18 @@ def request_of(context: Context, format: str = "openai_chat", ask: Ask = NO_ASK)
 @EVERY
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=examples(20))
-@given(past=summarised(), budget=BUDGETS, ask=ASKS)
+@given(past=summarised(), budget=BUDGETS, extras=EXTRAS)
 def test_a_request_is_valid_costs_what_its_manifest_says_and_keeps_to_its_budget(
-    name: str, format: str, past: MemoryPast, budget: int | None, ask: Ask
+    name: str, format: str, past: MemoryPast, budget: int | None, extras: RequestExtras
 ) -> None:
     try:
-        context = choose(name, past, budget, format, ask, window_size=3, full_message_count=2)
+        context = choose(name, past, budget, format, extras, window_size=3, full_message_count=2)
     except Invalid as refusal:
         assert budget is not None and refusal.fields["smallest"] > budget  # noqa: PT017 PT018 budgets are random
         return
     manifest = context.manifest
     assert manifest.tokens == sum(segment.tokens for segment in manifest.segments)
-    assert manifest.tokens == RequestMeter(format).total(request_of(context, format, ask))
+    assert manifest.tokens == RequestMeter(format).total(request_of(context, format, extras))
     assert budget is None or manifest.tokens <= budget
 
 

@@ -4,7 +4,7 @@ from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
 from historyapp.core.entries import Body, ModelInput
 from historyapp.core.formats import FORMATS
-from historyapp.core.policies.base import NO_ASK, Ask
+from historyapp.core.policies.base import NO_EXTRAS, RequestExtras
 from historyapp.core.policies.live import LIVE
 from historyapp.core.settings import SessionSettings
 from tests.core.entries import calls, result, session
@@ -17,8 +17,10 @@ TURNS = [ModelInput(content="go")] + [
 METER = RequestMeter()
 
 
-def choose(max_tokens: int | None, ask: Ask = NO_ASK, bodies: Sequence[Body] = TURNS) -> Context:
-    return LIVE.choose(MemoryPast(session(*bodies)), SessionSettings(max_tokens=max_tokens), METER, ask)
+def choose(
+    max_tokens: int | None, extras: RequestExtras = NO_EXTRAS, bodies: Sequence[Body] = TURNS
+) -> Context:
+    return LIVE.choose(MemoryPast(session(*bodies)), SessionSettings(max_tokens=max_tokens), METER, extras)
 
 
 def test_everything_is_there_in_order_and_expected_to_stay() -> None:
@@ -40,7 +42,7 @@ def test_over_the_budget_the_oldest_turns_go_whole_and_are_listed() -> None:
 
 
 def test_the_live_screen_is_in_the_request_and_in_no_message() -> None:
-    context = choose(None, Ask(live_screen="the screen"))
+    context = choose(None, RequestExtras(live_screen="the screen"))
     assert all("the screen" not in str(message["content"]) for message in messages_of(context))
     assert [s.source for s in context.manifest.segments if s.source == "live_screen"] == ["live_screen"]
     request = FORMATS["openai_chat"].request(context)

@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.importers.base import SessionStart, Source, Summarised
+from historyapp.core.importers.base import AddSummary, SessionStart, Source
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.imports.files import import_file, inspect_file
 from tests.core.importers import claude_lines
@@ -45,7 +45,7 @@ def test_a_session_is_made_with_its_first_entry_and_told_in_the_file_s_order(
     project: Project, script: Script
 ) -> None:
     other = [SessionStart("b", title="b"), SessionStart("c", title="c")]
-    summary = Summarised("c", 1, 1, "of nothing")
+    summary = AddSummary("c", 1, 1, "of nothing")
     report = read(project, script, *other, summary, *texts("x", session="b"), *texts("y"))
     assert [session.title for session in report.sessions] == ["a run", "b"]
     assert sorted(Session.objects.values_list("title", flat=True)) == ["a run", "b"]

@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from historyapp.core.importers.base import (
-    Append,
-    Operation,
-    RewindTo,
-    SessionStart,
-    Summarised,
-)
+from historyapp.core.importers.base import AddSummary, Append, Operation, RewindTo, SessionStart
 from historyapp.models import Entry, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
@@ -25,7 +19,7 @@ from tests.services.scripts import SOURCE, Script, read, texts
 
 def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: Script) -> None:
     steps = [Append("s", act()), Append("s", ok()), Append("s", answer())]
-    file: list[Operation] = [*steps, Summarised("s", 1, 2, "looked")]
+    file: list[Operation] = [*steps, AddSummary("s", 1, 2, "looked")]
     read(project, script, *file)
     read(project, script, *file)
     summary = Summary.objects.get()
@@ -36,7 +30,7 @@ def test_summaries_in_the_file_stand_for_their_steps(project: Project, script: S
 def test_a_summary_may_begin_where_nothing_is_live(project: Project, script: Script) -> None:
     rewound = [*texts("a", "b"), RewindTo("s", 1), Append("s", act()), Append("s", ok())]
     read(
-        project, script, *rewound, Summarised("s", 3, 5, "from the rewind on"), Summarised("s", 6, 9, "later")
+        project, script, *rewound, AddSummary("s", 3, 5, "from the rewind on"), AddSummary("s", 6, 9, "later")
     )
     summary = Summary.objects.get()
     tokens = Entry.objects.filter(position__in=(1, 4, 5)).values_list("tokens", flat=True)
@@ -50,7 +44,7 @@ def test_a_summary_is_as_old_as_the_file_says(
     file: list[Operation] = []
     for at in (2, 4, 6):
         file += [Append("s", act()), Append("s", ok())]
-        file.append(Summarised("s", at - 1, at, f"by {at}", made_at=at))
+        file.append(AddSummary("s", at - 1, at, f"by {at}", made_at=at))
     read(project, script, *file, Append("s", answer()))
     assert list(Summary.objects.order_by("id").values_list("made_at", flat=True)) == [2, 4, 6]
 
@@ -60,7 +54,7 @@ def test_a_summary_that_a_grown_file_adds_does_not_change_the_past(project: Proj
     read(project, script, *steps, *steps)
     session = Session.objects.get()
     append(project, session.pk, [said("meanwhile")])
-    read(project, script, *steps, *steps, Summarised("s", 1, 2, "long ago", made_at=2))
+    read(project, script, *steps, *steps, AddSummary("s", 1, 2, "long ago", made_at=2))
     assert Summary.objects.get().made_at == 5
     assert History(session, 4).summaries() == []
 
@@ -70,7 +64,7 @@ def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Sc
     read(project, script, *steps)
     session = Session.objects.get()
     summarise(project, session.pk, (1, 1), SummaryText("by hand"))
-    old = Summarised("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    old = AddSummary("s", 1, 2, "read later", created_at=datetime(2026, 1, 1, tzinfo=UTC))
     read(project, script, *steps, old)
     newest = next(Summary.objects.newest_first(History(session).lineage, 99))
     assert History(session).episodes(1, 1)[0].summary == newest.text == "read later"
@@ -78,7 +72,7 @@ def test_of_two_summaries_the_one_written_last_wins(project: Project, script: Sc
 
 def test_names_of_a_summary_are_cut_to_what_the_database_takes(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
-    odd = Summarised("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
+    odd = AddSummary("s", 1, 2, "looked", strategy="\ud800\0" + "x" * 60, model="m" * 300)
     for _ in range(2):
         assert read(project, script, *steps, odd).error == ""
     summary = Summary.objects.get()
@@ -89,7 +83,7 @@ def test_summaries_cost_the_same_few_queries_however_many_they_are(
     project: Project, script: Script, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     steps = [Append("s", act()), Append("s", ok())]
-    summaries = [Summarised("s", 1, 2, f"summary {number}") for number in range(60)]
+    summaries = [AddSummary("s", 1, 2, f"summary {number}") for number in range(60)]
     read(project, script, *steps)
     with django_assert_max_num_queries(25):
         read(project, script, *steps, *summaries)
@@ -105,7 +99,7 @@ def test_many_summaries_are_written_as_they_come(
     def told() -> Iterator[Operation]:
         yield from (SessionStart("s"), Append("s", act()), Append("s", ok()))
         for number in range(8):
-            yield Summarised("s", 1, 2, f"summary {number}")
+            yield AddSummary("s", 1, 2, f"summary {number}")
             there.append(Summary.objects.count())
 
     for expected in ([0, 0, 3, 3, 3, 6, 6, 6], [8] * 8):
@@ -120,9 +114,9 @@ def test_many_summaries_are_written_as_they_come(
 def test_a_summary_made_later_is_added_to_what_was_imported_before(project: Project, script: Script) -> None:
     steps: list[Operation] = [Append("s", act()), Append("s", ok())]
     more: list[Operation] = [Append("s", act()), Append("s", ok())]
-    read(project, script, *steps, *more, Summarised("s", 3, 4, "second"))
+    read(project, script, *steps, *more, AddSummary("s", 3, 4, "second"))
     before = Session.objects.get().revision
-    read(project, script, *steps, Summarised("s", 1, 2, "first"), *more, Summarised("s", 3, 4, "second"))
+    read(project, script, *steps, AddSummary("s", 1, 2, "first"), *more, AddSummary("s", 3, 4, "second"))
     assert Session.objects.get().revision > before
     assert sorted(Summary.objects.values_list("text", flat=True)) == ["first", "second"]
     assert Session.objects.count() == 1

@@ -7,45 +7,54 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.importers import jsonl
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers import records as records_module
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.jsonl import Line, read_lines
+from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
 from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds, dump_json
+from tests.core.importers.reading import source
 
 
-def read(*lines: bytes | str) -> list[Line | Skipped]:
+def read(*lines: bytes | str) -> list[SourceRecord | Skipped]:
     raw = b"\n".join(line if isinstance(line, bytes) else line.encode() for line in lines)
     return list(read_lines(io.BytesIO(raw)))
 
 
-def records(found: Iterable[Line | Skipped]) -> list[dict[str, Any]]:
-    return [item.record for item in found if isinstance(item, Line)]
+def objects(found: Iterable[SourceRecord | Skipped]) -> list[dict[str, Any]]:
+    return [item.data for item in found if isinstance(item, SourceRecord)]
 
 
-def skipped(found: Iterable[Line | Skipped]) -> list[Skipped]:
+def skipped(found: Iterable[SourceRecord | Skipped]) -> list[Skipped]:
     return [item for item in found if isinstance(item, Skipped)]
 
 
 def test_each_object_comes_with_its_line() -> None:
-    assert read('{"a": 1}', '{"b": 2}') == [Line(1, {"a": 1}), Line(2, {"b": 2})]
+    assert read('{"a": 1}', '{"b": 2}') == [SourceRecord(1, {"a": 1}), SourceRecord(2, {"b": 2})]
 
 
 def test_blank_lines_count_but_say_nothing() -> None:
-    assert read("", '{"a": 1}', "  \t\r", '{"b": 2}\r', "") == [Line(2, {"a": 1}), Line(4, {"b": 2})]
+    assert read("", '{"a": 1}', "  \t\r", '{"b": 2}\r', "") == [
+        SourceRecord(2, {"a": 1}),
+        SourceRecord(4, {"b": 2}),
+    ]
 
 
 def test_a_stream_is_read_from_its_start() -> None:
     stream = io.BytesIO(b'{"a": 1}\n')
     stream.read()
-    assert list(read_lines(stream)) == [Line(1, {"a": 1})]
+    assert list(read_lines(stream)) == [SourceRecord(1, {"a": 1})]
 
 
 def test_a_byte_order_mark_is_no_damage() -> None:
-    assert read(b'\xef\xbb\xbf{"a": 1}') == [Line(1, {"a": 1})]
+    assert read(b'\xef\xbb\xbf{"a": 1}') == [SourceRecord(1, {"a": 1})]
 
 
 def test_two_records_glued_on_one_line_are_both_read() -> None:
-    assert read('{"a": 1}{"b": 2} {"c": 3}') == [Line(1, {"a": 1}), Line(1, {"b": 2}), Line(1, {"c": 3})]
+    assert read('{"a": 1}{"b": 2} {"c": 3}') == [
+        SourceRecord(1, {"a": 1}),
+        SourceRecord(1, {"b": 2}),
+        SourceRecord(1, {"c": 3}),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,48 +62,48 @@ def test_two_records_glued_on_one_line_are_both_read() -> None:
 )
 def test_a_record_appended_to_a_torn_one_is_read(torn: str) -> None:
     found = read(torn + '{"type": "assistant", "n": {"m": 1}}', '{"next": 1}')
-    assert records(found) == [{"type": "assistant", "n": {"m": 1}}, {"next": 1}]
+    assert objects(found) == [{"type": "assistant", "n": {"m": 1}}, {"next": 1}]
     assert [(item.line, item.damaged) for item in skipped(found)] == [(1, True)]
 
 
 def test_a_part_of_a_damaged_record_is_not_taken_for_a_record() -> None:
     found = read('{"type": "user",, "message": {"role": "user"}}')
-    assert records(found) == []
+    assert objects(found) == []
     assert len(skipped(found)) == 1
 
 
 def test_a_torn_last_line_is_named() -> None:
     found = read('{"a": 1}', '{"b": "half of a')
-    assert records(found) == [{"a": 1}]
+    assert objects(found) == [{"a": 1}]
     assert skipped(found) == [Skipped(2, "cut off in the middle")]
 
 
 @pytest.mark.parametrize("line", ["[1, 2]", '"text"', "7", "null", "true"])
 def test_a_line_that_is_not_an_object_is_named(line: str) -> None:
-    assert read(line, '{"a": 1}') == [Skipped(1, "not a JSON object"), Line(2, {"a": 1})]
+    assert read(line, '{"a": 1}') == [Skipped(1, "not a JSON object"), SourceRecord(2, {"a": 1})]
 
 
 def test_rubbish_after_a_record_does_not_lose_it() -> None:
     found = read('{"a": 1}\x00\x00\x00')
-    assert records(found) == [{"a": 1}]
+    assert objects(found) == [{"a": 1}]
     assert len(skipped(found)) == 1
 
 
 def test_bytes_that_are_not_utf8_can_be_had_back() -> None:
-    (record,) = records(read(b'{"path": "caf\xe9\xff"}'))
+    (record,) = objects(read(b'{"path": "caf\xe9\xff"}'))
     assert record["path"].encode("utf-8", "surrogateescape") == b"caf\xe9\xff"
 
 
 def test_lone_surrogates_and_nul_are_kept() -> None:
-    assert records(read(r'{"a": "\ud800 \u0000"}')) == [{"a": "\ud800 \x00"}]
+    assert objects(read(r'{"a": "\ud800 \u0000"}')) == [{"a": "\ud800 \x00"}]
 
 
 def test_bare_control_characters_in_a_string_are_kept() -> None:
-    assert records(read(b'{"a": "\x1b[31m\tred"}')) == [{"a": "\x1b[31m\tred"}]
+    assert objects(read(b'{"a": "\x1b[31m\tred"}')) == [{"a": "\x1b[31m\tred"}]
 
 
 def test_numbers_that_json_has_no_word_for_become_null() -> None:
-    assert records(read('{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5}')) == [
+    assert objects(read('{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5}')) == [
         {"a": None, "b": None, "c": None, "d": 1.5}
     ]
 
@@ -106,18 +115,20 @@ def test_an_endless_number_is_damage() -> None:
 @pytest.mark.parametrize("depth", [MAX_RECORD_DEPTH, 100_000])
 def test_nesting_that_is_too_deep_is_damage(depth: int) -> None:
     found = read('{"a": ' + "[" * depth + "]" * depth + "}", '{"b": 2}')
-    assert found == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), Line(2, {"b": 2})]
+    assert found == [Skipped(1, f"nested deeper than {MAX_RECORD_DEPTH} levels"), SourceRecord(2, {"b": 2})]
 
 
 def test_a_caller_may_allow_deeper_nesting() -> None:
     depth = MAX_RECORD_DEPTH  # and the record itself around it
     deep = b'{"a": ' + b"[" * depth + b"]" * depth + b"}"
     assert [type(item) for item in read_lines(io.BytesIO(deep))] == [Skipped]
-    assert [type(item) for item in read_lines(io.BytesIO(deep), deepest=MAX_RECORD_DEPTH + 1)] == [Line]
+    assert [type(item) for item in read_lines(io.BytesIO(deep), deepest=MAX_RECORD_DEPTH + 1)] == [
+        SourceRecord
+    ]
 
 
 def test_many_brackets_side_by_side_are_not_deep() -> None:
-    assert len(records(read('{"a": [' + ",".join(["[]"] * 1000) + "]}"))) == 1
+    assert len(objects(read('{"a": [' + ",".join(["[]"] * 1000) + "]}"))) == 1
 
 
 def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> None:
@@ -132,7 +143,7 @@ def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> No
     stream = Watched(b'{"a": "' + b"x" * 5_000_000 + b'"}\n{"b": 2}\n')
     assert list(read_lines(stream, longest=2_000_000)) == [
         Skipped(1, "longer than 2000000 bytes"),
-        Line(2, {"b": 2}),
+        SourceRecord(2, {"b": 2}),
     ]
     assert stream.longest_read <= 2_000_001
 
@@ -140,8 +151,8 @@ def test_a_line_beyond_the_limit_is_passed_over_without_being_read_whole() -> No
 def test_a_line_of_exactly_the_limit_is_read() -> None:
     line = b'{"a": 1}'
     assert list(read_lines(io.BytesIO(line + b"\n" + line), longest=len(line))) == [
-        Line(1, {"a": 1}),
-        Line(2, {"a": 1}),
+        SourceRecord(1, {"a": 1}),
+        SourceRecord(2, {"a": 1}),
     ]
 
 
@@ -153,7 +164,7 @@ def test_damage_to_one_line_loses_only_that_line(objects: list[dict[str, Any]], 
     broken = data.draw(st.integers(0, len(lines) - 1))
     lines[broken] = lines[broken][: data.draw(st.integers(1, len(lines[broken]) - 1))]
     found = read(*lines)
-    assert [item.number for item in found if isinstance(item, Line)] == [
+    assert [item.number for item in found if isinstance(item, SourceRecord)] == [
         number for number in range(1, len(lines) + 1) if number != broken + 1
     ]
     assert [item.line for item in skipped(found)] == [broken + 1]
@@ -162,9 +173,9 @@ def test_damage_to_one_line_loses_only_that_line(objects: list[dict[str, Any]], 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_reader(raw: bytes) -> None:
     for item in read_lines(io.BytesIO(raw)):
-        if isinstance(item, Line):
-            assert not depth_exceeds(item.record)
-            dump_json(item.record)
+        if isinstance(item, SourceRecord):
+            assert not depth_exceeds(item.data)
+            dump_json(item.data)
 
 
 _ODD_NUMBERS = (
@@ -201,7 +212,7 @@ def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: byte
     line = frame.format(text).encode("utf-8", "surrogatepass").replace(b'"a"', b'"a' + junk + b'"')
     fast = read(line)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl, "parse_object", lambda _: None)
+        patch.setattr(records_module, "parse_object", lambda _: None)
         assert repr(fast) == repr(read(line))
 
 
@@ -209,4 +220,51 @@ def test_the_fast_way_reads_as_the_lenient_one(text: str, frame: str, junk: byte
 def test_brackets_in_a_text_are_no_nesting(depth: int) -> None:
     levels = depth - 1
     line = f'{{"code": "{"{[" * 1000}", "value": {"[" * levels}1{"]" * levels}}}'
-    assert bool(records(read(line))) == (depth <= MAX_RECORD_DEPTH)
+    assert bool(objects(read(line))) == (depth <= MAX_RECORD_DEPTH)
+
+
+def nested(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+def test_a_document_is_read_from_its_start() -> None:
+    item = source({"a": [1]})
+    item.stream.read()
+    assert read_document(item) == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b'\xef\xbb\xbf{"a": 1}', {"a": 1}),
+        (b'["\xff"]', ["\udcff"]),
+        (b'["\\ud800\\u0000"]', ["\ud800\x00"]),
+        (b"[NaN, Infinity, -Infinity, 1e999]", [None] * 4),
+        (b'["line\nbreak\x1b"]', ["line\nbreak\x1b"]),
+    ],
+)
+def test_what_agents_write_is_read(raw: bytes, value: Any) -> None:
+    read = read_document(source(raw))
+    assert read == value
+    dump_json(read)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[1,]", b"\x00", b"[" * 100_000, b"[" + b"9" * 5000 + b"]", b"{} {}"]
+)
+def test_what_is_no_document_is_refused_by_its_name(raw: bytes) -> None:
+    with pytest.raises(UnreadableTranscript, match=r"run\.json"):
+        read_document(source(raw))
+
+
+def test_records_that_cannot_be_stored_are_named_by_their_place() -> None:
+    found = list(records([{"a": 1}, 7, nested(300), {"b": 2}]))
+    assert [found[0], found[3]] == [SourceRecord(1, {"a": 1}), SourceRecord(4, {"b": 2})]
+    assert [item.line for item in found if isinstance(item, Skipped)] == [2, 3]
+
+
+def test_metadata_holds_what_says_something_and_can_be_stored() -> None:
+    assert known(a=1, b=None, c="", d=[], e={}, f=0, g=False, h=nested(300)) == {"a": 1, "f": 0, "g": False}

@@ -25,8 +25,8 @@ from historyapp.core.importers.claude_code_records import (
     title_of_command,
 )
 from historyapp.core.importers.growing import Recording
-from historyapp.core.importers.json_document import mapping, text
 from historyapp.core.importers.messages import moment, title_of
+from historyapp.core.json import mapping, text
 
 FORMAT = "claude_code"
 _MOST_WAITING = 500
@@ -95,7 +95,7 @@ def uuid_of(record: dict[str, Any]) -> str:
     return uuid if isinstance(uuid, str) else ""
 
 
-class Conversation:
+class ClaudeCodeSession:
     """Reads the records of one session in file order.
 
     Whatever comes while a message is still open waits until the message is complete, so that an output stands

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from historyapp.core.policies.base import StandIn
+from historyapp.core.policies.base import SummaryLike
 
 MOST_HIDDEN = 20
 """Summaries under another one that are read past before those before it are asked for."""
 
-Some = TypeVar("Some", bound=StandIn)
+Some = TypeVar("Some", bound=SummaryLike)
 
 
-def standing(read: Callable[[int], Iterator[Some]], end: int) -> Iterator[Some]:
+def visible_summaries(read: Callable[[int], Iterator[Some]], end: int) -> Iterator[Some]:
     """Summaries that end before a position, none over another, the newest first; read as they are consumed.
 
     Args:

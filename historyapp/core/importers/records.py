@@ -1,0 +1,199 @@
+"""Reading a transcript file as JSON: line by line, as one document, or only its head.
+
+Agents leave files that are cut off, glued together or mis-encoded. What can be read is yielded; what cannot
+be read is named by its line, and reading goes on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from json import JSONDecodeError
+from typing import Any, BinaryIO, NamedTuple
+
+from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.importers.base import Head, Skipped, Source
+from historyapp.core.json import (
+    MAX_RECORD_DEPTH,
+    TooDeep,
+    depth_exceeds,
+    nested_deeper,
+    parse_lenient,
+    parse_next,
+    parse_object,
+)
+
+MAX_LINE = 128 * 1024 * 1024
+"""Bytes. A longer line is skipped without being read into memory."""
+
+_CHUNK = 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_MAX_RESTARTS = 100
+_MAX_RESTART_LENGTH = 1024 * 1024
+HEAD_SIZE = 256 * 1024
+"""Bytes. A line that is longer is read to its end."""
+
+
+class SourceRecord(NamedTuple):
+    """One JSON object of a file."""
+
+    number: int
+    """Its line, from 1, which records that were glued together share; or its place in a list, from 1."""
+    data: dict[str, Any]
+
+
+def read_lines(
+    stream: BinaryIO, longest: int = MAX_LINE, deepest: int = MAX_RECORD_DEPTH
+) -> Iterator[SourceRecord | Skipped]:
+    """The file's objects from its start, in order; blank lines count but say nothing.
+
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN
+    and infinities become null, because JSON cannot represent them. ``longest`` is in bytes, ``deepest`` in
+    levels of nesting.
+    """
+    stream.seek(0)
+    number = 0
+    while raw := stream.readline(longest + 1):
+        number += 1
+        if len(raw) > longest and not raw.endswith(b"\n"):
+            _drop_rest_of_line(stream)
+            yield Skipped(number, f"longer than {longest} bytes")
+            continue
+        record = parse_object(raw)
+        if record is not None and not nested_deeper(record, raw, deepest):
+            yield SourceRecord(number, record)
+            continue
+        text = raw.removeprefix(_BOM).decode("utf-8", "surrogateescape").strip()
+        for value in _values(text, deepest):
+            if isinstance(value, dict):
+                yield SourceRecord(number, value)
+            else:
+                yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
+
+
+def _drop_rest_of_line(stream: BinaryIO) -> None:
+    while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
+        pass
+
+
+def _values(text: str, deepest: int) -> Iterator[Any]:
+    """The JSON values of one line in order; a string in place of one says what is wrong there."""
+    at: int | None = 0
+    while at is not None and at < len(text):
+        try:
+            value, end = parse_next(text, at)
+        except TooDeep:
+            yield f"nested deeper than {deepest} levels"
+            return
+        except ValueError as fault:
+            yield _reason(fault, text)
+            at = _restart(text, at)
+            continue
+        if isinstance(value, str):
+            yield "not a JSON object"
+        elif nested_deeper(value, text, deepest):
+            yield f"nested deeper than {deepest} levels"
+        else:
+            yield value
+        at = end
+        while at < len(text) and text[at].isspace():
+            at += 1
+
+
+def _reason(fault: ValueError, text: str) -> str:
+    if not isinstance(fault, JSONDecodeError):
+        return str(fault)
+    if fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
+        return "cut off in the middle"
+    return f"not JSON: {fault.msg} at character {fault.pos + 1}"
+
+
+def _restart(text: str, failed_at: int) -> int | None:
+    """Where a whole record begins that was appended to one cut off by a crash: it reaches the line's end."""
+    if len(text) > _MAX_RESTART_LENGTH:
+        return None
+    at = failed_at
+    for _ in range(_MAX_RESTARTS):
+        at = text.find('{"', at + 1)
+        if at < 0:
+            return None
+        try:
+            _, end = parse_next(text, at)
+        except ValueError:
+            continue
+        if end == len(text):
+            return at
+    return None
+
+
+def read_document(source: Source) -> Any:
+    """The file as one JSON value.
+
+    Raises:
+        UnreadableTranscript: when it is not one.
+    """
+    source.stream.seek(0)
+    try:
+        return parse_document(source.stream.read())
+    except ValueError as fault:
+        raise UnreadableTranscript(f"{source.name} is not one JSON document: {fault}") from None
+
+
+def parse_document(data: bytes) -> Any:
+    """The value that ``data`` holds, read as leniently as JSON lines are (see ``jsonl``).
+
+    Raises:
+        ValueError: when it is not JSON, or nested deeper than Python's parser goes.
+    """
+    text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
+    return parse_lenient(text)
+
+
+def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
+    """The objects of a list in order; what is none, or cannot be stored, is named by its index."""
+    for number, item in enumerate(items, start=1):
+        if not isinstance(item, dict):
+            yield Skipped(number, "not a JSON object")
+        elif depth_exceeds(item, MAX_RECORD_DEPTH):
+            yield Skipped(number, f"nested deeper than {MAX_RECORD_DEPTH} levels")
+        else:
+            yield SourceRecord(number, item)
+
+
+def known(**fields: Any) -> dict[str, Any]:
+    """Metadata: those fields that say something and can be stored."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if (value or value == 0)
+        and not (isinstance(value, (dict, list)) and depth_exceeds(value, MAX_RECORD_DEPTH))
+    }
+
+
+def head_of(source: Source) -> Head:
+    """The first lines of a file that holds JSON lines, or the whole of one that holds a single JSON value."""
+    lines: list[Mapping[str, Any]] = []
+    broken = 0
+    for item in read_lines(source.stream):
+        if isinstance(item, SourceRecord):
+            lines.append(item.data)
+        else:
+            broken += 1
+        if source.stream.tell() >= HEAD_SIZE:
+            break
+    if len(lines) == 1 and not broken and not source.stream.read(1):
+        return Head(source.name, tuple(lines), lines[0])
+    if len(lines) <= broken:  # not line-delimited: a pretty-printed value breaks on most of its lines
+        document = _document(source)
+        if document is not None:
+            return Head(source.name, (), document)
+    return Head(source.name, tuple(lines))
+
+
+def _document(source: Source) -> Any:
+    source.stream.seek(0)
+    start = source.stream.read(64).removeprefix(_BOM).lstrip()
+    if not start.startswith((b"{", b"[")):
+        return None
+    source.stream.seek(0)
+    try:
+        return parse_document(source.stream.read())
+    except ValueError:
+        return None
