@@ -51,5 +51,16 @@ def insert(request: HttpRequest, rows: int) -> HttpResponse:
     return HttpResponse(b'{"ok": true}', content_type="application/json", status=201)
 
 
-urlpatterns = [path("setup", setup), path("insert/<int:rows>", insert)]
+def bulk(request: HttpRequest, rows: int) -> HttpResponse:
+    """One durable transaction: a row for each entry of the body, and short ones up to ``rows``."""
+    entries = json.loads(request.body)["entries"]
+    session = "0" * 32
+    inserted = [(session, next(_next), entry["kind"], json.dumps(entry)) for entry in entries]
+    inserted += [(session, next(_next), "step", "{}") for _ in range(rows - len(entries))]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(INSERT, inserted)
+    return HttpResponse(b'{"ok": true}', content_type="application/json", status=201)
+
+
+urlpatterns = [path("setup", setup), path("insert/<int:rows>", insert), path("bulk/<int:rows>", bulk)]
 application = get_wsgi_application()

@@ -2,6 +2,7 @@
 
 from bench import (
     append,
+    batches,
     compressing,
     contexts,
     core_import,
@@ -19,7 +20,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, memory, append, footprint, length, contexts, importing)
+    first = (core_import, memory, append, batches, footprint, length, contexts, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, kills):
         measurement.main()
 

@@ -31,4 +31,5 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
     """
     if tokens is None:
         tokens = entry_tokens(draft.body)
-    return Prepared(draft, tokens, dump_json(dump_body(draft.body)), dump_json(dict(draft.metadata)))
+    metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
+    return Prepared(draft, tokens, dump_json(dump_body(draft.body)), metadata)

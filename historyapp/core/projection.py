@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from historyapp.core.conversation import Progress, Status, calls_text
 from historyapp.core.entries import (
-    Body,
     Entry,
     ModelInput,
     ModelOutput,
@@ -159,6 +158,8 @@ class Advance(NamedTuple):
     tail: Tail
     changed: tuple[Step, ...] = ()
     """Episode rows to write, oldest first."""
+    unpaired: tuple[tuple[int, str | None], ...] = ()
+    """The entry's results that answer no open call: their index and the ``tool_call_id`` that they name."""
 
 
 def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
@@ -205,35 +206,39 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
 
 
 def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
-    body: Body = entry.body
-    changes: dict[str, Any] = {"last_position": entry.position}
-    if isinstance(body, ToolResults):
-        changes |= _answer(step, body, entry)
+    changes: dict[str, Any] = {}
+    unpaired: tuple[tuple[int, str | None], ...] = ()
+    if isinstance(entry.body, ToolResults):
+        changes, unpaired = _answer(step, entry.body, entry)
     if changes.get("status") == "error" and step.status != "error":
         totals = totals._replace(errors=totals.errors + 1)
     changed = step._replace(
+        last_position=entry.position,
         tokens=step.tokens + entry.tokens,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
         **changes,
     )
-    return Advance(Tail(totals, changed, tail.input_preview), (changed,))
+    return Advance(Tail(totals, changed, tail.input_preview), (changed,), unpaired)
 
 
-def _answer(step: Step, body: ToolResults, entry: Entry) -> dict[str, Any]:
-    """What results change of a step's row."""
+def _answer(
+    step: Step, body: ToolResults, entry: Entry
+) -> tuple[dict[str, Any], tuple[tuple[int, str | None], ...]]:
+    """What results change of a step's row, and those that answer no open call."""
     before = step.progress
     progress, answered = before.take(body.results)
-    shown, unpaired = step.result_preview, step.unpaired
+    shown, changes = step.result_preview, dict[str, Any]()
     for result, calls in answered:
-        unpaired += not calls
         if calls and (not shown or result.status != "success"):
             shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
-    changes: dict[str, Any] = {"unpaired": unpaired}
     if step.excerpt and step.pending:
         changes["excerpt"] = continue_excerpt(step.excerpt, body.results, entry.tokens, overall=body.overall)
-    if progress is before:
-        return changes
-    changes["pending"], changes["statuses"], changes["status"] = progress
-    finished_at = None if progress.pending else entry.created_at.isoformat()
-    return {**changes, "result_preview": shown, "finished_at": finished_at}
+    if progress is not before:
+        changes["pending"], changes["statuses"], changes["status"] = progress
+        changes["result_preview"] = shown
+        changes["finished_at"] = None if progress.pending else entry.created_at.isoformat()
+    unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
+    if unpaired:
+        changes["unpaired"] = step.unpaired + len(unpaired)
+    return changes, unpaired

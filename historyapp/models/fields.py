@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, models
@@ -44,22 +45,34 @@ _codecs = threading.local()
 
 def pack(text: str) -> str | bytes:
     """A long text as its column stores it: compressed in SQLite; PostgreSQL compresses long values itself."""
-    if len(text) < _SHORT or connection.vendor != "sqlite":
+    if len(text) < _SHORT or not on_sqlite():
         return text
-    if not hasattr(_codecs, "compress"):
-        _codecs.compress = ZstdCompressor(level=1).compress
     raw = text.encode()
-    packed: bytes = _codecs.compress(raw)
+    packed: bytes = _compressor().compress(raw)
     return packed if len(packed) < len(raw) else text
+
+
+@cache
+def on_sqlite() -> bool:
+    """Whether the one database is SQLite. Asking the connection costs more than compressing a short text."""
+    return connection.vendor == "sqlite"
+
+
+def _compressor() -> ZstdCompressor:
+    try:
+        kept: ZstdCompressor = _codecs.compressor
+    except AttributeError:
+        kept = _codecs.compressor = ZstdCompressor(level=1)
+    return kept
 
 
 def unpack(stored: str | bytes) -> str:
     """The text that :func:`pack` was given. Rows of older versions hold it as it is."""
     if isinstance(stored, str):
         return stored
-    if not hasattr(_codecs, "decompress"):
-        _codecs.decompress = ZstdDecompressor().decompress
-    raw: bytes = _codecs.decompress(stored)
+    if not hasattr(_codecs, "decompressor"):
+        _codecs.decompressor = ZstdDecompressor()
+    raw: bytes = _codecs.decompressor.decompress(stored)
     return raw.decode()
 
 

@@ -5,7 +5,7 @@ and the session row, however long the session is.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -36,6 +36,9 @@ ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
 """Tool calls of one output. Each append writes which of them are open, and each result looks through them."""
+
+EXCERPTS_UP_TO = 20
+"""Entries of one append whose steps get their excerpts at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +122,28 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
     check_open(session)
     now = timezone.now()
     tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
-    strays: list[UnpairedResult] = []
+    unanswering: list[UnpairedResult] = []
+    # An excerpt costs as much as all else of a step. Those of transcripts and of long batches are worked out
+    # when a context first reads them.
+    excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
     for number, (draft, tokens, body, metadata) in enumerate(prepared):
         created_at = draft.created_at or now
         entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
         if not lenient:
             _check(draft, tail, number)
-            strays += _strays(entry, tail)
-        # Transcripts are stored faster without: what a context needs of them is worked out when it is read.
-        step = advance(tail, entry, excerpts=not lenient)
-        tail = step.tail
-        changed.update((row.anchor, row) for row in step.changed)
+        tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
+        changed.update((step.anchor, step) for step in steps)
         entries.append(Row(entry, tail.totals, body, metadata))
+        if unpaired and not lenient:
+            unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         _store(session, entries, changed)
         _settle(session, tail, entries[-1].entry, wake=not lenient)
         if not lenient:
             _link(session, entries)
     written = [row.entry for row in entries]
-    unpaired = explain_unpaired(History(session), strays) if strays else []
-    return Appended(session, [entry.position for entry in written], session.head, written, unpaired)
+    explained = explain_unpaired(History(session), unanswering) if unanswering else []
+    return Appended(session, [entry.position for entry in written], session.head, written, explained)
 
 
 def check_open(session: Session) -> None:
@@ -169,9 +174,9 @@ def _check_calls(body: ModelOutput, number: int) -> None:
         if not name.strip():
             where = f"tool_calls[{place}]" if calls else "use_tool"
             raise Invalid(f"entries[{number}].{where} has an empty name. Name the tool that it calls.")
-    ids = Counter(call.id for call in calls)
-    repeated = next((id for id, times in ids.items() if times > 1), None)
-    if repeated is not None:
+    ids = [call.id for call in calls]
+    if len(set(ids)) < len(ids):
+        repeated = Counter(ids).most_common(1)[0][0]
         raise Invalid(
             f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
             tool_call_id=repeated,
@@ -186,16 +191,6 @@ def _check_images(body: ModelInput, number: int) -> None:
                 raise Invalid(
                     f"entries[{number}].content[{place}] is an image without url or data. Give one of them."
                 )
-
-
-def _strays(entry: core.Entry, tail: Tail) -> Iterator[UnpairedResult]:
-    """The results of an entry that answer no call which is open before it."""
-    if not isinstance(entry.body, ToolResults) or tail.step is None:
-        return
-    _, answered = tail.step.progress.take(entry.body.results)
-    for place, (result, calls) in enumerate(answered):
-        if not calls:
-            yield UnpairedResult(entry.position, place, result.tool_call_id)
 
 
 def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:

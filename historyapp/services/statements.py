@@ -6,7 +6,6 @@ The column lists are checked against the models by a test.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.models import ApiKey, CompressionItem, Project, Session
 from historyapp.models.episodes import stored_excerpt, tool_of
-from historyapp.models.fields import pack
+from historyapp.models.fields import on_sqlite, pack
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -111,15 +110,17 @@ class Row(NamedTuple):
     metadata: str
 
 
-def insert_entries(session_id: UUID, entries: Iterable[Row]) -> None:
+def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
     """Adds entries."""
     session = _uuid(session_id)
+    moments = {row.entry.created_at for row in entries}  # most batches have one
+    stored = dict(zip(moments, map(_moment, moments), strict=True))
     rows = [
         (
             session,
             entry.position,
             entry.kind,
-            _moment(entry.created_at),
+            stored[entry.created_at],
             pack(body),
             metadata,
             entry.tokens,
@@ -229,18 +230,13 @@ def _from_moment(value: datetime | None) -> datetime | None:
     return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
 
 
-@cache
-def _on_sqlite() -> bool:
-    return connection.vendor == "sqlite"
-
-
 def _moment(value: datetime) -> Any:
-    if _on_sqlite() and value.tzinfo is UTC:
+    if on_sqlite() and value.tzinfo is UTC:
         return str(value).removesuffix(_OFFSET)  # as Django writes it, which takes it ten times as long
     return connection.ops.adapt_datetimefield_value(value)
 
 
 def _from_iso(value: str) -> Any:
-    if _on_sqlite() and value.endswith(_OFFSET):
+    if on_sqlite() and value.endswith(_OFFSET):
         return value.removesuffix(_OFFSET).replace("T", " ")
     return connection.ops.adapt_datetimefield_value(datetime.fromisoformat(value))

@@ -79,6 +79,19 @@ def test_rows_hold_what_is_worked_out_of_entries(project: Project, session: Sess
     assert outline(session) == stored
 
 
+def test_a_long_batch_leaves_excerpts_to_the_first_reader(project: Project, session: Session) -> None:
+    drafts = [
+        draft for n in range(15) for draft in (act("read", path=f"a/{n}.py"), ok(None, f"see b/{n}.py"))
+    ]
+    append(project, session.pk, drafts)
+    assert Row.objects.filter(session=session, excerpt=None).count() == 15
+    one_by_one = create_session(project)
+    for draft in drafts:
+        append(project, one_by_one.pk, [draft])
+    assert not Row.objects.filter(session=one_by_one, excerpt=None).exists()
+    assert outline(session) == outline(one_by_one)
+
+
 def test_takes_do_not_stand_for_what_came_after_them(project: Project, session: Session) -> None:
     append(project, session.pk, [act("read", path="a/one.py"), ok(), act("read", path="a/two.py"), ok()])
     outline(session)
