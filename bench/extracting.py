@@ -18,7 +18,7 @@ from historyapp.core.entries import text_of
 from historyapp.core.episodes import Episode
 from historyapp.core.language import load_language
 from historyapp.core.rendering import short_form
-from historyapp.core.strategies.base import Material, Means
+from historyapp.core.strategies.base import Material, Resources
 from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
@@ -35,7 +35,7 @@ Case = tuple[Recorded, dict[int, list[Target]]]
 
 def extracted(episode: Episode, tokens: int) -> str:
     """What the strategy makes of the step."""
-    means = Means(LANGUAGE, options=ExtractOptions(max_tokens=tokens))
+    means = Resources(LANGUAGE, options=ExtractOptions(max_tokens=tokens))
     return SIMPLE_EXTRACT.write(Material((episode,)), means).text
 
 

@@ -24,7 +24,7 @@ from dashboard.views.sign_in import sign_out
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import AuditRecord, CompressionRun, Session
 from historyapp.models.history import History
-from historyapp.services.compression.starting import RunWish, estimate, start_run
+from historyapp.services.compression.start import RunRequest, estimate, start_run
 from historyapp.services.prices import money_text
 from historyapp.services.rewinds import Target, last_good_step, rewind
 
@@ -164,7 +164,7 @@ def _prospect(deed: "Deed", session: Session) -> Prospect:
 
 
 def _compression(session: Session) -> Prospect:
-    told = estimate(session, RunWish())
+    told = estimate(session, RunRequest())
     if not told.steps:
         return Prospect(session, "There is nothing to compress: its newest steps stay in full.")
     money = money_text(told.cost, told.prices_as_of)
@@ -175,7 +175,7 @@ def _compression(session: Session) -> Prospect:
 
 
 def _compress(request: PersonRequest, session: Session, seen: str) -> str:
-    started = start_run(session.project, session.pk, RunWish(), actor=actor(request))
+    started = start_run(session.project, session.pk, RunRequest(), actor=actor(request))
     if started.run.active:
         from historyapp import tasks  # Celery is loaded by the first compression, not by the server's start
 

@@ -11,7 +11,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Strategy
 from historyapp.core.text import clean
-from historyapp.services.compression.starting import RunWish
+from historyapp.services.compression.start import RunRequest
 
 LONGEST = 200
 """Characters of a model's name or of an option that are read."""
@@ -81,16 +81,16 @@ class Side:
         """The name of an option's field."""
         return f"{self.prefix}{strategy}.{option}"
 
-    def wish(self, steps: tuple[int | None, int | None], *, again: bool = False) -> RunWish:
+    def wish(self, steps: tuple[int | None, int | None], *, again: bool = False) -> RunRequest:
         """What the side comes to for steps ``steps[0]`` to ``steps[1]``."""
         strategy = STRATEGIES.get(self.strategy)
         names = strategy.options.model_fields if strategy else ()
         filled = {name: self.options.get(self.field(self.strategy, name), "") for name in names}
-        return RunWish(
+        return RunRequest(
             strategy=self.strategy,
             from_step=steps[0],
             to_step=steps[1],
-            model=self.model or None if strategy is None or strategy.asks_model else None,
+            model=self.model or None if strategy is None or strategy.uses_model else None,
             options={name: value for name, value in filled.items() if value},
             again=again,
         )
@@ -110,7 +110,7 @@ class Asked:
         """Of a form with one."""
         return self.sides[0]
 
-    def wishes(self) -> list[RunWish]:
+    def wishes(self) -> list[RunRequest]:
         """What each side comes to.
 
         Raises:

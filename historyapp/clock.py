@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from historyapp.core.vocabularies import release_unused
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.automatic import due_sessions
-from historyapp.services.compression.resuming import runs_left
+from historyapp.services.compression.items import runs_left
 from historyapp.services.workers import forget_worker, note_worker
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from historyapp.celery import app
 from historyapp.models import Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
-from historyapp.services.compression.resuming import runs_left
+from historyapp.services.compression.items import runs_left
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def compress(run: str, passed_on: int = 0) -> None:
         return stopping.is_set() or (crowded.is_set() and time.monotonic() >= end)
 
     # Imported here, since spaCy and the model SDKs are for workers only.
-    from historyapp.services.compression.working import work_on
+    from historyapp.services.compression.run import work_on
 
     try:
         work_on(id, is_over)

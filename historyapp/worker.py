@@ -35,7 +35,7 @@ RESTART_SECONDS = 5
 
 def prepare() -> None:
     """Loads what the first run would wait for: the vocabulary, and the language of most sessions."""
-    import historyapp.services.compression.working  # noqa: F401
+    import historyapp.services.compression.run  # noqa: F401
 
     count_tokens("")
     load_language(SessionSettings().spacy_language_model)

@@ -13,7 +13,7 @@ from historyapp.core import vocabularies
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Project, Worker
 from historyapp.services.append import append
-from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -100,7 +100,7 @@ def test_a_worker_is_requested_while_a_run_waits_and_not_otherwise(monkeypatch: 
     type(session).objects.update(compression_due=False)
     with monkeypatch.context() as patch:
         assert _watch(2, patch) == 0
-    start_run(project, session.pk, RunWish("simple_extract"))
+    start_run(project, session.pk, RunRequest("simple_extract"))
     assert _watch(2, monkeypatch) == 3
 
 

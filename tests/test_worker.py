@@ -11,9 +11,8 @@ from django.conf import settings
 from historyapp import tasks, worker
 from historyapp.models import CompressionRun, Project
 from historyapp.services.append import append
-from historyapp.services.compression.claims import claim
-from historyapp.services.compression.planning import plan
-from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.items import claim, plan
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
@@ -55,7 +54,7 @@ def test_a_run_that_has_had_its_turn_makes_room_for_one_that_waits(monkeypatch: 
 def _wanted(project: Project) -> CompressionRun:
     session = create_session(project)
     append(project, session.pk, [draft for _ in range(8) for draft in (act("read", path="a.py"), ok())])
-    return start_run(project, session.pk, RunWish("simple_extract")).run
+    return start_run(project, session.pk, RunRequest("simple_extract")).run
 
 
 def _state(run: CompressionRun) -> str:

@@ -53,7 +53,7 @@ app.send_task("count", [123])
 _RUNS = """
 from historyapp.models import Project
 from historyapp.services.append import append
-from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
 from historyapp.tasks import wake
 from tests.services.drafts import act, ok
@@ -61,7 +61,7 @@ project = Project.objects.create(name="ours")
 for _ in range(4):
     session = create_session(project)
     append(project, session.pk, [draft for _ in range(40) for draft in (act("read", path="a.py"), ok())])
-    wake(start_run(project, session.pk, RunWish("simple_extract", from_step=1, to_step=40)).run.pk)
+    wake(start_run(project, session.pk, RunRequest("simple_extract", from_step=1, to_step=40)).run.pk)
 """
 
 _END_ALL_OTHERS = """

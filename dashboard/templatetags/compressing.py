@@ -9,7 +9,7 @@ from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import dollars, duration, icon
 from historyapp.core.strategies import MANUAL, STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Summary
-from historyapp.services.compression.starting import Estimate
+from historyapp.services.compression.start import RunEstimate
 
 register = template.Library()
 
@@ -63,7 +63,7 @@ def money(micros: int | None) -> str:
 
 
 @register.filter
-def steps(of: CompressionRun | CompressionItem | Summary | Estimate) -> str:
+def steps(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
     """The steps of a run, an item, a summary or an estimate: step 3, steps 3–7, no steps."""
     first, last = (
         (of.from_step, of.to_step) if isinstance(of, CompressionRun) else (of.first_step, of.last_step)
@@ -74,7 +74,7 @@ def steps(of: CompressionRun | CompressionItem | Summary | Estimate) -> str:
 
 
 @register.filter
-def steps_in_short(of: CompressionRun | CompressionItem | Summary | Estimate) -> str:
+def steps_in_short(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
     """The same as a list has room for: 3–7."""
     return steps(of).removeprefix("steps ").removeprefix("step ")
 

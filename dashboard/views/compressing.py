@@ -18,9 +18,9 @@ from historyapp.core.errors import Invalid
 from historyapp.core.settings import load_settings
 from historyapp.models import CompressionRun, Session
 from historyapp.models.history import History
-from historyapp.services.compression.starting import (
+from historyapp.services.compression.start import (
     MOST_COMPARED,
-    Estimate,
+    RunEstimate,
     estimate,
     start_comparison,
     start_run,
@@ -35,7 +35,7 @@ class Expected:
     """What one side would cost, or why it cannot be done."""
 
     side: Side
-    estimate: Estimate | None = None
+    estimate: RunEstimate | None = None
     refusal: str = ""
 
 

@@ -15,8 +15,7 @@ from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun, Session
 from historyapp.models.compressions import RunQuerySet
 from historyapp.models.history import History
-from historyapp.services.compression.finding import find_comparison, find_run
-from historyapp.services.compression.starting import cancel_run, retry_run
+from historyapp.services.compression.start import cancel_run, find_comparison, find_run, retry_run
 
 PAGE, ITEMS = 25, 50
 """Runs of one page of the list, and summaries of one page of a run."""

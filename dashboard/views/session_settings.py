@@ -13,7 +13,7 @@ from dashboard.settings_form import faults_of, fields_of, settings_in
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models.history import History
-from historyapp.services.compression.models import choose_model
+from historyapp.services.compression.start import choose_model
 from historyapp.services.sessions import change_session
 
 

@@ -15,8 +15,7 @@ from historyapp.core.errors import NotFound
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.services.compression.finding import MOST_ERRORS
-from historyapp.services.compression.starting import Estimate, RunWish
+from historyapp.services.compression.start import MOST_ERRORS, RunEstimate, RunRequest
 from historyapp.wire import examples
 from historyapp.wire.problems import Malformed, NotValid
 
@@ -65,8 +64,8 @@ class CompressionIn(Side):
     to_step: StepNumber | None = None
     again: bool = Field(default=False, description="Also the steps that have a summary of this strategy.")
 
-    def wish(self) -> RunWish:
-        return RunWish(
+    def wish(self) -> RunRequest:
+        return RunRequest(
             self.strategy, self.from_step, self.to_step, self.model, self.options, again=self.again
         )
 
@@ -84,9 +83,9 @@ class ComparisonIn(RequestBody):
     to_step: StepNumber
     sides: list[Side] = Field(min_length=2, max_length=2)
 
-    def wishes(self) -> list[RunWish]:
+    def wishes(self) -> list[RunRequest]:
         return [
-            RunWish(side.strategy, self.from_step, self.to_step, side.model, side.options)
+            RunRequest(side.strategy, self.from_step, self.to_step, side.model, side.options)
             for side in self.sides
         ]
 
@@ -100,9 +99,11 @@ class EstimateFilter(BaseModel):
     again: Literal["true", "false"] = "false"
     as_of: AsOf = None
 
-    def wish(self) -> RunWish:
+    def wish(self) -> RunRequest:
         again = self.again == "true"
-        return RunWish(self.strategy, self.from_step, self.to_step, self.model, _options(self.options), again)
+        return RunRequest(
+            self.strategy, self.from_step, self.to_step, self.model, _options(self.options), again
+        )
 
 
 def _options(text: str | None) -> dict[str, Any]:
@@ -289,7 +290,7 @@ def error_json(item: CompressionItem) -> dict[str, Any]:
     return {"from_step": item.first_step, "to_step": item.last_step, "error": item.error}
 
 
-def estimate_json(estimate: Estimate) -> dict[str, Any]:
+def estimate_json(estimate: RunEstimate) -> dict[str, Any]:
     """The estimate as :class:`EstimateOut`."""
     return {
         "strategy": estimate.strategy,

@@ -34,11 +34,14 @@ from historyapp.api.reading import AsOf, find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionRun, Session
-from historyapp.services.compression.finding import failed_items, find_comparison, find_run, runs_of
-from historyapp.services.compression.starting import (
+from historyapp.services.compression.start import (
     cancel_run,
     estimate,
+    failed_items,
+    find_comparison,
+    find_run,
     retry_run,
+    runs_of,
     start_comparison,
     start_run,
 )

@@ -22,9 +22,9 @@ from historyapp.api.schemas import shown
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
-from historyapp.llm.deltas import ModelOutputDelta, Restarted, Silent, Started, UsageDelta
-from historyapp.services.calls import Answered, CallWish, ModelCall
+from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
 from historyapp.services.idempotency import StoredResponse, earlier, once
+from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
 from historyapp.services.prices import price_list
 from historyapp.wire.problems import ModelCallFailed
 
@@ -64,9 +64,9 @@ class CallIn(Asked):
         default=None, description="The head that you saw; 409 when it is another by now."
     )
 
-    def call(self) -> CallWish:
-        return CallWish(
-            wish=self.wish(self.model),
+    def call(self) -> ModelCallRequest:
+        return ModelCallRequest(
+            context=self.wish(self.model),
             provider=self.provider,
             max_output_tokens=self.max_output_tokens,
             options=self.options,
@@ -115,15 +115,15 @@ class _Telling:
         with closing(self._deltas):
             try:
                 for delta in chain(self._held, self._deltas):
-                    yield SILENCE if isinstance(delta, Silent) else _event("delta", _json(delta))
+                    yield SILENCE if isinstance(delta, SilentDelta) else _event("delta", _json(delta))
             except Exception as error:  # noqa: BLE001 the status has been sent: whatever it is goes into the stream
                 yield _event("error", problem_response(self._request, error).content.decode())
                 return
         yield _event("appended", self._appended)
 
-    def _keep(self, answered: Answered) -> None:
+    def _keep(self, recorded: RecordedCompletion) -> None:
         """Runs within the append's transaction, so that answer and key are kept together or not at all."""
-        self._appended = dump_json(answered_json(answered))
+        self._appended = dump_json(answered_json(recorded))
         key = given_key(self._request)
         if key is not None:
             answer = StoredResponse(200, self._appended)
@@ -135,8 +135,10 @@ def _begun(deltas: Iterator[ModelOutputDelta]) -> list[ModelOutputDelta]:
     held = list[ModelOutputDelta]()
     for delta in deltas:
         held.append(delta)
-        silences = sum(isinstance(each, Silent) for each in held)
-        if silences >= PATIENCE or not isinstance(delta, (Silent, Started, UsageDelta, Restarted)):
+        silences = sum(isinstance(each, SilentDelta) for each in held)
+        if silences >= PATIENCE or not isinstance(
+            delta, (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
+        ):
             break
     return held
 
@@ -154,20 +156,20 @@ def _stream(events: Any, *, replayed: bool = False) -> HttpResponseBase:
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=headers)
 
 
-def answered_json(answered: Answered) -> dict[str, Any]:
+def answered_json(recorded: RecordedCompletion) -> dict[str, Any]:
     """Data of the event `appended`."""
-    collected, appended = answered.collected, answered.appended
+    completion, appended = recorded.completion, recorded.appended
     return {
         "position": appended.head,
         "number": appended.session.steps,
         "head": appended.head,
-        "snapshot": str(answered.snapshot.pk),
-        "provider": collected.started.provider,
-        "model": collected.started.model,
-        "finish_reason": collected.finished.reason,
-        "latency": round(answered.latency, 3),
-        "usage": usage_json(answered.usage) if collected.usage else None,
-        "money": "unknown" if answered.cost is None else answered.cost / 1_000_000,
+        "snapshot": str(recorded.snapshot.pk),
+        "provider": completion.started.provider,
+        "model": completion.started.model,
+        "finish_reason": completion.finished.reason,
+        "latency": round(recorded.latency, 3),
+        "usage": usage_json(completion.tokens) if completion.usage else None,
+        "money": "unknown" if recorded.cost is None else recorded.cost / 1_000_000,
         "prices_as_of": price_list().as_of,
-        "output": collected.output.model_dump(exclude={"kind", "raw_message", "reasoning"}),
+        "output": completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"}),
     }

@@ -1,5 +1,5 @@
-"""Model providers: one request in, one stream of deltas out, whoever answers it.
+"""Model calls: a request in, a stream of deltas out, the same for every provider.
 
-``calling.call_model`` is the way in, ``collecting.collect`` makes one ``model_output`` of what comes out. The
-providers' SDKs are imported at the first call: they take seconds, and most processes never call a model.
+``model_calls.call_model`` makes a call; ``completions.collect`` turns its deltas into one ``model_output``.
+The SDKs are imported at the first call: they take seconds, and most processes never call a model.
 """

@@ -1,4 +1,4 @@
-"""Anthropic messages."""
+"""Anthropic's Messages API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,12 +6,11 @@ from typing import Any
 from historyapp.core.content import arguments_of
 from historyapp.core.json import dump_json
 from historyapp.core.usage import usage_of
-from historyapp.llm.clients import anthropic_sdk
 from historyapp.llm.deltas import (
-    Finished,
+    FinishedDelta,
     FinishReason,
     ModelOutputDelta,
-    Started,
+    StartedDelta,
     TextDelta,
     ThoughtDelta,
     ToolCallDelta,
@@ -19,10 +18,11 @@ from historyapp.llm.deltas import (
 )
 from historyapp.llm.provider import Provider
 from historyapp.llm.request import ModelRequest, request_body
+from historyapp.llm.sdks import anthropic_sdk
 from historyapp.llm.transport import Event
 
 DEFAULT_MAX_TOKENS = 8192
-"""Anthropic insists on a limit; every current model can write this much."""
+"""Anthropic requires a limit; every current model can write this much."""
 
 _REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -33,41 +33,41 @@ _REASONS: dict[str, FinishReason] = {
     "refusal": "refusal",
     "pause_turn": "paused",
 }
-_CALLS = ("tool_use", "server_tool_use")
-_THINKING = ("thinking", "redacted_thinking")
+_TOOL_BLOCKS = ("tool_use", "server_tool_use")
+_THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The request."""
-    written = request_body(
+    """The body of the request."""
+    fields = request_body(
         request, model, context=("tools", "system", "messages"), limit="max_tokens", reserved=()
     )
-    return {"max_tokens": DEFAULT_MAX_TOKENS, **written}
+    return {"max_tokens": DEFAULT_MAX_TOKENS, **fields}
 
 
-class MessageAnswer:
+class MessageReader:
     """Reads ``message_*`` and ``content_block_*`` events as the SDK's own accumulator does."""
 
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}
-        self._calls: dict[int, int] = {}
+        self._parts: dict[int, list[str]] = {}
+        self._tool_calls: dict[int, int] = {}
         self._last_text = self._last_thought = -1
         self._complete = False
 
-    def take(self, event: Event) -> Iterator[ModelOutputDelta]:
+    def read(self, event: Event) -> Iterator[ModelOutputDelta]:
         match event["type"]:
             case "message_start":
                 self._message = message = {**event["message"]}
-                yield Started(provider="anthropic", model=message["model"], id=message["id"])
+                yield StartedDelta(provider="anthropic", model=message["model"], id=message["id"])
                 yield from self._usage(message.get("usage") or {})
             case "content_block_start":
-                yield from self._begin(event["index"], event["content_block"])
+                yield from self._start_block(event["index"], event["content_block"])
             case "content_block_delta":
-                yield from self._go_on(event["index"], event["delta"])
+                yield from self._add_delta(event["index"], event["delta"])
             case "content_block_stop":
-                yield from self._close(event["index"])
+                yield from self._stop_block(event["index"])
             case "message_delta":
                 self._message |= event["delta"]
                 yield from self._usage(event.get("usage") or {})
@@ -75,19 +75,19 @@ class MessageAnswer:
                 self._complete = True
 
     def _usage(self, counts: dict[str, Any]) -> Iterator[UsageDelta]:
-        """Counts are cumulative; those that are left out or null still hold."""
+        """Counts are cumulative; those that are missing or null have not changed."""
         known = {name: count for name, count in counts.items() if count is not None}
         usage = {**(self._message.get("usage") or {}), **known}
         self._message["usage"] = usage
         if known:
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "anthropic"}), raw=usage)
 
-    def _begin(self, index: int, block: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+    def _start_block(self, index: int, block: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._blocks[index] = {**block}
-        self._pieces[index] = []
+        self._parts[index] = []
         match block["type"]:
             case "text":
-                # Text cut up by citations goes on; text after anything else begins a paragraph.
+                # Citations split a text into adjacent blocks; any other block begins a new paragraph.
                 if self._last_text >= 0 and self._last_text != index - 1:
                     yield TextDelta(text="\n\n")
                 self._last_text = index
@@ -98,10 +98,10 @@ class MessageAnswer:
                 self._last_thought = index
                 yield from self._thinking(index, block.get("thinking") or "")
             case "tool_use":
-                self._calls[index] = len(self._calls)
-                yield ToolCallDelta(index=self._calls[index], id=block["id"], name=block["name"])
+                self._tool_calls[index] = len(self._tool_calls)
+                yield ToolCallDelta(index=self._tool_calls[index], id=block["id"], name=block["name"])
 
-    def _go_on(self, index: int, delta: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+    def _add_delta(self, index: int, delta: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         block = self._blocks[index]
         match delta["type"]:
             case "text_delta":
@@ -113,40 +113,42 @@ class MessageAnswer:
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
             case "input_json_delta":
-                self._pieces[index].append(delta["partial_json"])
-                if index in self._calls and delta["partial_json"]:
-                    yield ToolCallDelta(index=self._calls[index], arguments=delta["partial_json"])
+                self._parts[index].append(delta["partial_json"])
+                if index in self._tool_calls and delta["partial_json"]:
+                    yield ToolCallDelta(index=self._tool_calls[index], arguments=delta["partial_json"])
 
     def _text(self, index: int, text: str) -> Iterator[TextDelta]:
-        self._pieces[index].append(text)
+        self._parts[index].append(text)
         if text:
             yield TextDelta(text=text)
 
     def _thinking(self, index: int, text: str) -> Iterator[ThoughtDelta]:
-        self._pieces[index].append(text)
+        self._parts[index].append(text)
         if text:
             yield ThoughtDelta(text=text)
 
-    def _close(self, index: int) -> Iterator[ModelOutputDelta]:
-        block, whole = self._blocks[index], "".join(self._pieces[index])
+    def _stop_block(self, index: int) -> Iterator[ModelOutputDelta]:
+        block, text = self._blocks[index], "".join(self._parts[index])
         kind = block["type"]
         if kind == "text":
-            block["text"] = whole
+            block["text"] = text
         elif kind == "thinking":
-            block["thinking"] = whole
-        elif kind in _CALLS and whole:
-            block["input"] = arguments_of(whole)
-        elif index in self._calls and block.get("input"):
-            yield ToolCallDelta(index=self._calls[index], arguments=dump_json(block["input"]))
-        if kind in _THINKING:
+            block["thinking"] = text
+        elif kind in _TOOL_BLOCKS and text:
+            block["input"] = arguments_of(text)
+        elif index in self._tool_calls and block.get("input"):
+            yield ToolCallDelta(index=self._tool_calls[index], arguments=dump_json(block["input"]))
+        if kind in _THINKING_BLOCKS:
             yield ThoughtDelta(block=block)
 
-    def end(self) -> Finished | None:
+    def finish(self) -> FinishedDelta | None:
         if not self._complete:
             return None
         self._message["content"] = [self._blocks[index] for index in sorted(self._blocks)]
         reason = self._message.get("stop_reason") or ""
-        return Finished(reason=_REASONS.get(reason, "other"), provider_reason=reason, message=self._message)
+        return FinishedDelta(
+            reason=_REASONS.get(reason, "other"), provider_reason=reason, message=self._message
+        )
 
 
 PROVIDER = Provider(
@@ -156,7 +158,7 @@ PROVIDER = Provider(
     sdk=anthropic_sdk,
     path="/v1/messages",
     body=body,
-    answer=MessageAnswer,
+    reader=MessageReader,
     count_path="/v1/messages/count_tokens",
     count_fields=(
         "model", "system", "messages", "tools", "tool_choice", "thinking", "output_config", "cache_control",

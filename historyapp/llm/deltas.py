@@ -1,4 +1,4 @@
-"""What a model says while it says it: one frozen value per piece, told apart by ``kind``."""
+"""The parts of a streamed response: frozen values, tagged by ``kind``."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,8 +11,8 @@ from historyapp.core.usage import Usage
 FinishReason = Literal["stop", "tool_calls", "length", "refusal", "paused", "other"]
 
 
-class Started(StoredModel):
-    """The provider has begun to answer, under these names."""
+class StartedDelta(StoredModel):
+    """The response has begun. Provider, model and id are as the provider names them."""
 
     kind: Literal["started"] = "started"
     provider: Text
@@ -21,14 +21,14 @@ class Started(StoredModel):
 
 
 class TextDelta(StoredModel):
-    """The next piece of the answer; a refusal in words is one too."""
+    """The next part of the text, or of a refusal in words."""
 
     kind: Literal["text"] = "text"
     text: Text
 
 
 class ThoughtDelta(StoredModel):
-    """The next piece of reasoning, or a finished block of it."""
+    """The next part of the reasoning, or a finished block of it."""
 
     kind: Literal["thought"] = "thought"
     text: Text = ""
@@ -37,11 +37,11 @@ class ThoughtDelta(StoredModel):
 
 
 class ToolCallDelta(StoredModel):
-    """The next piece of one call. Each call begins with its ``id`` and ``name``."""
+    """The next part of a tool call. The first part has its ``id`` and ``name``."""
 
     kind: Literal["tool_call"] = "tool_call"
     index: int = Field(ge=0)
-    """Which call of the answer: 0, 1, 2, …"""
+    """Of the tool call in the response: 0, 1, 2, …"""
     id: Text | None = None
     name: Text | None = None
     arguments: Text = ""
@@ -56,25 +56,25 @@ class UsageDelta(StoredModel):
     """As the provider reported it."""
 
 
-class Finished(StoredModel):
-    """The answer is complete."""
+class FinishedDelta(StoredModel):
+    """The response is complete."""
 
     kind: Literal["finished"] = "finished"
     reason: FinishReason
     provider_reason: Text
-    """In the provider's own word."""
+    """As the provider named it."""
     message: dict[Text, Any]
-    """The whole answer as the provider would have given it unstreamed."""
+    """The whole response as the provider would have sent it unstreamed."""
 
 
-class Silent(StoredModel):
-    """Nothing has come for some seconds. Says nothing about the answer: it lets the call be cancelled."""
+class SilentDelta(StoredModel):
+    """Nothing has come for some seconds. Lets the reader cancel the call; no part of the response."""
 
     kind: Literal["silent"] = "silent"
 
 
-class Restarted(StoredModel):
-    """The stream broke and the call is made anew: drop every delta before this one."""
+class RestartedDelta(StoredModel):
+    """The stream broke and the call is retried: drop every delta before this one."""
 
     kind: Literal["restarted"] = "restarted"
     attempt: int = Field(ge=2)
@@ -82,6 +82,13 @@ class Restarted(StoredModel):
 
 
 ModelOutputDelta = Annotated[
-    Started | TextDelta | ThoughtDelta | ToolCallDelta | UsageDelta | Finished | Silent | Restarted,
+    StartedDelta
+    | TextDelta
+    | ThoughtDelta
+    | ToolCallDelta
+    | UsageDelta
+    | FinishedDelta
+    | SilentDelta
+    | RestartedDelta,
     Field(discriminator="kind"),
 ]

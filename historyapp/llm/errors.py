@@ -1,6 +1,6 @@
-"""What can go wrong with a model call, whichever SDK it came from. No error ever holds a key.
+"""Errors of model calls, the same for every SDK. No error ever holds a key.
 
-Failures that lie in the request or the configuration (an unknown model, no key) are ``core.errors.Invalid``.
+A fault of the request or the configuration (an unknown model, no key) is ``core.errors.Invalid``.
 """
 
 import re
@@ -15,8 +15,8 @@ from historyapp.core.errors import PlayheadError
 from historyapp.core.json import DUMP_ERRORS, dump_json
 from historyapp.core.text import preview
 
-LONGEST_WORDS = 500
-"""Characters of what a provider said that an error repeats."""
+LONGEST_MESSAGE = 500
+"""Characters of a provider's error message that an error repeats."""
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.-]{4,}|Bearer\s+\S+", re.IGNORECASE)
 
@@ -36,36 +36,36 @@ class ModelCallError(PlayheadError):
         *,
         provider: str,
         status: int | None = None,
-        words: str = "",
+        provider_message: str = "",
         retryable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        facts = {"provider_status": status, "words": words or None, "retry_after": retry_after}
-        known = {name: value for name, value in facts.items() if value is not None}
+        optional = {"provider_status": status, "words": provider_message or None, "retry_after": retry_after}
+        known = {name: value for name, value in optional.items() if value is not None}
         super().__init__(detail, reason=self.reason, provider=provider, retryable=retryable, **known)
-        self._sentence = detail
+        self._summary = detail
         self.provider = provider
         self.provider_status = status
-        self.words = words
+        self.provider_message = provider_message
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds that the provider asked to wait; null when it did not say."""
+        """Seconds that the provider asks to wait; null when it does not say."""
         self.attempts = 1
-        self._tell()
+        self._set_detail()
 
-    def place(self, model: str, address: str) -> None:
-        """Adds which call failed: the model as it was asked for, and the server that was called."""
+    def add_target(self, model: str, address: str) -> None:
+        """Adds which call failed: the requested model, and the server that was called."""
         self.fields |= {"model": model, "address": address, "attempts": self.attempts}
-        self._tell(f"Model {model} at {address}, {self.attempts} attempt{'s' * (self.attempts != 1)}.")
+        self._set_detail(f"Model {model} at {address}, {self.attempts} attempt{'s' * (self.attempts != 1)}.")
 
-    def _tell(self, place: str = "") -> None:
-        words = f"It said: {self.words}" if self.words else ""
-        self.detail = " ".join(filter(None, (self._sentence, place, words)))
+    def _set_detail(self, target: str = "") -> None:
+        quoted = f"It said: {self.provider_message}" if self.provider_message else ""
+        self.detail = " ".join(filter(None, (self._summary, target, quoted)))
         self.args = (self.detail,)
 
 
 class RequestRefused(ModelCallError):
-    """The provider refuses this request and will refuse it again."""
+    """The provider refuses this request, and would refuse it again."""
 
     reason = "request-refused"
 
@@ -89,37 +89,37 @@ class ProviderFailed(ModelCallError):
 
 
 class ProviderUnreachable(ModelCallError):
-    """No connection, or it broke before there was an answer."""
+    """No connection, or it broke before the response began."""
 
     reason = "provider-unreachable"
 
 
 class TimedOut(ModelCallError):
-    """Nothing came for too long, or the call as a whole took too long."""
+    """The provider was silent for too long, or the whole call took too long."""
 
     reason = "timed-out"
 
 
-class AnswerBroken(ModelCallError):
-    """The answer ended early, or is not what the provider's API promises."""
+class ResponseBroken(ModelCallError):
+    """The response ended early, or does not follow the provider's API."""
 
     reason = "answer-broken"
 
 
-def words_of(text: str, *secrets: str) -> str:
-    """A provider's own words: one bounded line without anything that is or looks like a key.
+def without_keys(text: str, *secrets: str) -> str:
+    """A provider's error text as one line of bounded length, without anything that is or looks like a key.
 
     A page of HTML, as proxies send it, is cut down to its text.
     """
     for secret in filter(None, secrets):
         text = text.replace(secret, "[key]")
-    text = text[: 8 * LONGEST_WORDS]
+    text = text[: 8 * LONGEST_MESSAGE]
     if _HTML.match(text):
         text = _TAG.sub(" ", text)
-    return _KEYLIKE.sub("[key]", preview(text, LONGEST_WORDS))
+    return _KEYLIKE.sub("[key]", preview(text, LONGEST_MESSAGE))
 
 
-# Inside a stream the status is 200 whatever happens: there the error's type or code tells what it is.
+# A stream has status 200 whatever happens: there the error's type or code says what it is.
 _STATUS_OF_TYPE = {
     "authentication_error": 401,
     "bio_policy": 400,
@@ -158,7 +158,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         return None
 
 
-def error_said(
+def error_from(
     body: Any,
     *,
     provider: str,
@@ -166,32 +166,32 @@ def error_said(
     headers: Mapping[str, str] = MappingProxyType({}),
     secret: str = "",
 ) -> ModelCallError:
-    """The error that a provider's error object stands for.
+    """The error for a provider's error object.
 
-    ``status`` is the HTTP status, null inside a stream; ``headers`` are the answer's, which may say whether
-    and when to try again. ``secret`` is the key.
+    ``status`` is the HTTP status, null inside a stream. The response's ``headers`` may say whether and when
+    to retry. ``secret`` is the key.
     """
     error = body.get("error", body) if isinstance(body, Mapping) else body
-    facts = error if isinstance(error, Mapping) else {}
-    details = facts.get("details")
-    more = details.get("error_code") if isinstance(details, Mapping) else None
-    names = {name for name in (facts.get("type"), facts.get("code"), more) if isinstance(name, str)}
+    fields = error if isinstance(error, Mapping) else {}
+    details = fields.get("details")
+    code = details.get("error_code") if isinstance(details, Mapping) else None
+    names = {name for name in (fields.get("type"), fields.get("code"), code) if isinstance(name, str)}
     if status is None:
         status = next((_STATUS_OF_TYPE[name] for name in sorted(names) if name in _STATUS_OF_TYPE), 500)
     kind, detail, retryable = _meaning(status, spent=bool(names & _SPENT))
-    wish = headers.get("x-should-retry")
+    should_retry = headers.get("x-should-retry")
     return kind(
         f"{detail.format(provider=provider)} ({status}).",
         provider=provider,
         status=status,
-        words=words_of(_message(error), secret),
-        retryable=wish == "true" if wish in ("true", "false") else retryable,
+        provider_message=without_keys(_message(error), secret),
+        retryable=should_retry == "true" if should_retry in ("true", "false") else retryable,
         retry_after=retry_after(headers),
     )
 
 
 def _message(error: Any) -> str:
-    """What an error object says: its message as OpenAI and Anthropic name it, else as others do, else all."""
+    """The message of an error object, else the whole object. OpenAI and Anthropic name it ``message``."""
     if isinstance(error, str):
         return error
     if not isinstance(error, Mapping) or not error:
@@ -206,7 +206,7 @@ def _message(error: Any) -> str:
 
 
 def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bool]:
-    """Class, sentence and whether to retry. The SDKs too retry 408, 409, 429 and everything from 500 up."""
+    """Class, sentence and whether to retry. The SDKs also retry 408, 409, 429 and everything from 500 up."""
     if status in (401, 403):
         return KeyRefused, "{provider} does not accept the key for this", False
     if status == 402 or spent:

@@ -1,15 +1,14 @@
-"""OpenAI chat completions, and the many servers that speak them."""
+"""OpenAI's chat completions, and compatible servers."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.usage import usage_of
-from historyapp.llm.clients import openai_sdk
 from historyapp.llm.deltas import (
-    Finished,
+    FinishedDelta,
     FinishReason,
     ModelOutputDelta,
-    Started,
+    StartedDelta,
     TextDelta,
     ThoughtDelta,
     ToolCallDelta,
@@ -17,6 +16,7 @@ from historyapp.llm.deltas import (
 )
 from historyapp.llm.provider import Provider
 from historyapp.llm.request import ModelRequest, request_body
+from historyapp.llm.sdks import openai_sdk
 from historyapp.llm.transport import Event
 
 _REASONS: dict[str, FinishReason] = {
@@ -25,27 +25,27 @@ _REASONS: dict[str, FinishReason] = {
     "length": "length",
     "content_filter": "refusal",
 }
-_SPOKEN = ("content", "refusal")
-_THOUGHT = ("reasoning_content", "reasoning")
-"""Not OpenAI's own: how compatible servers stream what a model thinks …"""
+_TEXTS = ("content", "refusal")
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""How compatible servers stream reasoning; OpenAI does not."""
 _BLOCKS = "reasoning_details"
-"""… and what of it they want back."""
+"""Reasoning that compatible servers expect back."""
 
 
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The request. One choice only: an answer is one output."""
-    written = request_body(
+    """The body of the request. One choice only, which becomes one entry."""
+    fields = request_body(
         request,
         model,
         context=("tools", "messages"),
         limit="max_completion_tokens",
         reserved=("n", "stream_options"),
     )
-    written["stream_options"] = {"include_usage": True}
-    return written
+    fields["stream_options"] = {"include_usage": True}
+    return fields
 
 
-class ChatAnswer:
+class ChatReader:
     """Reads ``chat.completion.chunk`` objects. Usage follows the finish reason, in a chunk of its own."""
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class ChatAnswer:
         self._reason = ""
         self._parts: dict[str, list[str]] = {}
         self._other: dict[str, Any] = {}
-        self._calls: list[dict[str, Any]] = []
-        self._places: dict[Any, int] = {}
+        self._tool_calls: list[dict[str, Any]] = []
+        self._indexes: dict[Any, int] = {}
 
-    def take(self, event: Event) -> Iterator[ModelOutputDelta]:
+    def read(self, event: Event) -> Iterator[ModelOutputDelta]:
         if not self._started:
             self._started = True
-            yield Started(provider="openai", model=event.get("model") or "", id=event.get("id") or "")
+            yield StartedDelta(provider="openai", model=event.get("model") or "", id=event.get("id") or "")
         for choice in event.get("choices") or ():
             if choice.get("index", 0) == 0:
                 yield from self._delta(choice.get("delta") or {})
@@ -72,11 +72,11 @@ class ChatAnswer:
         for name, value in delta.items():
             if name == "tool_calls":
                 for part in value or ():
-                    yield self._call(part)
-            elif name in _SPOKEN + _THOUGHT and isinstance(value, str):
+                    yield self._tool_call(part)
+            elif name in _TEXTS + _THOUGHTS and isinstance(value, str):
                 self._parts.setdefault(name, []).append(value)
                 if value:
-                    yield TextDelta(text=value) if name in _SPOKEN else ThoughtDelta(text=value)
+                    yield TextDelta(text=value) if name in _TEXTS else ThoughtDelta(text=value)
             elif isinstance(value, list):
                 self._other.setdefault(name, []).extend(value)
                 if name == _BLOCKS:
@@ -84,49 +84,46 @@ class ChatAnswer:
             elif name != "role" and value is not None:
                 self._other[name] = value
 
-    def _call(self, part: dict[str, Any]) -> ToolCallDelta:
-        index = self._place(part)
+    def _tool_call(self, part: dict[str, Any]) -> ToolCallDelta:
+        index = self._index(part)
         function = part.get("function") or {}
         arguments = function.get("arguments") or ""
-        call = self._calls[index]
+        call = self._tool_calls[index]
         call["id"] = call["id"] or part.get("id") or ""
         call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
         call["function"]["arguments"].append(arguments)
         return ToolCallDelta(index=index, id=part.get("id"), name=function.get("name"), arguments=arguments)
 
-    def _place(self, part: dict[str, Any]) -> int:
-        """Which call a piece belongs to: by its index, or where a server gives none by its id."""
+    def _index(self, part: dict[str, Any]) -> int:
+        """The index of the part's tool call: as the server says, or by its id where it says nothing."""
         key = part.get("index")
         if key is None:
-            key = part.get("id") or next(reversed(self._places), None)
-        if key not in self._places:
-            self._places[key] = len(self._calls)
+            key = part.get("id") or next(reversed(self._indexes), None)
+        if key not in self._indexes:
+            self._indexes[key] = len(self._tool_calls)
             function: dict[str, Any] = {"name": "", "arguments": []}
-            self._calls.append({"id": "", "type": "function", "function": function})
-        return self._places[key]
+            self._tool_calls.append({"id": "", "type": "function", "function": function})
+        return self._indexes[key]
 
-    def end(self) -> Finished | None:
+    def finish(self) -> FinishedDelta | None:
         if not self._reason:
             return None
         reason = _REASONS.get(self._reason, "other")
         if "refusal" in self._parts:
             reason = "refusal"
-        elif self._calls and reason == "stop":
-            reason = "tool_calls"  # so some compatible servers, and OpenAI when a tool was forced
-        return Finished(reason=reason, provider_reason=self._reason, message=self._message())
+        elif self._tool_calls and reason == "stop":
+            reason = "tool_calls"  # some compatible servers say stop, as OpenAI does when a tool was forced
+        return FinishedDelta(reason=reason, provider_reason=self._reason, message=self._message())
 
     def _message(self) -> dict[str, Any]:
-        spoken = {name: "".join(parts) for name, parts in self._parts.items()}
-        message = {"role": "assistant", "content": None, "refusal": None, **spoken, **self._other}
-        if self._calls:
-            message["tool_calls"] = [_joined(call) for call in self._calls]
+        texts = {name: "".join(parts) for name, parts in self._parts.items()}
+        message = {"role": "assistant", "content": None, "refusal": None, **texts, **self._other}
+        if self._tool_calls:
+            for call in self._tool_calls:
+                call["function"]["arguments"] = "".join(call["function"]["arguments"])
+            message["tool_calls"] = self._tool_calls
             message["content"] = message["content"] or None
         return message
-
-
-def _joined(call: dict[str, Any]) -> dict[str, Any]:
-    function = call["function"]
-    return {**call, "function": {**function, "arguments": "".join(function["arguments"])}}
 
 
 PROVIDER = Provider(
@@ -136,5 +133,5 @@ PROVIDER = Provider(
     sdk=openai_sdk,
     path="/chat/completions",
     body=body,
-    answer=ChatAnswer,
+    reader=ChatReader,
 )

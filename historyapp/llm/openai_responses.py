@@ -1,118 +1,118 @@
-"""OpenAI's Responses API, used without its server-side state: we keep the history."""
+"""OpenAI's Responses API, used without its server-side state."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.usage import usage_of
-from historyapp.llm.clients import openai_sdk
 from historyapp.llm.deltas import (
-    Finished,
+    FinishedDelta,
     FinishReason,
     ModelOutputDelta,
-    Started,
+    StartedDelta,
     TextDelta,
     ThoughtDelta,
     ToolCallDelta,
     UsageDelta,
 )
-from historyapp.llm.errors import error_said
+from historyapp.llm.errors import error_from
 from historyapp.llm.provider import Provider
 from historyapp.llm.request import ModelRequest, request_body
+from historyapp.llm.sdks import openai_sdk
 from historyapp.llm.transport import Event
 
 TITLE = "OpenAI"
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_SENT = ("message", *_CALLS)
-"""Items that the next request has too; what OpenAI's own tools did stays in the raw message."""
-_CUT: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
+_TOOL_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_SENT_AGAIN = ("message", *_TOOL_CALLS)
+"""Items that the next request repeats; those of OpenAI's own tools stay in the raw message."""
+_INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
-"""Of a response: the rest repeats the request, instructions and tools included."""
+"""Of a response. The rest repeats the request with its instructions and tools."""
 
 
 def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The request. Nothing is stored there, so reasoning comes back encrypted, to be sent again."""
-    written = request_body(
+    """The body of the request. OpenAI stores nothing, so reasoning comes back encrypted, to be sent again."""
+    fields = request_body(
         request,
         model,
         context=("tools", "instructions", "input"),
         limit="max_output_tokens",
         reserved=("background", "conversation", "previous_response_id"),
     )
-    return {"store": False, "include": ["reasoning.encrypted_content"], **written}
+    return {"store": False, "include": ["reasoning.encrypted_content"], **fields}
 
 
-class ResponsesAnswer:
-    """Reads ``response.*`` events. An item's last event holds all of it; so does the response's."""
+class ResponsesReader:
+    """Reads ``response.*`` events. An item's last event repeats the whole item; so does the response's."""
 
     def __init__(self) -> None:
         self._items: dict[int, dict[str, Any]] = {}
-        self._calls: dict[int, int] = {}
-        self._told: dict[int, int] = {}
-        """Characters given out, by output index."""
-        self._said = self._thought = self._refused = False
+        self._tool_calls: dict[int, int] = {}
+        self._streamed: dict[int, int] = {}
+        """Characters sent as deltas, by output index."""
+        self._has_text = self._has_thought = self._refused = False
         self._response: dict[str, Any] | None = None
 
-    def take(self, event: Event) -> Iterator[ModelOutputDelta]:
+    def read(self, event: Event) -> Iterator[ModelOutputDelta]:
         match event["type"]:
             case "response.created":
                 response = event["response"]
-                yield Started(provider="openai_responses", model=response["model"], id=response["id"])
+                yield StartedDelta(provider="openai_responses", model=response["model"], id=response["id"])
             case "response.output_item.added":
-                yield from self._added(event["output_index"], event["item"])
+                yield from self._add_item(event["output_index"], event["item"])
             case "response.output_text.delta" | "response.refusal.delta" as kind:
                 self._refused = self._refused or kind == "response.refusal.delta"
                 yield from self._text(event["output_index"], event["delta"])
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._thought = True
+                self._has_thought = True
                 yield ThoughtDelta(text=event["delta"])
-            case "response.reasoning_summary_part.added" if self._thought:
+            case "response.reasoning_summary_part.added" if self._has_thought:
                 yield ThoughtDelta(text="\n\n")
             case "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta":
                 yield self._arguments(event["output_index"], event["delta"])
             case "response.output_item.done":
                 yield from self._done(event["output_index"], event["item"])
             case "response.completed" | "response.incomplete":
-                yield from self._ended(event["response"])
+                yield from self._complete(event["response"])
             case "response.failed":
-                raise error_said(event["response"].get("error") or {}, provider=TITLE)
+                raise error_from(event["response"].get("error") or {}, provider=TITLE)
             case "error":
-                raise error_said(event, provider=TITLE)
+                raise error_from(event, provider=TITLE)
 
-    def _added(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
-        self._told[index] = 0
+    def _add_item(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+        self._streamed[index] = 0
         kind = item["type"]
-        if kind in _CALLS:
-            self._calls[index] = len(self._calls)
-            yield ToolCallDelta(index=self._calls[index], id=item["call_id"], name=item["name"])
-        elif kind == "message" and self._said:
+        if kind in _TOOL_CALLS:
+            self._tool_calls[index] = len(self._tool_calls)
+            yield ToolCallDelta(index=self._tool_calls[index], id=item["call_id"], name=item["name"])
+        elif kind == "message" and self._has_text:
             yield TextDelta(text="\n\n")
 
     def _text(self, index: int, text: str) -> Iterator[TextDelta]:
-        self._told[index] += len(text)
+        self._streamed[index] += len(text)
         if text:
-            self._said = True
+            self._has_text = True
             yield TextDelta(text=text)
 
     def _arguments(self, index: int, text: str) -> ToolCallDelta:
-        self._told[index] += len(text)
-        return ToolCallDelta(index=self._calls[index], arguments=text)
+        self._streamed[index] += len(text)
+        return ToolCallDelta(index=self._tool_calls[index], arguments=text)
 
     def _done(self, index: int, item: dict[str, Any]) -> Iterator[ModelOutputDelta]:
-        """Keeps the item, and gives out what no delta has said: not every server streams everything."""
-        if index not in self._told:
-            yield from self._added(index, item)
+        """Keeps the item, and sends what no delta has sent: not every server streams everything."""
+        if index not in self._streamed:
+            yield from self._add_item(index, item)
         self._items[index] = item
-        told = self._told[index]
+        streamed = self._streamed[index]
         kind = item["type"]
         if kind == "message":
             parts = item["content"]
             self._refused = self._refused or any("refusal" in part for part in parts)
             whole = "".join(part.get("text") or part.get("refusal") or "" for part in parts)
-            yield from self._text(index, whole[told:])
-        elif kind in _CALLS and (rest := (item.get(_CALLS[kind]) or "")[told:]):
+            yield from self._text(index, whole[streamed:])
+        elif kind in _TOOL_CALLS and (rest := (item.get(_TOOL_CALLS[kind]) or "")[streamed:]):
             yield self._arguments(index, rest)
 
-    def _ended(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
+    def _complete(self, response: dict[str, Any]) -> Iterator[ModelOutputDelta]:
         self._response = response
         for index, item in enumerate(response.get("output") or ()):
             if index not in self._items:
@@ -122,28 +122,28 @@ class ResponsesAnswer:
             yield UsageDelta(usage=usage_of({"usage": usage, "usage_convention": "openai"}), raw=usage)
 
     def _reasoning(self) -> Iterator[ThoughtDelta]:
-        """Reasoning can only be sent again together with what it led to; a search of OpenAI's is not sent."""
+        """Reasoning can only be sent again with the item after it; a web search item is not sent again."""
         sent, blocks = True, list[dict[str, Any]]()
         for _, item in sorted(self._items.items(), reverse=True):
             if item["type"] != "reasoning":
-                sent = item["type"] in _SENT
+                sent = item["type"] in _SENT_AGAIN
             elif sent:
                 blocks.append(item)
         yield from (ThoughtDelta(block=item) for item in reversed(blocks))
 
-    def end(self) -> Finished | None:
+    def finish(self) -> FinishedDelta | None:
         response = self._response
         if response is None:
             return None
         message = {name: response[name] for name in _KEPT if response.get(name) is not None}
         message["output"] = response.get("output") or [self._items[index] for index in sorted(self._items)]
         why = (response.get("incomplete_details") or {}).get("reason") or response["status"]
-        return Finished(reason=self._reason(why), provider_reason=why, message=message)
+        return FinishedDelta(reason=self._reason(why), provider_reason=why, message=message)
 
     def _reason(self, why: str) -> FinishReason:
         if why != "completed":
-            return _CUT.get(why, "other")
-        return "tool_calls" if self._calls else "refusal" if self._refused else "stop"
+            return _INCOMPLETE.get(why, "other")
+        return "tool_calls" if self._tool_calls else "refusal" if self._refused else "stop"
 
 
 PROVIDER = Provider(
@@ -153,7 +153,7 @@ PROVIDER = Provider(
     sdk=openai_sdk,
     path="/responses",
     body=body,
-    answer=ResponsesAnswer,
+    reader=ResponsesReader,
     count_path="/responses/input_tokens",
     count_fields=(
         "model",

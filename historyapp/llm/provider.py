@@ -1,4 +1,4 @@
-"""What makes a provider: how a request is written for it, and how its answer is read."""
+"""A model provider: how its requests are written, and how its streamed responses are read."""
 
 from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass
@@ -6,27 +6,25 @@ from typing import Any, Protocol
 
 from historyapp.core.errors import Invalid
 from historyapp.core.json import DUMP_ERRORS, dump_json
-from historyapp.llm.clients import Sdk
-from historyapp.llm.deltas import Finished, ModelOutputDelta, Silent
-from historyapp.llm.errors import AnswerBroken
-from historyapp.llm.listening import listened
+from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta
+from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
+from historyapp.llm.sdks import Sdk
+from historyapp.llm.streams import read_in_thread
 from historyapp.llm.transport import Connection, Deadline, Event
 
 
-class Answer(Protocol):
-    """Reads one streamed answer.
+class ResponseReader(Protocol):
+    """Reads one streamed response.
 
-    Both methods may raise ``ModelCallError``, and ``KeyError``, ``TypeError`` and their like for events
-    that are not as the provider's API promises.
+    Both methods may raise ``ModelCallError``, and ``KeyError``, ``TypeError`` and similar errors for events
+    that do not follow the provider's API.
     """
 
-    def take(self, event: Event) -> Iterator[ModelOutputDelta]:
-        """What one event says."""
-        ...
+    def read(self, event: Event) -> Iterator[ModelOutputDelta]: ...
 
-    def end(self) -> Finished | None:
-        """The last delta; None when the answer is not complete."""
+    def finish(self) -> FinishedDelta | None:
+        """The last delta, or None when the response is not complete."""
         ...
 
 
@@ -38,14 +36,14 @@ class Provider:
     title: str
     """For people."""
     format: str
-    """The name of the context format that it takes."""
+    """The name of its context format."""
     sdk: Callable[[], Sdk]
     path: str
     body: Callable[[ModelRequest, str], dict[str, Any]]
-    answer: Callable[[], Answer]
+    reader: Callable[[], ResponseReader]
     count_path: str | None = None
     count_fields: Collection[str] = ()
-    """Fields of the request that decide how many tokens it has."""
+    """Fields of the request that count as tokens."""
 
     def stream(self, request: ModelRequest, model: str, deadline: Deadline) -> Generator[ModelOutputDelta]:
         """One attempt. Closing it closes the connection.
@@ -54,14 +52,14 @@ class Provider:
             Invalid: when the request cannot be written for this provider, or there is no key.
             ModelCallError: when it fails.
         """
-        body = self._written(request, model)
+        body = self._body(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
-        answer = self.answer()
-        events = listened(connection.events(self.path, body), connection.hang_up)
+        reader = self.reader()
+        events = read_in_thread(connection.events(self.path, body), connection.abort)
         try:
             for event in events:
-                yield from (Silent(),) if event is None else answer.take(event)
-            last = answer.end()
+                yield from (SilentDelta(),) if event is None else reader.read(event)
+            last = reader.finish()
             if last is not None:
                 dump_json(last.message)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
@@ -73,36 +71,33 @@ class Provider:
         yield last
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
-        """Tokens that the request would have, as the provider itself counts them.
+        """The request's tokens, counted by the provider.
 
         Raises:
             Invalid: when the provider cannot count such requests.
-            ModelCallError: when it fails to.
+            ModelCallError: when the count fails.
         """
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")
-        body = self._written(request, model)
+        body = self._body(request, model)
         counted = {name: value for name, value in body.items() if name in self.count_fields}
-        tokens = (
-            Connection(self.sdk(), self.title, deadline).post(self.count_path, counted).get("input_tokens")
-        )
+        response = Connection(self.sdk(), self.title, deadline).post(self.count_path, counted)
+        tokens = response.get("input_tokens")
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise self._broken("did not say how many tokens there are")
         return tokens
 
     def address(self) -> str:
-        """The server that is called, as ``https://host``: a path may hold what is nobody's business."""
+        """The server that is called, as ``https://host``: its path may be private."""
         return str(self.sdk().client.base_url.copy_with(raw_path=b"/")).rstrip("/")
 
-    def _written(self, request: ModelRequest, model: str) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, model: str) -> dict[str, Any]:
         body = self.body(request, model)
         try:
             dump_json(body)
         except DUMP_ERRORS:
-            raise Invalid(
-                "The request holds a value that JSON cannot represent, or is nested too deep."
-            ) from None
+            raise Invalid("The request is not representable in JSON, or is nested too deep.") from None
         return body
 
-    def _broken(self, what: str) -> AnswerBroken:
-        return AnswerBroken(f"{self.title} {what}.", provider=self.title, retryable=True)
+    def _broken(self, what: str) -> ResponseBroken:
+        return ResponseBroken(f"{self.title} {what}.", provider=self.title, retryable=True)

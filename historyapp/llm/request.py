@@ -1,4 +1,4 @@
-"""What is asked of a model, and how long one is prepared to wait for it."""
+"""A request to a model, and its time limits."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from historyapp.core.text import clean_value
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. ``model`` may name its provider (``anthropic:claude-…``); see ``router``."""
+    """``model`` may name its provider (``anthropic:claude-…``); see ``router``."""
 
     model: str
     context: Mapping[str, Any]
-    """What the provider's format renders: ``messages``, ``instructions`` and ``input``, or ``system`` and
+    """As the provider's format renders it: ``messages``, ``instructions`` and ``input``, or ``system`` and
     ``messages``; and ``tools``."""
     max_output_tokens: int | None = None
-    """Null: as much as the provider allows, where it lets one leave it out."""
+    """Null: as many as the provider allows, or its default where it requires a number."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the provider's request, passed on as they are: ``temperature``, ``thinking`` …"""
+    """Further fields of the provider's request, unchanged: ``temperature``, ``thinking`` …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class TimeLimits:
 
     connect: float = 10
     read: float = 180
-    """Between two pieces of an answer, and before the first."""
+    """Between two parts of a response, and before the first."""
     total: float = 900
-    """The whole call, with all its attempts and the waits between them."""
+    """The whole call with its retries and the waits between them."""
 
 
 def request_body(
@@ -42,13 +42,13 @@ def request_body(
     ``reserved`` those that options must not touch.
 
     Raises:
-        Invalid: when the context is another format's, or an option is none.
+        Invalid: when the context belongs to another format, or an option cannot be set.
     """
-    if strange := sorted(set(request.context) - set(context)):
-        raise Invalid(f"{model} takes {_listed(context)}; {_listed(strange)} belong to another format.")
+    if foreign := sorted(set(request.context) - set(context)):
+        raise Invalid(f"{model} takes {_listed(context)}; {_listed(foreign)} belong to another format.")
     taken = {"model", "stream", limit, *context, *reserved}
-    if strange := sorted(taken & set(request.options)):
-        raise Invalid(f"{_listed(strange)} cannot be set through options.")
+    if reserved_options := sorted(taken & set(request.options)):
+        raise Invalid(f"{_listed(reserved_options)} cannot be set through options.")
     if request.max_output_tokens is not None and request.max_output_tokens < 1:
         raise Invalid(f"The most tokens to answer with must be at least 1, not {request.max_output_tokens}.")
     body = {"model": model, "stream": True, **request.options, **request.context}

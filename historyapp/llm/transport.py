@@ -1,4 +1,4 @@
-"""One HTTP request to a provider through its SDK, and the JSON events that it answers with."""
+"""HTTP requests to a provider through its SDK, and the JSON events of the response."""
 
 import socket
 import time
@@ -7,28 +7,28 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from historyapp.core.json import MAX_RECORD_DEPTH, depth_exceeds
-from historyapp.llm.clients import Sdk
 from historyapp.llm.errors import (
-    AnswerBroken,
     ModelCallError,
     ProviderUnreachable,
+    ResponseBroken,
     TimedOut,
-    error_said,
-    words_of,
+    error_from,
+    without_keys,
 )
 from historyapp.llm.request import TimeLimits
+from historyapp.llm.sdks import Sdk
 
 if TYPE_CHECKING:
     import httpx2
 
-MAX_ANSWER = 64 * 1024 * 1024
-"""Bytes of one streamed answer."""
+MAX_RESPONSE = 64 * 1024 * 1024
+"""Bytes of one streamed response."""
 
 Event = dict[str, Any]
 
 
 class Deadline:
-    """The moment at which a call must be over."""
+    """The time at which a model call must be over."""
 
     def __init__(self, limits: TimeLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -47,24 +47,25 @@ class Connection:
         self._sdk = sdk
         self._provider = provider
         self._deadline = deadline
-        self._answering: httpx2.Response | None = None
+        self._response: httpx2.Response | None = None
 
     def post(self, path: str, body: Mapping[str, Any]) -> Event:
-        """The JSON object that the provider answers with.
+        """The JSON object of the response.
 
         Raises:
-            ModelCallError: for everything else.
+            ModelCallError: for any other response.
         """
         with self._failures():
-            answer = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
-        return self._event(answer)
+            response = self._sdk.client.post(path, cast_to=object, body=body, options=self._options())
+        return self._event(response)
 
     def events(self, path: str, body: Mapping[str, Any]) -> Generator[Event]:
-        """The events of a streamed answer, as the provider wrote them. Closing it closes the connection.
+        """The events of a streamed response, unchanged. Closing it closes the connection.
 
         Raises:
-            ModelCallError: when there is no answer, or the stream breaks. Whether the answer is complete is
-                for the caller to see: a stream can end early without a trace.
+            ModelCallError: when there is no response, or the stream breaks. The caller checks whether the
+            response
+                is complete: a stream can end early without an error.
         """
         kind = self._sdk.module.Stream[object]
         with self._failures():
@@ -72,23 +73,23 @@ class Connection:
                 path, cast_to=object, body=body, options=self._options(), stream=True, stream_cls=kind
             )
         with closing(stream), self._failures():
-            self._answering = stream.response
+            self._response = stream.response
             try:
                 self._expect_events(stream.response)
                 stream.response.stream = self._bounded(stream.response.stream)
                 for event in stream:
                     yield self._event(event)
             finally:
-                self._answering = None
+                self._response = None
 
-    def hang_up(self) -> None:
-        """Ends an answer that another thread waits for: it gets an error. Before there is one, nothing."""
-        response = self._answering
+    def abort(self) -> None:
+        """Ends the response that another thread waits for; that thread gets an error."""
+        response = self._response
         network = response.extensions.get("network_stream") if response is not None else None
-        line = network.get_extra_info("socket") if network is not None else None
-        if line is not None:
+        connected = network.get_extra_info("socket") if network is not None else None
+        if connected is not None:
             with suppress(OSError):  # closed already
-                socket.socket.shutdown(line, socket.SHUT_RDWR)
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
     def _options(self) -> dict[str, Any]:
         from httpx2 import Timeout
@@ -109,11 +110,11 @@ class Connection:
         if "text/event-stream" in kind.lower():
             return
         head = next(response.iter_bytes(2048), b"")
-        words = words_of(head.decode("utf-8", "replace"), self._sdk.key)
-        raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", words)
+        message = without_keys(head.decode("utf-8", "replace"), self._sdk.key)
+        raise self._broken(f"answered with {kind[:100] or 'nothing'!r} instead of a stream", message)
 
     def _bounded(self, stream: Any) -> Any:
-        """The bytes of an answer, up to the limits. Pings, too, count as time."""
+        """The bytes of a response, up to the limits of size and time. Pings do not extend the time."""
         from httpx2 import SyncByteStream
 
         deadline, too_late, broken = self._deadline, self._too_late, self._broken
@@ -125,8 +126,8 @@ class Connection:
                     total += len(part)
                     if deadline.left() <= 0:
                         raise too_late()
-                    if total > MAX_ANSWER:
-                        raise broken(f"sent more than {MAX_ANSWER} bytes", retryable=False)
+                    if total > MAX_RESPONSE:
+                        raise broken(f"sent more than {MAX_RESPONSE} bytes", retryable=False)
                     yield part
 
             def close(self) -> None:
@@ -134,9 +135,12 @@ class Connection:
 
         return Bounded()
 
-    def _broken(self, what: str, words: str = "", *, retryable: bool = False) -> AnswerBroken:
-        return AnswerBroken(
-            f"{self._provider} {what}.", provider=self._provider, words=words, retryable=retryable
+    def _broken(self, fault: str, message: str = "", *, retryable: bool = False) -> ResponseBroken:
+        return ResponseBroken(
+            f"{self._provider} {fault}.",
+            provider=self._provider,
+            provider_message=message,
+            retryable=retryable,
         )
 
     def _too_late(self) -> TimedOut:
@@ -145,7 +149,7 @@ class Connection:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """The SDK's and the network's errors as ours. Theirs hold the request with its key: they end here."""
+        """The SDK's and the network's errors as ours. Theirs hold the key, so they are dropped."""
         try:
             yield
         except ModelCallError:
@@ -168,7 +172,7 @@ class Connection:
                     return self._too_late()
                 return TimedOut(f"{provider} was silent for too long.", provider=provider, retryable=True)
             case sdk.APIConnectionError() | httpx2.TransportError() | OSError():
-                cause = words_of(str(error.__cause__ or error), self._sdk.key)
+                cause = without_keys(str(error.__cause__ or error), self._sdk.key)
                 return ProviderUnreachable(
                     f"The connection to {provider} failed: {cause or type(error).__name__}.",
                     provider=provider,
@@ -178,11 +182,11 @@ class Connection:
                 status = None if error.status_code < 300 else error.status_code
                 body = error.body if error.body is not None else error.message
                 headers = error.response.headers
-                return error_said(
+                return error_from(
                     body, provider=provider, status=status, headers=headers, secret=self._sdk.key
                 )
             case sdk.APIError():
-                return error_said(error.body, provider=provider, secret=self._sdk.key)
+                return error_from(error.body, provider=provider, secret=self._sdk.key)
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._broken("answered in a way that HTTP does not know", retryable=True)
         return None

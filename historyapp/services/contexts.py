@@ -14,7 +14,7 @@ from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import policy_named
 from historyapp.core.policies.base import OutlinedPast, RequestExtras
 from historyapp.core.settings import SessionSettings, load_settings
-from historyapp.llm.calling import count_tokens
+from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import ProviderRouter
 from historyapp.models import Session, TokenCorrection

@@ -21,7 +21,7 @@ from historyapp.services.append import (
     lock_session,
 )
 from historyapp.services.audit import record
-from historyapp.services.compression.marks import MARKS, arm
+from historyapp.services.compression.automatic import THRESHOLDS, set_thresholds
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
@@ -162,8 +162,8 @@ def rewind_locked(
     session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
     session.last_entry_at = entry.created_at
     apply_tail(session, tail)
-    arm(session)
-    session.save(update_fields={*TAIL_COLUMNS, *MARKS, "closed_spans", "tail_start"})
+    set_thresholds(session)
+    session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     record(session.project_id, actor, "rewind", session.pk, detail)
     cut_off = before.without(left)
@@ -280,8 +280,8 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     apply_tail(child, reopen(child.pk, tail, position))
     if child.forked_from is not None:
         child.compressed_to = child.forked_from.compressed_to
-    arm(child)
-    child.save(update_fields={*TAIL_COLUMNS, *MARKS})
+    set_thresholds(child)
+    child.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS})
 
 
 def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:

@@ -14,7 +14,7 @@ from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.audit import record
-from historyapp.services.compression.marks import arm
+from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.transactions import writing
 
 NAMES = ("title", "agent", "model")
@@ -48,7 +48,7 @@ def create_session(
         **(names or {}),
     )
     session.tags = tags
-    arm(session)
+    set_thresholds(session)
     with writing():
         insert(session)
     return session
@@ -94,7 +94,7 @@ def change_session(
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
             setattr(session, name, dump_settings(merged) if merged else value)
         if "settings" in changes:
-            arm(session)
+            set_thresholds(session)
         session.revision += 1
         session.save()
         return session

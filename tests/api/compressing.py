@@ -4,11 +4,11 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from historyapp.core.strategies.base import Written
+from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionItem
-from historyapp.services.compression.claims import Outcome, claim, store
-from historyapp.services.compression.finishing import finish
-from historyapp.services.compression.planning import plan
+from historyapp.services.compression.items import claim, plan
+from historyapp.services.compression.store import finish, store
+from historyapp.services.compression.summarise import ItemResult
 
 
 def carry_out(run: str | UUID, *, most: int = 1000, failing: tuple[int, ...] = ()) -> None:
@@ -16,11 +16,11 @@ def carry_out(run: str | UUID, *, most: int = 1000, failing: tuple[int, ...] = (
     run, owner = UUID(str(run)), uuid7()
     plan(run)
     items = claim(run, owner, most)
-    store(run, owner, [_outcome(item, failing) for item in items])
+    store(run, owner, [_result(item, failing) for item in items])
     finish(run)
 
 
-def _outcome(item: CompressionItem, failing: tuple[int, ...]) -> Outcome:
+def _result(item: CompressionItem, failing: tuple[int, ...]) -> ItemResult:
     if item.first_step in failing:
-        return Outcome(item.pk, error="The model refused: no.")
-    return Outcome(item.pk, Written(f"did step {item.first_step}"), tokens=3)
+        return ItemResult(item.pk, error="The model refused: no.")
+    return ItemResult(item.pk, SummaryDraft(f"did step {item.first_step}"), tokens=3)

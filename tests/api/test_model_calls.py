@@ -10,10 +10,10 @@ from django.test import Client
 
 from historyapp.api.model_calls import SILENCE
 from historyapp.core.prices import load_prices
-from historyapp.llm import listening
-from historyapp.llm.retrying import RetryPolicy
+from historyapp.llm import streams
+from historyapp.llm.retries import RetryPolicy
 from historyapp.models import Entry, Session, Snapshot
-from historyapp.services import calls
+from historyapp.services import model_calls
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Raw, Refusal
@@ -27,7 +27,7 @@ MODELS = tuple(HALF_WAY)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nothing is slept; what would have been is noted."""
     noted: list[float] = []
-    monkeypatch.setattr(calls, "RETRIES", RetryPolicy(sleep=noted.append, chance=lambda: 0.0))
+    monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(sleep=noted.append, random=lambda: 0.0))
     return noted
 
 
@@ -225,7 +225,7 @@ def test_closing_the_connection_cancels_the_call(ready: Agent, loopback: Loopbac
 def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr(listening, "PAUSE", 0.05)
+    monkeypatch.setattr(streams, "PAUSE", 0.05)
     loopback.steps.append(Broken("hang", after=after))
     response, events = stream(ready, {"model": "claude-opus-4-5"})
     assert SILENCE.encode() in events
@@ -237,8 +237,8 @@ def test_closing_the_connection_cancels_a_call_whose_model_is_silent(
 def test_a_failure_after_long_silence_is_an_event(
     ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "PAUSE", 0.02)
-    monkeypatch.setattr(calls, "RETRIES", RetryPolicy(attempts=1))
+    monkeypatch.setattr(streams, "PAUSE", 0.02)
+    monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(attempts=1))
     loopback.steps.append(Broken("garbage", after=1, answer=Answer(pause=0.5)))
     _, events = stream(ready, {"model": "claude-opus-4-5"})
     first, *_, last = events

@@ -10,13 +10,13 @@ from playwright.sync_api import Page, expect
 
 from historyapp import tasks
 from historyapp.models import CompressionRun, Project, Session, Summary
-from historyapp.services.compression.starting import RunWish, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
 from tests.browser.visits import PRESS, page_of, record_session, sign_in
 
-EXTRACT = RunWish("simple_extract", 1, 20)
+EXTRACT = RunRequest("simple_extract", 1, 20)
 
 
 class Worker:

@@ -10,7 +10,7 @@ from playwright.sync_api import ConsoleMessage, Page, Request
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.starting import RunWish, start_comparison, start_run
+from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
@@ -78,15 +78,15 @@ def addresses(project: Project) -> list[str]:
 
 def _compressions(project: Project, session: Session) -> list[CompressionRun]:
     """A run of which something failed with a long word, the sides of a comparison, and one under way."""
-    wish = RunWish("simple_extract", 1, 30)
+    wish = RunRequest("simple_extract", 1, 30)
     run = start_run(project, session.pk, wish).run
     carry_out(run.pk, failing=(2, 3))
     CompressionItem.objects.filter(run=run, number=2).update(error="e" * 300)
     CompressionRun.objects.filter(pk=run.pk).update(note="n" * 300, model="m" * 100, actor="a" * 200)
-    sides = start_comparison(project, session.pk, [wish, RunWish("structured", 1, 30)])
+    sides = start_comparison(project, session.pk, [wish, RunRequest("structured", 1, 30)])
     carry_out(sides[0].pk)
     CompressionItem.objects.filter(run=sides[0], number=1).update(text="t" * 10_000)
-    return [run, *sides, start_run(project, session.pk, RunWish("structured")).run]
+    return [run, *sides, start_run(project, session.pk, RunRequest("structured")).run]
 
 
 def _odd_session(project: Project) -> Session:

@@ -25,8 +25,8 @@ from historyapp.client import (
     ServerUnavailable,
 )
 from historyapp.client.endpoints.model_calls import EventDecoder
-from historyapp.llm.retrying import RetryPolicy
-from historyapp.services import calls
+from historyapp.llm.retries import RetryPolicy
+from historyapp.services import model_calls
 from tests.client.proxy import FaultyProxy, answering, lost_answer
 from tests.llm.loopback import Answer, Broken, Call, Loopback, Refusal
 
@@ -36,7 +36,7 @@ OPENAI, ANTHROPIC = "gpt-5", "claude-opus-5"
 
 @pytest.fixture
 def loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    monkeypatch.setattr(calls, "RETRIES", RetryPolicy(sleep=lambda _: None, chance=lambda: 0.0))
+    monkeypatch.setattr(model_calls, "RETRIES", RetryPolicy(sleep=lambda _: None, random=lambda: 0.0))
     with Loopback() as loopback:
         for name, value in loopback.environment.items():
             monkeypatch.setenv(name, value)

@@ -1,5 +1,7 @@
 """``playhead compress``: done here when there is no worker, with what came of it in sums."""
 
+from dataclasses import replace
+from typing import NoReturn
 from uuid import UUID
 
 import pytest
@@ -8,6 +10,7 @@ from uuid_utils.compat import uuid7
 from historyapp.api.actions import StepIn, step_bodies
 from historyapp.core.entries import EntryDraft
 from historyapp.core.errors import Invalid
+from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
@@ -72,10 +75,11 @@ def test_steps_and_whether_they_are_done_again_can_be_chosen(run: Run, six: UUID
 
 
 def test_what_fails_is_told_in_one_sentence(run: Run, six: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object) -> NoReturn:
         raise Invalid("The key is wrong.")
 
-    monkeypatch.setattr("historyapp.services.compression.working._Summariser._words", refuse)
+    refusing = replace(STRATEGIES["simple_extract"], write=refuse)
+    monkeypatch.setitem(STRATEGIES, "simple_extract", refusing)
     ran = run("compress", six, "--strategy", "simple_extract")
     assert "Nothing could be summarised: The key is wrong." in ran.error
 

@@ -11,7 +11,7 @@ from django.urls import URLPattern, reverse
 from dashboard.urls import urlpatterns
 from historyapp.models import Membership, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.starting import RunWish, start_comparison, start_run
+from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
@@ -60,7 +60,7 @@ def ask(client: Client, name: str, address: str) -> int:
 @pytest.fixture
 def rewound(project: Project, session: Session) -> Session:
     rewind(project, session.pk, Target(to_step=4))
-    wish = RunWish("simple_extract", 1, 2)
+    wish = RunRequest("simple_extract", 1, 2)
     start_run(project, session.pk, wish)
     start_comparison(project, session.pk, [wish, wish])
     return session

@@ -6,12 +6,12 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.models import CompressionItem, CompressionRun, Session, Summary
-from historyapp.services.compression.starting import RunWish, start_comparison
+from historyapp.services.compression.start import RunRequest, start_comparison
 from tests.api.compressing import carry_out
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
 
-WISHES = [RunWish("simple_extract", 1, 4, options={"max_tokens": 50}), RunWish("structured", 1, 4)]
+WISHES = [RunRequest("simple_extract", 1, 4, options={"max_tokens": 50}), RunRequest("structured", 1, 4)]
 
 
 def compared(session: Session) -> list[CompressionRun]:

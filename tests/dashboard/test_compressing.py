@@ -12,7 +12,7 @@ from historyapp.core.prices import load_prices
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression.starting import RunWish, start_run
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import change_session, create_session
 from tests.api.compressing import carry_out
 from tests.dashboard.pages import fragment, html, text
@@ -155,7 +155,7 @@ def test_sending_the_form_starts_a_run_and_calls_a_worker(
 
 
 def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> None:
-    run = start_run(session.project, session.pk, RunWish("simple_extract", 1, 2)).run
+    run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
     page = text(alice.get(form(session)))
     assert "A compression of steps 1–2 is under way. Starting another joins it." in page
     response = alice.post(form(session), {"strategy": "structured"})
@@ -167,7 +167,7 @@ def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> 
 def test_the_session_page_tells_of_the_run_under_way(alice: Client, session: Session) -> None:
     page = reverse("session", args=[session.pk])
     assert "compressing" not in text(alice.get(page))
-    run = start_run(session.project, session.pk, RunWish("simple_extract", 1, 2)).run
+    run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
     carry_out(run.pk, most=1)
     assert "compressing, 1 of 2" in text(alice.get(page))
     assert reverse("compression", args=[session.pk, run.pk]) in html(alice.get(page))

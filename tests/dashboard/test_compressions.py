@@ -11,15 +11,15 @@ from django.urls import reverse
 from dashboard.templatetags import compressing
 from dashboard.views import compressions
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
-from historyapp.services.compression.starting import RunWish, cancel_run, start_comparison, start_run
+from historyapp.services.compression.start import RunRequest, cancel_run, start_comparison, start_run
 from historyapp.services.sessions import create_session
 from tests.api.compressing import carry_out
 from tests.dashboard.pages import fragment, html, text
 
-EXTRACT = RunWish("simple_extract", 1, 5, again=True)
+EXTRACT = RunRequest("simple_extract", 1, 5, again=True)
 
 
-def run_of(session: Session, wish: RunWish = EXTRACT) -> CompressionRun:
+def run_of(session: Session, wish: RunRequest = EXTRACT) -> CompressionRun:
     return start_run(session.project, session.pk, wish, actor="user:bob").run
 
 
@@ -200,7 +200,7 @@ def test_summaries_of_a_run_are_listed_in_pages(
 
 def test_a_run_without_work_says_so(alice: Client, project: Project) -> None:
     empty = create_session(project)
-    run = start_run(project, empty.pk, RunWish("simple_extract")).run
+    run = start_run(project, empty.pk, RunRequest("simple_extract")).run
     page = text(alice.get(page_of(run)))
     assert "no steps" in page
     assert "There is nothing to compress: the session has no steps yet." in page

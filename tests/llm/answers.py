@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.completions import Completion, collect
 from historyapp.llm.deltas import ModelOutputDelta
-from historyapp.llm.provider import Answer as Reader
+from historyapp.llm.provider import ResponseReader
 from historyapp.llm.router import PROVIDERS
 from tests.llm.loopback import Answer, Call, responses_wire, wire
 from tests.llm.loopback.wire import Event, Json
@@ -64,9 +64,9 @@ WIRES = {
 
 def read(provider: str, events: Iterable[Json]) -> list[ModelOutputDelta]:
     """The deltas that a provider's reader makes of events."""
-    reader: Reader = PROVIDERS[provider].answer()
-    told = [delta for event in events for delta in reader.take(event)]
-    last = reader.end()
+    reader: ResponseReader = PROVIDERS[provider].reader()
+    told = [delta for event in events for delta in reader.read(event)]
+    last = reader.finish()
     return [*told, last] if last else told
 
 
@@ -77,7 +77,7 @@ def told(provider: str, answer: Answer) -> list[ModelOutputDelta]:
     return read(provider, events)
 
 
-def collected(provider: str, answer: Answer) -> Collected:
+def collected(provider: str, answer: Answer) -> Completion:
     return collect(told(provider, answer))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from historyapp.core.formats import FORMATS
-from historyapp.llm.calling import call_model
-from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.completions import Completion, collect
 from historyapp.llm.deltas import ModelOutputDelta
+from historyapp.llm.model_calls import call_model
 from historyapp.llm.request import ModelRequest, TimeLimits
-from historyapp.llm.retrying import RetryPolicy
+from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS
 from tests.llm.loopback import Answer, Loopback
 
@@ -82,10 +82,10 @@ class Caller:
         return list(self.call(request, **policy))
 
     def call(self, request: ModelRequest, **policy: Any) -> Iterator[ModelOutputDelta]:
-        retries = RetryPolicy(sleep=self.waits.append, chance=lambda: 0.0, **policy)
+        retries = RetryPolicy(sleep=self.waits.append, random=lambda: 0.0, **policy)
         return call_model(request, limits=self.limits, retries=retries)
 
-    def collected(self, request: ModelRequest, **policy: Any) -> Collected:
+    def collected(self, request: ModelRequest, **policy: Any) -> Completion:
         return collect(self.call(request, **policy))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from historyapp.llm.anthropic_messages import DEFAULT_MAX_TOKENS
-from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.completions import Completion, collect
 from historyapp.llm.deltas import UsageDelta
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
@@ -33,7 +33,7 @@ def text(index: int, said: str) -> list[dict[str, Any]]:
     return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": said})
 
 
-def of(*events: dict[str, Any], reason: str = "end_turn") -> Collected:
+def of(*events: dict[str, Any], reason: str = "end_turn") -> Completion:
     end = {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": USED}
     return collect(read("anthropic", [START, *events, end, STOP]))
 

@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import (
-    LONGEST_WORDS,
+    LONGEST_MESSAGE,
     KeyRefused,
     LimitReached,
     ModelCallError,
     ProviderFailed,
     RequestRefused,
     TimedOut,
-    error_said,
+    error_from,
     retry_after,
-    words_of,
+    without_keys,
 )
 
 JSON = st.recursive(
@@ -45,7 +45,7 @@ JSON = st.recursive(
 def test_a_status_says_what_happened_and_whether_to_try_again(
     status: int, kind: type[ModelCallError], retryable: bool
 ) -> None:
-    error = error_said({}, provider="OpenAI", status=status)
+    error = error_from({}, provider="OpenAI", status=status)
     assert (type(error), error.retryable, error.provider_status) == (kind, retryable, status)
     assert error.fields["provider"] == "OpenAI"
     assert f"({status})" in error.detail
@@ -58,7 +58,7 @@ def test_a_spent_account_is_not_asked_again(code: str) -> None:
     openai = {"error": {"code": code, "message": "Pay."}}
     anthropic = {"error": {"type": "rate_limit_error", "details": {"error_code": code}}}
     for body in (openai, anthropic):
-        error = error_said(body, provider="P", status=429)
+        error = error_from(body, provider="P", status=429)
         assert isinstance(error, LimitReached)
         assert not error.retryable
 
@@ -67,35 +67,35 @@ def test_a_spent_account_is_not_asked_again(code: str) -> None:
     ("name", "status"), [("overloaded_error", 529), ("rate_limit_error", 429), ("who_knows", 500)]
 )
 def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> None:
-    assert error_said({"error": {"type": name}}, provider="P").provider_status == status
+    assert error_from({"error": {"type": name}}, provider="P").provider_status == status
 
 
 @given(JSON, st.none() | st.integers(300, 599))
 def test_no_error_object_is_too_strange(body: object, status: int | None) -> None:
-    error = error_said(body, provider="P", status=status)
-    assert len(error.words) <= LONGEST_WORDS
+    error = error_from(body, provider="P", status=status)
+    assert len(error.provider_message) <= LONGEST_MESSAGE
     assert dump_json(error.fields)
     assert error.detail.encode()
 
 
 @pytest.mark.parametrize("key", ["sk-proj-abcDEF_123", "any secret without a form"])
 def test_words_never_hold_a_key(key: str) -> None:
-    assert key not in words_of(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
+    assert key not in without_keys(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
 
 
 @pytest.mark.parametrize("said", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
 def test_words_never_hold_what_looks_like_a_key(said: str) -> None:
-    assert words_of(f"You sent {said} to us") == "You sent [key] to us"
+    assert without_keys(f"You sent {said} to us") == "You sent [key] to us"
 
 
 def test_a_key_is_found_at_the_end_of_what_is_kept() -> None:
     key = "k" * 60
-    assert "k" * 10 not in words_of("x" * (LONGEST_WORDS - 20) + key, key)
+    assert "k" * 10 not in without_keys("x" * (LONGEST_MESSAGE - 20) + key, key)
 
 
 def test_words_are_one_bounded_line() -> None:
-    words = words_of("<html>\n" + "a b\0" * 10_000)
-    assert len(words) <= LONGEST_WORDS
+    words = without_keys("<html>\n" + "a b\0" * 10_000)
+    assert len(words) <= LONGEST_MESSAGE
     assert "\n" not in words
     assert "\0" not in words
 
@@ -125,7 +125,7 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
 
 @pytest.mark.parametrize(("wish", "retryable"), [("true", True), ("false", False), ("perhaps", True)])
 def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
-    error = error_said({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
+    error = error_from({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
     assert (error.retryable, error.fields["retryable"], error.retry_after) == (retryable, retryable, 4)
 
 
@@ -146,10 +146,10 @@ def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
     ],
 )
 def test_what_a_server_said_is_found_in_whatever_shape(body: object, words: str) -> None:
-    error = error_said(body, provider="P", status=502)
-    assert error.words == words
+    error = error_from(body, provider="P", status=502)
+    assert error.provider_message == words
     assert error.detail == f"P could not answer (502).{f' It said: {words}' if words else ''}"
 
 
 def test_a_long_page_takes_no_long_time() -> None:
-    assert len(words_of("<html>" + "<" * 5_000_000)) <= LONGEST_WORDS
+    assert len(without_keys("<html>" + "<" * 5_000_000)) <= LONGEST_MESSAGE

@@ -4,13 +4,13 @@ import socket
 
 import pytest
 
-from historyapp.llm.calling import count_tokens
 from historyapp.llm.errors import (
     KeyRefused,
     ProviderFailed,
     ProviderUnreachable,
     RequestRefused,
 )
+from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.router import PROVIDERS
 from tests.llm.conftest import APIS, Api, Caller
 from tests.llm.loopback import Loopback, Raw, Refusal

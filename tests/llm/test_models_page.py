@@ -11,7 +11,7 @@ from historyapp.llm.deltas import FinishReason, ModelOutputDelta
 from historyapp.llm.errors import ModelCallError
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.router import LOCAL, PROVIDERS
-from historyapp.llm.transport import MAX_ANSWER
+from historyapp.llm.transport import MAX_RESPONSE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 DELTAS = get_args(get_args(ModelOutputDelta)[0])
@@ -62,4 +62,4 @@ def test_the_figures_are_those_of_the_code() -> None:
     assert f"may take {limits.connect} seconds, silence may last {limits.read}" in text
     assert f"with its attempts and waits {limits.total}." in text
     assert f"{DEFAULT_MAX_TOKENS:,} tokens" in text
-    assert f"{MAX_ANSWER // 1024**2} MiB" in text
+    assert f"{MAX_RESPONSE // 1024**2} MiB" in text

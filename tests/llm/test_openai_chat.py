@@ -6,7 +6,7 @@ import openai
 import pytest
 from hypothesis import given
 
-from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.completions import Completion, collect
 from historyapp.llm.deltas import ThoughtDelta
 from tests.llm.answers import answers, collected, read, whole
 from tests.llm.loopback import Answer, Call, Loopback
@@ -18,7 +18,7 @@ def chunks(*deltas: dict[str, Any], reason: str | None = "stop") -> list[dict[st
     return [*told, {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
 
 
-def of(*deltas: dict[str, Any], reason: str = "stop") -> Collected:
+def of(*deltas: dict[str, Any], reason: str = "stop") -> Completion:
     return collect(read("openai", chunks(*deltas, reason=reason)))
 
 

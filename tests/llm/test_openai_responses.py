@@ -6,7 +6,7 @@ import openai
 import pytest
 from hypothesis import given
 
-from historyapp.llm.collecting import Collected, collect
+from historyapp.llm.completions import Completion, collect
 from historyapp.llm.errors import LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import PROVIDERS
@@ -27,7 +27,7 @@ def item(kind: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, "id": f"{kind}_1", **more}
 
 
-def of(*events: dict[str, Any]) -> Collected:
+def of(*events: dict[str, Any]) -> Completion:
     return collect(read("openai_responses", [CREATED, *events]))
 
 
@@ -168,7 +168,7 @@ def test_errors_in_the_stream_are_told_apart(code: str, kind: type[ModelCallErro
     }
     with pytest.raises(kind) as caught:
         of(events[shape])
-    assert caught.value.words == "No."
+    assert caught.value.provider_message == "No."
 
 
 @pytest.mark.parametrize(

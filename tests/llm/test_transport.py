@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.llm import transport
-from historyapp.llm.errors import AnswerBroken
+from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import TimeLimits
 from historyapp.llm.transport import Deadline
 from tests.llm.conftest import Api, Caller
@@ -19,8 +19,8 @@ def test_a_deadline_runs_down() -> None:
 def test_an_answer_without_end_is_cut_off(
     loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_ANSWER", 100_000)
+    monkeypatch.setattr(transport, "MAX_RESPONSE", 100_000)
     loopback.steps.append(Answer(text="a" * 200_000, sizes=(1000,)))
-    with pytest.raises(AnswerBroken, match="more than 100000 bytes"):
+    with pytest.raises(ResponseBroken, match="more than 100000 bytes"):
         caller.deltas(api.request())
     assert len(loopback.requests) == 1

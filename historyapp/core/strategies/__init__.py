@@ -1,4 +1,4 @@
-"""How old steps become summaries. One file each; the registry names them."""
+"""Compression strategies, one file each, and their registry."""
 
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies.ai_summary import AI_SUMMARY
@@ -8,7 +8,7 @@ from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT
 from historyapp.core.strategies.structured import STRUCTURED
 
 MANUAL = "manual"
-"""The strategy of summaries that people write; it has no writer."""
+"""The strategy of summaries that people write."""
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy for strategy in (EPISODE_SUMMARY, AI_SUMMARY, SIMPLE_EXTRACT, STRUCTURED)
 }

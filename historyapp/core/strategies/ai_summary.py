@@ -1,4 +1,4 @@
-"""Several steps as one summary with key points, written by the model as JSON and validated."""
+"""One summary with key points for several steps, written by the model as JSON and validated."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,22 +6,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from historyapp.core.quoting import DATA_NOTE
-from historyapp.core.strategies.asking import (
-    Fault,
-    ask_twice,
+from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft, SummaryPrompt
+from historyapp.core.strategies.prompts import (
+    UnusableAnswer,
+    check_content,
     check_size,
-    refuse_nonsense,
+    complete_checked,
+    quote_steps,
     without_fence,
 )
-from historyapp.core.strategies.base import Material, Means, Prompt, Strategy, Written
-from historyapp.core.strategies.composing import composed
-from historyapp.core.strategies.said import words_of
 from historyapp.core.strategies.shortening import shorten
-from historyapp.core.strategies.simple_extract import extracted
-from historyapp.core.strategies.telling import told_steps
+from historyapp.core.strategies.simple_extract import extract_steps
+from historyapp.core.strategies.user_words import compose_summary, user_words
 
 _OUTPUT = 4_000  # tokens
-_FAULTS_TOLD = 3
+_MOST_ERRORS = 3
 
 INSTRUCTION = (
     "Summarise these steps of an AI agent's work for the same agent, which will go on without seeing them. "
@@ -33,7 +32,7 @@ INSTRUCTION = (
 )
 
 
-class SolvedOrNot(BaseModel):
+class AgentError(BaseModel):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
     error: str
@@ -47,7 +46,7 @@ class SolvedOrNot(BaseModel):
 
 
 class RangeAnswer(BaseModel):
-    """What the model is to answer: all fields. An answer without some of them is taken all the same."""
+    """The schema asks the model for every field. An answer without some of them is accepted."""
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
@@ -55,7 +54,7 @@ class RangeAnswer(BaseModel):
     goal: str
     decisions: list[str]
     identifiers: list[str]
-    errors: list[SolvedOrNot]
+    errors: list[AgentError]
     open_questions: list[str]
 
     @model_validator(mode="before")
@@ -68,38 +67,35 @@ class RangeAnswer(BaseModel):
 SCHEMA = RangeAnswer.model_json_schema()
 
 
-def write(material: Material, means: Means) -> Written:
+def write(material: Material, resources: Resources) -> SummaryDraft:
     """One summary of all steps; by extraction where there is no model."""
-    words = words_of(material)
-    if means.ask is None:
-        return composed(words, means.max_length, extracted(material.episodes, means))
-    told = told_steps(material, means, INSTRUCTION)
-    prompt = Prompt(INSTRUCTION, told, _OUTPUT, SCHEMA)
-    answer = ask_twice(prompt, means, lambda text: _read(text, told, means.max_length))
+    words = user_words(material)
+    if resources.complete is None:
+        return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
+    quoted = quote_steps(material, resources, INSTRUCTION)
+    prompt = SummaryPrompt(INSTRUCTION, quoted, _OUTPUT, SCHEMA)
+    answer = complete_checked(prompt, resources, lambda text: _parse(text, quoted, resources.max_length))
     points = list(_points(answer))
     listed = "\n".join(f"- {point}" for point in points)
-    return composed(
-        words, means.max_length, lambda room: _fitted(answer.summary.strip(), listed, room), points
+    return compose_summary(
+        words, resources.max_length, lambda room: _fitted(answer.summary.strip(), listed, room), points
     )
 
 
-def _read(answer: str, material: str, longest: int) -> RangeAnswer:
-    """Raises ``Fault`` for what is no such object, or says nothing."""
+def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
+    """Raises ``UnusableAnswer`` where the answer does not fit the schema, or its summary is empty."""
     text = without_fence(check_size(answer, longest))
-    refuse_nonsense(text, material)
+    check_content(text, material)
     try:
         found = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False, include_context=False)[:_FAULTS_TOLD]
-        told = "; ".join(_told(fault["loc"], fault["type"]) for fault in faults)
-        raise Fault(f"was not the JSON object that was asked for ({told})") from None
-    refuse_nonsense(found.summary, material)
+        # pydantic's messages quote the answer, so they are not used.
+        errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_ERRORS]
+        fields = ((".".join(map(str, each["loc"])) or "the whole", each["type"]) for each in errors)
+        listed = "; ".join(f"{field}: {kind.replace('_', ' ')}" for field, kind in fields)
+        raise UnusableAnswer(f"was not the JSON object that was asked for ({listed})") from None
+    check_content(found.summary, material)
     return found
-
-
-def _told(place: tuple[int | str, ...], kind: str) -> str:
-    """A fault in our own words: pydantic's messages quote the answer."""
-    return f"{'.'.join(map(str, place)) or 'the whole'}: {kind.replace('_', ' ')}"
 
 
 def _points(answer: RangeAnswer) -> Iterator[str]:
@@ -120,11 +116,11 @@ def _line(text: str) -> str:
 
 
 def _fitted(summary: str, listed: str, room: int) -> str:
-    """The points, and of the summary at least a half of the room where both do not fit."""
+    """Summary and points. Where both do not fit, the summary gets at least half of the room."""
     if len(summary) + len(listed) + 1 <= room or not listed:
         return f"{summary}\n{listed}" if listed else summary
-    told = shorten(summary, max(room // 2, room - len(listed) - 1))
-    return f"{told}\n{shorten(listed, max(0, room - len(told) - 1))}".strip()
+    shortened = shorten(summary, max(room // 2, room - len(listed) - 1))
+    return f"{shortened}\n{shorten(listed, max(0, room - len(shortened) - 1))}".strip()
 
 
 AI_SUMMARY = Strategy(
@@ -135,7 +131,7 @@ AI_SUMMARY = Strategy(
         "questions: one request for each batch. Without a model, an extract."
     ),
     covers="batch",
-    asks_model=True,
+    uses_model=True,
     write=write,
     instruction_tokens=220,
     answer_tokens=400,

@@ -1,4 +1,4 @@
-"""What every compression strategy takes and gives. The strategies themselves do no input or output."""
+"""The interface of compression strategies. A strategy does no input or output."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,31 +12,31 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 
 
 class NotSummarised(PlayheadError):
-    """The model gave nothing that can stand for the steps; ``detail`` says in one sentence why."""
+    """The model gave no usable summary; ``detail`` says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """One question to a model."""
+class SummaryPrompt:
+    """One request to a model."""
 
     instruction: str
-    """What to do; our own words only."""
+    """Holds nothing that agents or people wrote."""
     material: str
     """What agents and people wrote, delimited as data (``quoting``)."""
     max_output_tokens: int
     answer_schema: Mapping[str, Any] | None = None
-    """JSON schema of the wanted answer; null: plain text."""
+    """JSON schema of the answer; null: plain text."""
 
 
-Ask = Callable[[Prompt], str]
-"""Puts a question to the run's model and returns its answer. Raises what the model client raises."""
+Complete = Callable[[SummaryPrompt], str]
+"""Sends a prompt to the run's model and returns its answer. Raises the errors of model calls."""
 
 
 class Language(Protocol):
-    """What spaCy finds in a text; see ``language``."""
+    """Sentences and names in a text, found by spaCy; see ``language``."""
 
     def sentences(self, text: str) -> list[str]:
-        """The text in order and without loss: joined, the sentences are the text."""
+        """The text's sentences. Joined they are the text."""
         ...
 
     def names(self, text: str) -> list[str]:
@@ -46,7 +46,7 @@ class Language(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What one summary is to stand for."""
+    """What one summary summarises."""
 
     episodes: tuple[Episode, ...]
     """Finished steps, oldest first, without gaps."""
@@ -57,14 +57,14 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Resources:
     """What a strategy may use."""
 
     language: Language
-    ask: Ask | None = None
-    """Null: there is no model; strategies fall back to extraction."""
+    complete: Complete | None = None
+    """Null: there is no model; strategies extract instead."""
     window: int = 100_000
-    """Tokens that instruction and material of one prompt may have together."""
+    """Most tokens of one prompt's instruction and material together."""
     max_length: int = 8000
     """Longest summary, in characters."""
     count: TokenCounter = count_tokens
@@ -72,15 +72,15 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A summary's words."""
+class SummaryDraft:
+    """A summary before it is stored."""
 
     text: str
     key_points: tuple[str, ...] = ()
 
 
 class NoOptions(BaseModel):
-    """Of strategies that have nothing to choose."""
+    """Of strategies without options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -93,14 +93,14 @@ class Strategy:
     title: str
     """For people."""
     description: str
-    """One sentence for people: what it gives and what it costs."""
+    """One sentence for people: what it makes and what it costs."""
     covers: Literal["step", "batch"]
     """Whether each step gets a summary of its own, or ``compression_batch_size`` steps share one."""
-    asks_model: bool
-    write: Callable[[Material, Means], Written]
-    """Raises :class:`NotSummarised`, and what ``Means.ask`` raises."""
+    uses_model: bool
+    write: Callable[[Material, Resources], SummaryDraft]
+    """Raises :class:`NotSummarised`, and what ``Resources.complete`` raises."""
     options: type[BaseModel] = NoOptions
     instruction_tokens: int = 0
-    """Of one prompt without its material, for estimates."""
+    """Of one prompt without its material; for estimates."""
     answer_tokens: int = 0
-    """Of a usual answer, for estimates."""
+    """Of a usual answer; for estimates."""

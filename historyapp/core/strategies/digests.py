@@ -1,17 +1,15 @@
-"""Several summaries as one that is short enough, for digests. What they quote of the user stays verbatim."""
+"""Digests: several summaries as one that is short enough. The user's words in them stay verbatim."""
 
 from collections.abc import Sequence
 
 from historyapp.core.quoting import DATA_NOTE
-from historyapp.core.strategies.asking import ask_twice, plain_answer
-from historyapp.core.strategies.base import Means, Prompt, Written
-from historyapp.core.strategies.composing import composed
-from historyapp.core.strategies.said import take_words
+from historyapp.core.strategies.base import Resources, SummaryDraft, SummaryPrompt
+from historyapp.core.strategies.prompts import complete_checked, plain_answer, quote_texts
 from historyapp.core.strategies.shortening import shorten
-from historyapp.core.strategies.telling import told_texts
+from historyapp.core.strategies.user_words import compose_summary, split_words
 
 _OUTPUT = 4_000  # tokens
-_ROOM = 0.8  # of the characters that there are: models count badly
+_ROOM = 0.8  # share of the length that the model is asked to use: models count badly
 
 INSTRUCTION = (
     "These are summaries of consecutive stretches of an AI agent's work, oldest first. Write one summary "
@@ -22,29 +20,24 @@ INSTRUCTION = (
 )
 
 
-def write_digest(texts: Sequence[str], means: Means) -> Written:
+def write_digest(texts: Sequence[str], resources: Resources) -> SummaryDraft:
     """One text for several summaries, oldest first; by extraction where there is no model.
 
     Raises:
-        NotSummarised: as strategies do, and what ``Means.ask`` raises.
+        NotSummarised: as strategies do, and what ``Resources.complete`` raises.
     """
-    words: list[str] = []
-    bodies: list[str] = []
-    for text in texts:
-        said, body = take_words(text)
-        words += said
-        bodies.append(body.strip())
-    bodies = [body for body in bodies if body]
-    words = list(dict.fromkeys(words))
-    return composed(words, means.max_length, lambda room: _body(bodies, means, room))
+    split = [split_words(text) for text in texts]
+    words = dict.fromkeys(word for words, _ in split for word in words)
+    bodies = [body.strip() for _, body in split if body.strip()]
+    return compose_summary(list(words), resources.max_length, lambda room: _body(bodies, resources, room))
 
 
-def _body(bodies: Sequence[str], means: Means, room: int) -> str:
+def _body(bodies: Sequence[str], resources: Resources, room: int) -> str:
     joined = "\n".join(bodies)
-    if means.ask is None or len(joined) <= room:
+    if resources.complete is None or len(joined) <= room:
         return shorten(joined, room)
     instruction = INSTRUCTION.format(characters=max(1, int(room * _ROOM)))
     parts = [(f"summary-{number}", body) for number, body in enumerate(bodies, 1)]
-    told = told_texts(parts, means, instruction)
-    prompt = Prompt(instruction, told, _OUTPUT)
-    return ask_twice(prompt, means, lambda answer: plain_answer(answer, told, room))
+    quoted = quote_texts(parts, resources, instruction)
+    prompt = SummaryPrompt(instruction, quoted, _OUTPUT)
+    return complete_checked(prompt, resources, lambda answer: plain_answer(answer, quoted, room))

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 from historyapp.core.episodes import Episode
 from historyapp.core.quoting import DATA_NOTE
-from historyapp.core.strategies.asking import ask_twice, plain_answer
-from historyapp.core.strategies.base import Material, Means, Prompt, Strategy, Written
-from historyapp.core.strategies.composing import composed
-from historyapp.core.strategies.said import words_of
-from historyapp.core.strategies.simple_extract import extracted
-from historyapp.core.strategies.telling import told_steps
+from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft, SummaryPrompt
+from historyapp.core.strategies.prompts import complete_checked, plain_answer, quote_steps
+from historyapp.core.strategies.simple_extract import extract_steps
+from historyapp.core.strategies.user_words import compose_summary, user_words
 
 LONGEST_LINE = 1_000
 """Characters of one step's line."""
@@ -23,23 +21,24 @@ INSTRUCTION = (
 )
 
 
-def write(material: Material, means: Means) -> Written:
+def write(material: Material, resources: Resources) -> SummaryDraft:
     """A line for each step; by extraction where there is no model."""
-    words = words_of(material)
-    if means.ask is None:
-        return composed(words, means.max_length, extracted(material.episodes, means))
-    lines = [_line(episode, material, means) for episode in material.episodes]
+    words = user_words(material)
+    if resources.complete is None:
+        return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
+    lines = [_line(episode, material, resources) for episode in material.episodes]
     if len(lines) > 1:
         steps = zip(material.episodes, lines, strict=True)
         lines = [f"Step {episode.number}: {line}" for episode, line in steps]
-    return composed(words, means.max_length, "\n".join(lines))
+    return compose_summary(words, resources.max_length, "\n".join(lines))
 
 
-def _line(episode: Episode, material: Material, means: Means) -> str:
-    told = told_steps(replace(material, episodes=(episode,)), means, INSTRUCTION)
-    prompt = Prompt(INSTRUCTION, told, _OUTPUT)
-    longest = max(40, min(LONGEST_LINE, means.max_length))
-    return " ".join(ask_twice(prompt, means, lambda answer: plain_answer(answer, told, longest)).split())
+def _line(episode: Episode, material: Material, resources: Resources) -> str:
+    quoted = quote_steps(replace(material, episodes=(episode,)), resources, INSTRUCTION)
+    prompt = SummaryPrompt(INSTRUCTION, quoted, _OUTPUT)
+    longest = max(40, min(LONGEST_LINE, resources.max_length))
+    line = complete_checked(prompt, resources, lambda answer: plain_answer(answer, quoted, longest))
+    return " ".join(line.split())
 
 
 EPISODE_SUMMARY = Strategy(
@@ -50,7 +49,7 @@ EPISODE_SUMMARY = Strategy(
         "each step. Without a model, an extract."
     ),
     covers="step",
-    asks_model=True,
+    uses_model=True,
     write=write,
     instruction_tokens=170,
     answer_tokens=60,

@@ -1,9 +1,7 @@
-"""What extraction keeps of one step: its call, its outcome, and the names and lines that later steps refer
-to.
+"""The extract of one step: its tool call, its outcome, and the names and lines that later steps refer to.
 
-Names come before lines: in a hundred tokens, the names of a result hold more of what the next actions write
-than any choice of its lines (docs/context-quality.md). Lines take the place of their names wherever there
-is room.
+Names go before lines: in a hundred tokens, the names of a result hold more of what the next actions write
+than any choice of its lines (docs/context-quality.md). Where there is room, lines replace their names.
 """
 
 import re
@@ -16,26 +14,26 @@ from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.policies.clipping import fair_share
 from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.strategies.base import Language
-from historyapp.core.strategies.judged import judged_fields
+from historyapp.core.strategies.reviews import review_fields
 from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter
 
 LONGEST_CALL = 200
 """Characters."""
 LONGEST_TEXT = 100_000
-"""Characters of a step's results that are read, half of them at either end."""
+"""Characters of a step's results that are read: one half from the beginning, one from the end."""
 LONGEST_PROSE = 1_200
 """Characters of thoughts and answers that are read."""
-_FIRST_RATIO = 2.8  # characters for one token, until a text was counted
-_ENOUGH = 0.85  # of the tokens: a fuller text is not worth another try
+_FIRST_RATIO = 2.8  # characters a token, before the first text is counted
+_ENOUGH = 0.85  # share of the tokens from which another try is not worth its time
 _TRIES = 4
 _CALL_SHARE = 0.4
 _FIELDS_SHARE = 0.7
 _VITAL_SHARE = 0.35
-_MANY = 4  # names beyond which a line is not worth more
+_MANY = 4  # names beyond which a line scores no higher
 _FRAMING = 20
-_MOST_TRIED = 200  # names that are counted one by one
-_LEAST = 12  # tokens for which a thought is worth adding
+_MOST_TRIED = 200  # names whose tokens are counted one by one
+_LEAST = 12  # tokens that must be left to add a thought
 _VITAL = re.compile(
     r"exit(?:ed)?(?: with)?(?: code| status)|returned non-zero|\b\d+ (?:passed|failed|errors?|skipped)\b"
     r"|^\s*(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b|^(?:FAILED|ERROR|FAIL|OK|PASSED|error|fatal|panic)\b"
@@ -48,29 +46,29 @@ _HINTS = (
     "rror", "xception", "ailed", "assed", "kipped", "FAIL", "PASS", "OK", "xit", "ot found", "o such",
     "denied", "fault", "imed out", "fatal", "panic", "non-zero", "ERROR",
 )  # fmt: skip
-"""Some of these stand in everything that is vital: finding them costs a tenth of matching."""
+"""Every vital line contains one of these: finding them costs a tenth of matching."""
 
 
 def is_vital(line: str, hints: Iterable[str] = _HINTS) -> bool:
-    """Whether it tells how a step ended: an exit code, test results, a traceback's last line, a complaint."""
+    """Whether it says how a step ended: an exit code, test results, a traceback's last line, an error."""
     return any(hint in line for hint in hints) and _VITAL.search(line) is not None
 
 
 class Fact(NamedTuple):
-    """A line of a result, a piece of a long one, or a sentence of an answer."""
+    """A line of a result, a part of a long line, or a sentence of an answer."""
 
     place: int
     text: str
     names: tuple[str, ...]
-    """Its identifiers that stand in no line before it."""
+    """Its identifiers that no earlier line has."""
     vital: bool
 
 
 class Facts(NamedTuple):
     call: str
-    """What was done, on one line."""
+    """The tool calls, on one line."""
     lines: tuple[Fact, ...]
-    """Of the results, or of the answer, in their order, without empty ones."""
+    """Of the results, or of the answer, in order, without empty ones."""
     entities: tuple[str, ...] = ()
     """Names that a statistical model finds in what the agent wrote."""
 
@@ -82,18 +80,14 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     prose = ((episode.thoughts if calls else output.text) or episode.thoughts)[:LONGEST_PROSE]
     entities = tuple(language.names(prose))
     if not calls:
-        said = language.sentences(prose) if len(prose) > LONGEST_LINE else [prose]
-        return Facts("Answered", tuple(_facts(said, prose)), entities)
-    told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
-    text = _ends("\n".join(map(returned_text, episode.results)))
-    return Facts(one_line(told, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
-
-
-def _ends(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
-        return text
-    half = LONGEST_TEXT // 2
-    return f"{text[:half]}\n{text[-half:]}"
+        sentences = language.sentences(prose) if len(prose) > LONGEST_LINE else [prose]
+        return Facts("Answered", tuple(_facts(sentences, prose)), entities)
+    called = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
+    text = "\n".join(map(returned_text, episode.results))
+    if len(text) > LONGEST_TEXT:
+        half = LONGEST_TEXT // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    return Facts(one_line(called, LONGEST_CALL), tuple(_facts(split_lines(text), text)), entities)
 
 
 def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
@@ -103,63 +97,47 @@ def _facts(texts: Iterable[str], whole: str) -> Iterator[Fact]:
         yield Fact(place, line, tuple(names), bool(hints) and is_vital(line, hints))
 
 
-class _Told(NamedTuple):
+class _Extract(NamedTuple):
     text: str
     missing: tuple[str, ...]
-    """Names that stand in none of its lines."""
+    """Names that none of its lines has."""
     tokens: int
 
 
 def extract(episode: Episode, tokens: int, language: Language, count: TokenCounter) -> str:
-    """The step within ``tokens``: call, outcome, what the results tell; a thought if there is room."""
+    """The step within ``tokens``: tool call, outcome, names and lines of results; if it fits a thought."""
     facts = facts_of(episode, language)
-    fields = [f"{label}: {text}" for label, text in judged_fields(episode, language).items()]
+    fields = [f"{label}: {text}" for label, text in review_fields(episode, language).items()]
     if fields:
-        facts = facts._replace(lines=tuple(_beside(facts.lines, "\n".join(fields))))
-    told = _Told(episode.status, (), 0)  # where even the call has no room
+        known = "\n".join(fields)
+        facts = facts._replace(lines=tuple(line for line in facts.lines if line.text not in known))
+    best = _Extract(episode.status, (), 0)  # where even the tool call has no room
     room = int(tokens * _FIRST_RATIO)
     for _ in range(_TRIES):
         tried, whole = _compose(facts, fields, episode.status, room)
         size = count(tried.text)
         if size <= tokens:
-            told = tried._replace(tokens=size)
+            best = tried._replace(tokens=size)
             if whole or tried.missing or size >= _ENOUGH * tokens:
                 break
         room = min(int(len(tried.text) * tokens / size * 0.97), room - 1 if size > tokens else 4 * room)
-    if told.missing:
-        return _with_names(told, tokens, count)
-    left = tokens - told.tokens - 1
-    if left >= _LEAST and episode.action and not fields:
-        longer = f"{told.text}\n{_thought(episode, 3 * left, language)}".strip()
-        return longer if count(longer) <= tokens else told.text
-    return told.text
+    longer, left = best.text, tokens - best.tokens - 1
+    if best.missing:
+        names = []
+        for name in best.missing[:_MOST_TRIED]:
+            size = count(f" {name}")
+            if size <= left:
+                names.append(name)
+                left -= size
+        longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
+    elif left >= _LEAST and episode.action and not fields:
+        thoughts = one_line(episode.thoughts, min(3 * left, LONGEST_CALL))
+        if thoughts:
+            longer = f"{best.text}\nThought: {language.sentences(thoughts)[0].strip()}".strip()
+    return longer if count(longer) <= tokens else best.text
 
 
-def _beside(lines: Iterable[Fact], told: str) -> Iterator[Fact]:
-    """The lines that a text does not hold already."""
-    return (line for line in lines if line.text not in told)
-
-
-def _with_names(told: _Told, tokens: int, count: TokenCounter) -> str:
-    """The text, with as many of the names that are missing in it as still have room."""
-    left = tokens - told.tokens - 1
-    more = []
-    for name in told.missing[:_MOST_TRIED]:
-        size = count(f" {name}")
-        if size <= left:
-            more.append(name)
-            left -= size
-    longer = clean("\n".join([told.text, " ".join(more)])) if more else told.text
-    return longer if count(longer) <= tokens else told.text
-
-
-def _thought(episode: Episode, room: int, language: Language) -> str:
-    """The first sentence that the agent thought, in so many characters."""
-    thoughts = one_line(episode.thoughts, min(room, LONGEST_CALL))
-    return f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
-
-
-def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Told, bool]:
+def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Extract, bool]:
     """The step within ``room`` characters, and whether no line is missing."""
     called = "" if fields and facts.call == "execute_step:" else facts.call
     head = f"{one_line(called, max(20, int(room * _CALL_SHARE)))} → {status}" if called else ""
@@ -170,11 +148,15 @@ def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_
         level = fair_share(longest, wanted if sum(longest) <= wanted else int(room * _FIELDS_SHARE))
         head = "\n".join(([head] if called else []) + [one_line(field, max(12, level)) for field in fields])
     kept, names = _chosen(facts, room - len(head) - 1, set(identifiers(head)))
-    return _Told(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
+    return _Extract(clean("\n".join([head, *kept])), names, 0), len(kept) == len(facts.lines)
 
 
-def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The lines to keep, which leave room for the names in none of them, and these names."""
+def _chosen(facts: Facts, room: int, named: set[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The lines to keep, and the names in none of them, for which they leave room.
+
+    Args:
+        named: names that need no room, as the head has them; those of kept lines are added.
+    """
     kept: dict[int, str] = {}
     vital_room = int(room * _VITAL_SHARE)
     for fact in facts.lines:
@@ -182,21 +164,19 @@ def _chosen(facts: Facts, room: int, told: set[str]) -> tuple[list[str], tuple[s
             vital_room -= len(fact.text) + 1
             room -= len(fact.text) + 1
             kept[fact.place] = fact.text
-            told.update(fact.names)
-    names = dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in told)
+            named.update(fact.names)
+    names = dict.fromkeys(name for fact in facts.lines for name in fact.names if name not in named)
     names.update(dict.fromkeys(facts.entities))
     need = sum(map(len, names)) + len(names)
-    for fact in sorted(facts.lines, key=_rank):
+    for fact in sorted(
+        facts.lines, key=lambda fact: (-min(len(fact.names), _MANY) / (_FRAMING + len(fact.text)), fact.place)
+    ):
         if fact.place in kept:
             continue
-        own = sum([len(name) + 1 for name in fact.names if name not in told])
+        own = sum([len(name) + 1 for name in fact.names if name not in named])
         if need - own + len(fact.text) + 1 <= room:
             kept[fact.place] = fact.text
-            told.update(fact.names)
+            named.update(fact.names)
             need -= own
             room -= len(fact.text) + 1
-    return [kept[place] for place in sorted(kept)], tuple([name for name in names if name not in told])
-
-
-def _rank(fact: Fact) -> tuple[float, int]:
-    return -min(len(fact.names), _MANY) / (_FRAMING + len(fact.text)), fact.place
+    return [kept[place] for place in sorted(kept)], tuple([name for name in names if name not in named])

@@ -1,4 +1,4 @@
-"""Texts shortened without a model: the lines that tell least go first, and how many is said."""
+"""Shortens texts without a model. The least informative lines go first, and a note counts them."""
 
 from itertools import islice
 
@@ -8,16 +8,16 @@ from historyapp.core.strategies.facts import is_vital
 from historyapp.core.text import clean
 
 MOST_LINES = 1_000_000
-"""Lines, or pieces of long ones, that are read; those behind them are left out, and counted."""
+"""Lines, or parts of long ones, that are ranked; later ones are left out and counted."""
 _MANY = 4
 _VITAL = 3
 _PLAIN = 0.5
-"""What a line without names and outcomes is worth."""
+"""The score of a line without names and outcomes."""
 _CUT = " […] "
 
 
 def shorten(text: str, room: int) -> str:
-    """The text in at most ``room`` characters: its most telling lines in their order."""
+    """The text in at most ``room`` characters: its most informative lines, in order."""
     text = clean(text).strip()
     if len(text) <= room:
         return text
@@ -25,11 +25,11 @@ def shorten(text: str, room: int) -> str:
     parts = [part for part in islice(found, MOST_LINES) if part.strip()]
     ranked = []
     for place, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
-        worth = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
-        # The first line often says what all is about.
-        ranked.append((-worth / (20 + len(part)) if place else -1.0, place))
+        score = min(len(names), _MANY) + _VITAL * is_vital(part) + _PLAIN
+        # The first line often says what the text is about.
+        ranked.append((-score / (20 + len(part)) if place else -1.0, place))
     unread = sum(1 for _ in found)
-    left = room - len(_note(len(parts) + unread))
+    left = room - len(_left_out(len(parts) + unread))
     kept = []
     for _, place in sorted(ranked):
         if len(parts[place]) < left:
@@ -39,10 +39,10 @@ def shorten(text: str, room: int) -> str:
         return clip(text, room)
     lines = [parts[place] for place in sorted(kept)]
     missing = len(parts) + unread - len(kept)
-    return "\n".join([*lines, _note(missing)] if missing else lines)
+    return "\n".join([*lines, _left_out(missing)] if missing else lines)
 
 
-def _note(lines: int) -> str:
+def _left_out(lines: int) -> str:
     return f"[{lines:,} less telling {'line' if lines == 1 else 'lines'} left out]"
 
 

@@ -1,24 +1,30 @@
-"""Without a model: the names, lines and outcomes that later steps refer to, step by step."""
+"""Without a model: the names, lines and outcomes of each step that later steps refer to.
+
+No extract has more tokens than its steps. What people said to interrupt a step does not count: summaries
+quote it before the extract.
+"""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from historyapp.core.entries import Body, ToolResults
 from historyapp.core.episodes import Episode
 from historyapp.core.rendering import long_form
-from historyapp.core.strategies.base import Material, Means, Strategy, Written
-from historyapp.core.strategies.composing import composed
+from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft
 from historyapp.core.strategies.facts import extract
-from historyapp.core.strategies.judged import judged_fields
-from historyapp.core.strategies.said import words_of
-from historyapp.core.strategies.sizes import no_larger, own_texts, saves, tokens_of
-from historyapp.core.tokens import entry_text
+from historyapp.core.strategies.reviews import review_fields
+from historyapp.core.strategies.user_words import compose_summary, user_words
+from historyapp.core.text import clean
+from historyapp.core.tokens import TokenCounter, entry_text
 
 MAX_TOKENS = 100
 LEAST_TOKENS = 10
 SHORTER = 0.75
-"""Of the tokens of a step's long form and its review, an extract has at most so many."""
+"""An extract has at most this share of the tokens of the step's long form and its review."""
+_LONGEST_TOKEN = 128
+"""Characters."""
 
 
 class ExtractOptions(BaseModel):
@@ -27,51 +33,86 @@ class ExtractOptions(BaseModel):
     max_tokens: int = Field(MAX_TOKENS, ge=LEAST_TOKENS, le=10_000, description="Most tokens for one step.")
 
 
-def write(material: Material, means: Means) -> Written:
+def write(material: Material, resources: Resources) -> SummaryDraft:
     """Each step in at most ``max_tokens``, within the summary's length."""
-    options = means.options if isinstance(means.options, ExtractOptions) else ExtractOptions()
-    return composed(
-        words_of(material),
-        means.max_length,
-        extracted(material.episodes, means, options.max_tokens),
-        list(_points(material.episodes, means)),
-    )
+    options = resources.options if isinstance(resources.options, ExtractOptions) else ExtractOptions()
+    points = []
+    for episode in material.episodes:
+        step = "" if len(material.episodes) == 1 else f"Step {episode.number}: "
+        fields = review_fields(episode, resources.language)
+        points += [f"{step}{field}: {text}" for field, text in fields.items()]
+    text = extract_steps(material.episodes, resources, options.max_tokens)
+    return compose_summary(user_words(material), resources.max_length, text, points)
 
 
-def extracted(episodes: tuple[Episode, ...], means: Means, tokens: int = MAX_TOKENS) -> str:
+def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: int = MAX_TOKENS) -> str:
     """Each step within ``tokens`` and shorter than it is; several begin with their numbers.
 
-    A step that is shorter than an extract of it stands in its own words. All together are never larger than
-    the steps: steps of a few words each do without their numbers.
+    A step that is shorter than its extract stands unchanged. Numbers are left out where the extracts with
+    them would be larger than the steps.
     """
-    owns = [own_texts(episode) for episode in episodes]
-    texts = [_extract(episode, own, tokens, means) for episode, own in zip(episodes, owns, strict=True)]
+    originals = [step_texts(episode) for episode in episodes]
+    texts = []
+    for episode, original in zip(episodes, originals, strict=True):
+        # An extract that is hardly shorter than a short step would save nothing.
+        most = ceil(tokens / SHORTER)
+        reviews = map(entry_text, episode.reviews)
+        size = tokens_of([long_form(episode), *reviews], most, resources.count)
+        room = min(tokens, max(LEAST_TOKENS, round(SHORTER * size)))
+        text = extract(episode, room, resources.language, resources.count)
+        texts.append(smaller_text(text, original, resources.count))
     if len(texts) == 1:
         return texts[0]
     numbered = zip(episodes, texts, strict=True)
     whole = "\n".join(f"Step {episode.number}: {text}" for episode, text in numbered if text)
-    own = [text for own in owns for text in own]
-    if saves(whole, own, means.count):
+    original = [text for each in originals for text in each]
+    if is_smaller(whole, original, resources.count):
         return whole
-    return no_larger("\n".join(filter(None, texts)), own, means.count)
+    return smaller_text("\n".join(filter(None, texts)), original, resources.count)
 
 
-def _extract(episode: Episode, own: Sequence[str], tokens: int, means: Means) -> str:
-    text = extract(episode, _room(episode, tokens, means), means.language, means.count)
-    return no_larger(text, own, means.count)
+def step_texts(episode: Episode) -> list[str]:
+    """What a model would read of each of the step's entries."""
+    results = [result.model_copy(update={"feedback": None}) for result in (*episode.results, *episode.strays)]
+    bodies: list[Body] = [
+        episode.output,
+        *(ToolResults(results=(result,)) for result in results),
+        *episode.reviews,
+    ]
+    return [text for body in bodies if (text := entry_text(body))]
 
 
-def _room(episode: Episode, tokens: int, means: Means) -> int:
-    """An extract that is hardly shorter than a short step would save nothing."""
-    most = ceil(tokens / SHORTER)
-    whole = tokens_of([long_form(episode), *map(entry_text, episode.reviews)], most, means.count)
-    return min(tokens, max(LEAST_TOKENS, round(SHORTER * whole)))
+def tokens_of(texts: Iterable[str], most: int, count: TokenCounter) -> int:
+    """The number of tokens of the texts together, counted up to ``most``: counting long texts costs time."""
+    total = 0
+    for text in texts:
+        if total >= most:
+            break
+        read = text[: most * _LONGEST_TOKEN]
+        # No token spans two words, so long texts need no exact count.
+        total += most if len(read.split(maxsplit=most)) >= most else count(read)
+    return min(total, most)
 
 
-def _points(episodes: tuple[Episode, ...], means: Means) -> Iterable[str]:
-    for episode in episodes:
-        for field, text in judged_fields(episode, means.language).items():
-            yield f"{field}: {text}" if len(episodes) == 1 else f"Step {episode.number}: {field}: {text}"
+def is_smaller(text: str, originals: Iterable[str], count: TokenCounter) -> bool:
+    """Whether a text has at most as many tokens as the originals together."""
+    size = count(text)
+    return size <= tokens_of(originals, size, count)
+
+
+def smaller_text(text: str, originals: Sequence[str], count: TokenCounter) -> str:
+    """An extract, or the originals, which are a few words each, where the extract has more tokens."""
+    if is_smaller(text, originals, count):
+        return text
+    most = sum(map(count, originals))
+    whole = clean(" ".join(" ".join(part.split()) for part in originals))
+    if count(whole) <= most:
+        return whole
+    least, end = 0, len(whole)
+    while least < end:  # the longest beginning within ``most`` tokens
+        middle = (least + end + 1) // 2
+        least, end = (middle, end) if count(whole[:middle]) <= most else (least, middle - 1)
+    return whole[:least].strip()
 
 
 SIMPLE_EXTRACT = Strategy(
@@ -82,7 +123,7 @@ SIMPLE_EXTRACT = Strategy(
         "model and costs nothing."
     ),
     covers="step",
-    asks_model=False,
+    uses_model=False,
     write=write,
     options=ExtractOptions,
 )

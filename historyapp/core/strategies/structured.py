@@ -10,14 +10,12 @@ from historyapp.core.episodes import Episode
 from historyapp.core.excerpts import one_line
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.results import returned_text
-from historyapp.core.strategies.base import Material, Means, Strategy, Written
-from historyapp.core.strategies.composing import composed
+from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft
 from historyapp.core.strategies.facts import facts_of
-from historyapp.core.strategies.judged import judged_fields
-from historyapp.core.strategies.said import SHARE, words_of
+from historyapp.core.strategies.reviews import review_fields
 from historyapp.core.strategies.shortening import clip
-from historyapp.core.strategies.simple_extract import extracted
-from historyapp.core.strategies.sizes import own_texts, saves
+from historyapp.core.strategies.simple_extract import extract_steps, is_smaller, step_texts
+from historyapp.core.strategies.user_words import SHARE, compose_summary, user_words
 
 Style = Literal["json", "table"]
 LONGEST_TARGET = 120
@@ -26,7 +24,7 @@ LONGEST_FACT = 200
 MOST_FACTS = 12
 _COLUMNS = ("step", "tool", "target", "outcome", "facts")
 _SHORTENINGS = (8, 5, 3, 1, 0)
-"""Facts for each step, tried in turn where all are too many."""
+"""Facts for each step, tried in turn where more do not fit."""
 
 
 class StructuredOptions(BaseModel):
@@ -35,26 +33,25 @@ class StructuredOptions(BaseModel):
     style: Style = Field("json", description="`json` or a Markdown `table`.")
 
 
-def write(material: Material, means: Means) -> Written:
-    """All steps as rows. Where there is no room, facts go first, then the oldest rows; it says how many.
+def write(material: Material, resources: Resources) -> SummaryDraft:
+    """A row for each step. Where there is no room, facts go first, then the oldest rows, which are counted.
 
-    Where the steps are shorter than their rows an extract of them takes the table's place.
+    Where the steps are shorter than their rows, an extract replaces the rows.
     """
-    options = means.options if isinstance(means.options, StructuredOptions) else StructuredOptions()
-    rows = [_row(episode, means) for episode in material.episodes]
-    words = words_of(material)
-    own = [text for episode in material.episodes for text in own_texts(episode)]
-    if not saves(_shown(rows, [], 0, options.style), own, means.count):
-        return composed(words, means.max_length, extracted(material.episodes, means))
+    options = resources.options if isinstance(resources.options, StructuredOptions) else StructuredOptions()
+    rows = [_row(episode, resources) for episode in material.episodes]
+    words = user_words(material)
+    originals = [text for episode in material.episodes for text in step_texts(episode)]
+    if not is_smaller(_shown(rows, [], 0, options.style), originals, resources.count):
+        return compose_summary(words, resources.max_length, extract_steps(material.episodes, resources))
     if options.style == "table":
-        return composed(words, means.max_length, lambda room: _fitted(rows, [], room, "table"))
-    said = [clip(text, max(1, int(means.max_length * SHARE) // len(words) - 8)) for text in words]
-    text = _fitted(rows, said, means.max_length, "json")
-    return Written(text if len(text) <= means.max_length else clip(text, means.max_length))
+        return compose_summary(words, resources.max_length, lambda room: _fitted(rows, [], room, "table"))
+    quoted = [clip(text, max(1, int(resources.max_length * SHARE) // len(words) - 8)) for text in words]
+    text = _fitted(rows, quoted, resources.max_length, "json")
+    return SummaryDraft(text if len(text) <= resources.max_length else clip(text, resources.max_length))
 
 
-def _row(episode: Episode, means: Means) -> dict[str, Any]:
-    """``step, tool, target, outcome, facts``: texts on one line each."""
+def _row(episode: Episode, resources: Resources) -> dict[str, Any]:
     output = episode.output
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = " ".join(text for call in calls for text in texts_in(call.arguments))
@@ -66,42 +63,44 @@ def _row(episode: Episode, means: Means) -> dict[str, Any]:
         "tool": one_line(", ".join(dict.fromkeys(call.name for call in calls)), LONGEST_TARGET) or "answer",
         "target": one_line(" ".join(named) or arguments, LONGEST_TARGET),
         "outcome": f"{episode.status}: {reason}" if reason else episode.status,
-        "facts": _facts(episode, means),
+        "facts": _facts(episode, resources),
     }
 
 
-def _facts(episode: Episode, means: Means) -> list[str]:
-    """Judged fields, then lines that tell how it ended, then names, then the first lines."""
-    fields = [f"{label}: {text}" for label, text in judged_fields(episode, means.language).items()]
-    lines = facts_of(episode, means.language).lines
-    told = [*fields, *(fact.text for fact in lines if fact.vital)]
-    told += [name for fact in lines if not fact.vital for name in fact.names]
-    if len(told) < 2:
-        told += [fact.text for fact in lines[:2]]
-    return [one_line(text, LONGEST_FACT) for text in dict.fromkeys(told)][:MOST_FACTS]
+def _facts(episode: Episode, resources: Resources) -> list[str]:
+    """Review fields, then lines about the outcome, then names; the first lines where these are few."""
+    fields = [f"{label}: {text}" for label, text in review_fields(episode, resources.language).items()]
+    lines = facts_of(episode, resources.language).lines
+    facts = [*fields, *(fact.text for fact in lines if fact.vital)]
+    facts += [name for fact in lines if not fact.vital for name in fact.names]
+    if len(facts) < 2:
+        facts += [fact.text for fact in lines[:2]]
+    return [one_line(text, LONGEST_FACT) for text in dict.fromkeys(facts)][:MOST_FACTS]
 
 
-def _fitted(rows: Sequence[dict[str, Any]], said: Sequence[str], room: int, style: Style) -> str:
-    shown = _shown(rows, said, 0, style)
+def _fitted(rows: Sequence[dict[str, Any]], words: Sequence[str], room: int, style: Style) -> str:
+    shown = _shown(rows, words, 0, style)
     for most in _SHORTENINGS:
         if len(shown) <= room:
             return shown
         rows = [{**row, "facts": row["facts"][:most]} for row in rows]
-        shown = _shown(rows, said, 0, style)
+        shown = _shown(rows, words, 0, style)
     left_out = 0
     while len(shown) > room and left_out < len(rows):
         left_out += max(1, (len(rows) - left_out) // 8)
-        shown = _shown(rows[left_out:], said, left_out, style)
+        shown = _shown(rows[left_out:], words, left_out, style)
     return shown if len(shown) <= room else _shown([], [], len(rows), style)
 
 
-def _shown(rows: Sequence[dict[str, Any]], said: Sequence[str], left_out: int, style: Style) -> str:
+def _shown(rows: Sequence[dict[str, Any]], words: Sequence[str], left_out: int, style: Style) -> str:
     if style == "json":
-        told: dict[str, Any] = {"user": list(said)} if said else {}
-        told |= {"left_out": left_out} if left_out else {}
-        return json.dumps({**told, "steps": list(rows)}, ensure_ascii=False, separators=(", ", ": "))
+        head: dict[str, Any] = {"user": list(words)} if words else {}
+        head |= {"left_out": left_out} if left_out else {}
+        return json.dumps({**head, "steps": list(rows)}, ensure_ascii=False, separators=(", ", ": "))
     lines = [_cells(_COLUMNS), _cells(["---"] * len(_COLUMNS))]
-    lines += [_cells([_cell(row[column]) for column in _COLUMNS]) for row in rows]
+    for row in rows:
+        cells = ("; ".join(row[name]) if name == "facts" else str(row[name]) for name in _COLUMNS)
+        lines.append(_cells([cell.replace("\n", " ").replace("|", "\\|") for cell in cells]))
     if left_out:
         lines.append(f"[{left_out} older {'step' if left_out == 1 else 'steps'} left out]")
     return "\n".join(lines)
@@ -109,11 +108,6 @@ def _shown(rows: Sequence[dict[str, Any]], said: Sequence[str], left_out: int, s
 
 def _cells(texts: Sequence[str]) -> str:
     return f"| {' | '.join(texts)} |"
-
-
-def _cell(value: Any) -> str:
-    text = "; ".join(value) if isinstance(value, list) else str(value)
-    return text.replace("\n", " ").replace("|", "\\|")
 
 
 STRUCTURED = Strategy(
@@ -124,7 +118,7 @@ STRUCTURED = Strategy(
         "model and costs nothing."
     ),
     covers="batch",
-    asks_model=False,
+    uses_model=False,
     write=write,
     options=StructuredOptions,
 )

@@ -23,8 +23,8 @@ from historyapp.management.command_line import (
 )
 from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
-from historyapp.services.compression.starting import RunWish, Started, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, RunStart, start_run
 from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
@@ -66,7 +66,7 @@ class Command(BaseCommand):
     def handle(self, *, session: UUID, wait: bool | None, **options: Any) -> None:
         console = console_on(self.stdout)
         names = ("strategy", "from_step", "to_step", "model", "again")
-        wish = RunWish(**{name: options[name] for name in names})
+        wish = RunRequest(**{name: options[name] for name in names})
         with plain_errors():
             project = chosen_project(options["project"])
             started = start_run(project, session, wish, actor=ACTOR)
@@ -88,7 +88,7 @@ def _session(text: str) -> UUID:
         raise argparse.ArgumentTypeError(f"{text!r} is not the id of a session") from None
 
 
-def _told(started: Started) -> str:
+def _told(started: RunStart) -> str:
     run = started.run
     if run.to_step < run.from_step:
         return f"Nothing to do by {run.strategy}."

@@ -17,7 +17,7 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.append import lock_session
-from historyapp.services.compression.marks import arm
+from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import SessionWriter, shifted
@@ -177,7 +177,7 @@ class ImportJob:
         if start.created_at is not None:
             session.created_at = session.last_entry_at = start.created_at
         session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()]
-        arm(session)
+        set_thresholds(session)
         return session
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from historyapp.core.entries import Body, ModelOutput, Review, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.language import load_language
-from historyapp.core.strategies.base import Means, Prompt
+from historyapp.core.strategies.base import Resources, SummaryPrompt
 from tests.core.entries import session
 
 LANGUAGE = load_language("en_core_web_sm")[0]
@@ -15,18 +15,18 @@ LANGUAGE = load_language("en_core_web_sm")[0]
 class Model:
     """Gives its answers in turn, the last one again and again. An answer may be made from the prompt."""
 
-    def __init__(self, *answers: str | Callable[[Prompt], str]) -> None:
+    def __init__(self, *answers: str | Callable[[SummaryPrompt], str]) -> None:
         self._answers = list(answers)
-        self.asked: list[Prompt] = []
+        self.asked: list[SummaryPrompt] = []
 
-    def __call__(self, prompt: Prompt) -> str:
+    def __call__(self, prompt: SummaryPrompt) -> str:
         self.asked.append(prompt)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         return answer if isinstance(answer, str) else answer(prompt)
 
 
-def means(ask: Model | None = None, **fields: Any) -> Means:
-    return Means(LANGUAGE, ask, **fields)
+def resources(ask: Model | None = None, **fields: Any) -> Resources:
+    return Resources(LANGUAGE, ask, **fields)
 
 
 def called(

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import Material, Written
-from tests.core.strategies.scripted import Model, called, means, steps
+from historyapp.core.strategies.base import Material, SummaryDraft
+from tests.core.strategies.scripted import Model, called, resources, steps
 
 ANSWER = {
     "summary": "It mended the parser.",
@@ -29,10 +29,10 @@ POINTS = (
 )
 
 
-def write(answer: Any, inputs: tuple[str, ...] = (), **fields: Any) -> tuple[Written, Model]:
+def write(answer: Any, inputs: tuple[str, ...] = (), **fields: Any) -> tuple[SummaryDraft, Model]:
     model = Model(json.dumps(answer))
     material = Material(steps(called("one"), called("two")), inputs, "Fix it all")
-    return STRATEGIES["ai_summary"].write(material, means(model, **fields)), model
+    return STRATEGIES["ai_summary"].write(material, resources(model, **fields)), model
 
 
 def test_the_text_holds_the_summary_and_its_points_which_are_kept_apart_too() -> None:

@@ -6,32 +6,34 @@ import pytest
 
 from historyapp.core.errors import PlayheadError
 from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import Material, NotSummarised, Prompt, Written
+from historyapp.core.strategies.base import Material, NotSummarised, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.digests import write_digest
-from tests.core.strategies.scripted import Model, called, means, steps
+from tests.core.strategies.scripted import Model, called, resources, steps
 
-Write = Callable[[Model], Written]
+Write = Callable[[Model], SummaryDraft]
 RESULT = "".join(f"The parser reads line {n} of src/a_b.py. " for n in range(30))
 GOOD = '{"summary": "It read src/a_b.py."}'
 SUMMARIES = [f"Step {n} read src/file_{n}.py and found value_{n} in it." for n in range(9)]
 
 
-def episode_summary(model: Model) -> Written:
-    return STRATEGIES["episode_summary"].write(Material(steps(called(RESULT))), means(model, max_length=500))
+def episode_summary(model: Model) -> SummaryDraft:
+    return STRATEGIES["episode_summary"].write(
+        Material(steps(called(RESULT))), resources(model, max_length=500)
+    )
 
 
-def ai_summary(model: Model) -> Written:
-    return STRATEGIES["ai_summary"].write(Material(steps(called(RESULT))), means(model, max_length=500))
+def ai_summary(model: Model) -> SummaryDraft:
+    return STRATEGIES["ai_summary"].write(Material(steps(called(RESULT))), resources(model, max_length=500))
 
 
-def digest(model: Model) -> Written:
-    return write_digest(SUMMARIES, means(model, max_length=200))
+def digest(model: Model) -> SummaryDraft:
+    return write_digest(SUMMARIES, resources(model, max_length=200))
 
 
 each = pytest.mark.parametrize("write", [episode_summary, ai_summary, digest])
 
 
-def echo(prompt: Prompt) -> str:
+def echo(prompt: SummaryPrompt) -> str:
     return prompt.material
 
 
@@ -52,7 +54,7 @@ def echo(prompt: Prompt) -> str:
     ],
 )
 def test_no_use_twice_is_not_summarised_for_a_reason(
-    write: Write, answer: str | Callable[[Prompt], str], reason: str
+    write: Write, answer: str | Callable[[SummaryPrompt], str], reason: str
 ) -> None:
     model = Model(answer)
     with pytest.raises(NotSummarised) as failed:
@@ -75,7 +77,7 @@ def test_the_second_question_tells_the_fault_and_its_answer_is_taken(write: Writ
 
 @each
 def test_what_the_model_client_raises_is_passed_on(write: Write) -> None:
-    def fail(_prompt: Prompt) -> str:
+    def fail(_prompt: SummaryPrompt) -> str:
         raise TimeoutError("no answer")
 
     with pytest.raises(TimeoutError):
@@ -89,7 +91,7 @@ def test_a_copy_of_a_result_is_no_summary_though_its_blanks_differ() -> None:
 
 def test_a_short_fact_may_be_repeated() -> None:
     written = STRATEGIES["episode_summary"].write(
-        Material(steps(called("Version 1.2.3"))), means(Model("1.2.3"))
+        Material(steps(called("Version 1.2.3"))), resources(Model("1.2.3"))
     )
     assert written.text == "1.2.3"
 

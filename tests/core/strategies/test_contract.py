@@ -12,13 +12,13 @@ from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.episodes import Episode, group_episodes
 from historyapp.core.errors import Invalid
 from historyapp.core.strategies import MANUAL, STRATEGIES, strategy_named
-from historyapp.core.strategies.base import Material, Strategy, Written
-from historyapp.core.strategies.said import take_words
-from historyapp.core.strategies.sizes import own_texts
+from historyapp.core.strategies.base import Material, Strategy, SummaryDraft
+from historyapp.core.strategies.simple_extract import step_texts
+from historyapp.core.strategies.user_words import split_words
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import LIVE, TEXT
-from tests.core.strategies.scripted import Model, called, judged, means, steps
+from tests.core.strategies.scripted import Model, called, judged, resources, steps
 from tests.examples import examples
 from tests.shared import SHARED, needs
 
@@ -41,7 +41,7 @@ HOSTILE = {
 INPUT = 'Please fix src/ä_b.py,\n\n> "quickly" and with ``` care | so\nThanks 🦄'
 
 
-def user_words(written: Written) -> str:
+def user_words(written: SummaryDraft) -> str:
     """The text with what people said as it stands there, or in its JSON."""
     try:
         return "\n".join([written.text, *json.loads(written.text)["user"]])
@@ -49,13 +49,13 @@ def user_words(written: Written) -> str:
         return written.text
 
 
-def check(strategy: Strategy, material: Material, max_length: int) -> Written:
-    written = strategy.write(material, means(max_length=max_length))
+def check(strategy: Strategy, material: Material, max_length: int) -> SummaryDraft:
+    written = strategy.write(material, resources(max_length=max_length))
     assert 0 < len(written.text) <= max_length
     assert written.text.strip()
     assert written.text == clean(written.text)
     assert all(point == clean(point) and point.strip() for point in written.key_points)
-    assert written == strategy.write(material, means(max_length=max_length))
+    assert written == strategy.write(material, resources(max_length=max_length))
     return written
 
 
@@ -80,8 +80,8 @@ def test_it_takes_any_steps(strategy: Strategy, entries: list[Entry], inputs: li
 
 def check_size(strategy: Strategy, episodes: tuple[Episode, ...]) -> None:
     """What is made of the steps, without the user's own words, is no larger than the steps."""
-    _, made = take_words(strategy.write(Material(episodes), means()).text)
-    own = sum(count_tokens(text) for episode in episodes for text in own_texts(episode))
+    _, made = split_words(strategy.write(Material(episodes), resources()).text)
+    own = sum(count_tokens(text) for episode in episodes for text in step_texts(episode))
     assert count_tokens(made.strip()) <= max(1, own)
 
 
@@ -160,17 +160,17 @@ def test_its_options_have_defaults_and_refuse_what_they_do_not_know(strategy: St
 @each
 def test_only_those_that_say_so_ask_the_model(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
-    strategy.write(Material(steps(called())), means(model))
-    assert bool(model.asked) is strategy.asks_model
-    assert bool(strategy.answer_tokens) is strategy.asks_model
+    strategy.write(Material(steps(called())), resources(model))
+    assert bool(model.asked) is strategy.uses_model
+    assert bool(strategy.answer_tokens) is strategy.uses_model
 
 
 @each
 def test_its_estimate_of_the_instruction_is_near(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
-    strategy.write(Material(steps(called())), means(model))
+    strategy.write(Material(steps(called())), resources(model))
     for prompt in model.asked:
-        assert abs(means().count(prompt.instruction) - strategy.instruction_tokens) < 30
+        assert abs(resources().count(prompt.instruction) - strategy.instruction_tokens) < 30
 
 
 def test_a_strategy_that_does_not_exist_is_refused_with_those_that_do() -> None:

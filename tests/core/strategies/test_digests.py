@@ -5,31 +5,31 @@ import pytest
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Material
 from historyapp.core.strategies.digests import write_digest
-from tests.core.strategies.scripted import Model, called, means, steps
+from tests.core.strategies.scripted import Model, called, resources, steps
 
 TEXTS = [f"Step {n} changed src/file_{n}.py.\nThen it looked about for a while." for n in range(40)]
 
 
 def summary(*inputs: str) -> str:
-    return STRATEGIES["simple_extract"].write(Material(steps(called()), inputs), means()).text
+    return STRATEGIES["simple_extract"].write(Material(steps(called()), inputs), resources()).text
 
 
 def test_what_fits_is_kept_as_it_is_without_asking() -> None:
     model = Model("short")
-    assert write_digest(["one", "two"], means(model)).text == "one\ntwo"
+    assert write_digest(["one", "two"], resources(model)).text == "one\ntwo"
     assert model.asked == []
 
 
 def test_the_model_is_asked_for_what_does_not_fit_and_told_how_much_may_be() -> None:
     model = Model("It changed forty files.")
-    assert write_digest(TEXTS, means(model, max_length=300)).text == "It changed forty files."
+    assert write_digest(TEXTS, resources(model, max_length=300)).text == "It changed forty files."
     (prompt,) = model.asked
     assert "at most 240 characters" in prompt.instruction
     assert prompt.material.count("<summary-") == 40
 
 
 def test_without_a_model_the_lines_that_tell_least_go_and_are_counted() -> None:
-    text = write_digest(TEXTS, means(max_length=600)).text
+    text = write_digest(TEXTS, resources(max_length=600)).text
     assert len(text) <= 600
     assert "looked about" not in text
     assert "src/file_0.py" in text
@@ -40,8 +40,8 @@ def test_without_a_model_the_lines_that_tell_least_go_and_are_counted() -> None:
 @pytest.mark.parametrize("model", [None, Model("It went well.")])
 def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model: Model | None) -> None:
     texts = [summary("Use tabs,\nplease"), *TEXTS, summary('And "never" mock')]
-    first = write_digest(texts, means(model, max_length=700)).text
-    second = write_digest([first, *TEXTS], means(model, max_length=500)).text
+    first = write_digest(texts, resources(model, max_length=700)).text
+    second = write_digest([first, *TEXTS], resources(model, max_length=500)).text
     for text in (first, second):
         assert "Use tabs,\nplease" in text
         assert 'And "never" mock' in text
@@ -49,18 +49,20 @@ def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model
 
 
 def test_the_users_words_in_a_table_as_json_stay_too() -> None:
-    table = STRATEGIES["structured"].write(Material(steps(called()), ('Use "tabs",\nplease',)), means()).text
-    text = write_digest([table, *TEXTS], means(max_length=400)).text
+    table = (
+        STRATEGIES["structured"].write(Material(steps(called()), ('Use "tabs",\nplease',)), resources()).text
+    )
+    text = write_digest([table, *TEXTS], resources(max_length=400)).text
     assert 'Use "tabs",\nplease' in text
     assert text.count("tabs") == 1
 
 
 @pytest.mark.parametrize("text", ['{"user": [', '{"user": [1], "steps": []}', '{"user": ["a"]'])
 def test_what_only_begins_like_one_is_left_as_it_is(text: str) -> None:
-    assert write_digest([text], means()).text == text
+    assert write_digest([text], resources()).text == text
 
 
 @pytest.mark.parametrize("max_length", [1, 5, 100, 8_000])
 def test_a_digest_is_never_too_long_and_never_empty(max_length: int) -> None:
     for texts in ([], [""], TEXTS, ["x" * 100_000], [summary("words " * 3_000)]):
-        assert 0 < len(write_digest(texts, means(max_length=max_length)).text) <= max_length
+        assert 0 < len(write_digest(texts, resources(max_length=max_length)).text) <= max_length

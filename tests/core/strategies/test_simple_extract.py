@@ -4,17 +4,16 @@ import pytest
 
 from historyapp.core.entries import Body, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.rendering import long_form
-from historyapp.core.strategies.base import Material, Written
-from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions
-from historyapp.core.strategies.sizes import own_texts
+from historyapp.core.strategies.base import Material, SummaryDraft
+from historyapp.core.strategies.simple_extract import SIMPLE_EXTRACT, ExtractOptions, step_texts
 from historyapp.core.tokens import count_tokens
-from tests.core.strategies.scripted import called, judged, means, steps
+from tests.core.strategies.scripted import called, judged, resources, steps
 
 NOISE = "just some plain words that tell nothing much\n" * 30
 
 
-def write(told: list[Body], tokens: int = 100) -> Written:
-    return SIMPLE_EXTRACT.write(Material(steps(told)), means(options=ExtractOptions(max_tokens=tokens)))
+def write(told: list[Body], tokens: int = 100) -> SummaryDraft:
+    return SIMPLE_EXTRACT.write(Material(steps(told)), resources(options=ExtractOptions(max_tokens=tokens)))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_plain_texts_give_goal_and_results() -> None:
 def test_steps_that_share_a_summary_have_numbers() -> None:
     thoughts = "I look at the file before I change anything in it, since much depends on it. " * 3
     told = [called(result, thoughts=thoughts) for result in "ab"]
-    text = SIMPLE_EXTRACT.write(Material(steps(*told)), means()).text
+    text = SIMPLE_EXTRACT.write(Material(steps(*told)), resources()).text
     first, second = text.split("\nStep 2: ")
     assert first.startswith("Step 1: read_file: src/a_b.py → success\na")
     assert second.startswith("read_file: src/a_b.py → success\nb")
@@ -140,7 +139,7 @@ def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
         {"key_results": ["two files", "one test"], "completion": "80 %"},
         {"score": 0.9, "passed": True},
     )
-    assert count_tokens(write(long).text) < 0.75 * sum(map(count_tokens, own_texts(steps(long)[0])))
+    assert count_tokens(write(long).text) < 0.75 * sum(map(count_tokens, step_texts(steps(long)[0])))
 
 
 def test_what_the_fields_of_a_judged_step_say_is_not_said_again() -> None:
@@ -158,4 +157,4 @@ def test_a_short_step_stands_in_its_own_words() -> None:
 
 def test_steps_of_a_few_words_share_a_summary_without_numbers() -> None:
     answers = [[ModelOutput(text=text)] for text in ("Yes.", "No.")]
-    assert SIMPLE_EXTRACT.write(Material(steps(*answers)), means()).text == "Yes.\nNo."
+    assert SIMPLE_EXTRACT.write(Material(steps(*answers)), resources()).text == "Yes.\nNo."

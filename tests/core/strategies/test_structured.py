@@ -8,7 +8,7 @@ import pytest
 from historyapp.core.entries import Body, ModelOutput
 from historyapp.core.strategies.base import Material
 from historyapp.core.strategies.structured import STRUCTURED, StructuredOptions
-from tests.core.strategies.scripted import called, judged, means, steps
+from tests.core.strategies.scripted import called, judged, resources, steps
 
 PLAIN = "We look at all that was said here, and then we go on as we did before. " * 8
 """Thoughts, which stand in no row: steps without any may be shorter than their rows."""
@@ -16,7 +16,9 @@ PLAIN = "We look at all that was said here, and then we go on as we did before. 
 
 def text_of(*told: list[Body], inputs: tuple[str, ...] = (), style: Any = "json", length: int = 8_000) -> str:
     options = StructuredOptions(style=style)
-    return STRUCTURED.write(Material(steps(*told), inputs), means(options=options, max_length=length)).text
+    return STRUCTURED.write(
+        Material(steps(*told), inputs), resources(options=options, max_length=length)
+    ).text
 
 
 def test_each_step_is_a_row() -> None:

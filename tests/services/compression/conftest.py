@@ -7,9 +7,9 @@ import pytest
 
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
-from historyapp.services.compression import working
-from historyapp.services.compression.starting import RunWish, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression import run
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
 from tests.llm.conftest import _server, loopback
 from tests.services.drafts import act, ok, said
@@ -23,7 +23,7 @@ Compress = Callable[..., CompressionRun]
 @pytest.fixture(autouse=True)
 def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes its session for a busy one at first, and would rest for a second in every run."""
-    monkeypatch.setattr(working, "BUSY_REST", 0.05)
+    monkeypatch.setattr(run, "BUSY_REST", 0.05)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def compress(project: Project) -> Compress:
     """A whole run, carried out here and now."""
 
     def compress(session: Session, **wish: Any) -> CompressionRun:
-        asked = RunWish(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})
+        asked = RunRequest(**{"strategy": "episode_summary", "model": "gpt-5-mini", **wish})
         run = start_run(project, session.pk, asked).run
         work_on(run.pk)
         return CompressionRun.objects.get(pk=run.pk)

@@ -12,30 +12,30 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.prices import load_prices
-from historyapp.core.strategies.base import Written
+from historyapp.core.strategies.base import SummaryDraft
 from historyapp.models import CompressionRun, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.compression import planning
-from historyapp.services.compression.claims import Outcome, Spent, claim, store
-from historyapp.services.compression.planning import plan
-from historyapp.services.compression.resuming import runs_left
-from historyapp.services.compression.starting import (
-    RunWish,
+from historyapp.services.compression import items
+from historyapp.services.compression.items import claim, plan, runs_left
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import (
+    RunRequest,
     cancel_run,
     estimate,
     retry_run,
     start_comparison,
     start_run,
 )
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression.store import store
+from historyapp.services.compression.summarise import ItemResult, ItemUsage
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.llm.loopback import Answer, Loopback, Refusal
 from tests.services.compression.conftest import Compress, Record
 from tests.services.drafts import act
 
-MODEL = RunWish(strategy="episode_summary", model="gpt-5-mini")
+MODEL = RunRequest(strategy="episode_summary", model="gpt-5-mini")
 
 # A run's database work happens in a thread of its own, which sees only what has been committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -155,7 +155,7 @@ def test_without_a_key_the_local_summariser_stands_in_for_the_settings_model(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     session = record(6)
-    run = start_run(project, session.pk, RunWish()).run
+    run = start_run(project, session.pk, RunRequest()).run
     work_on(run.pk)
     run.refresh_from_db()
     assert (run.state, run.model, run.done, run.calls) == ("succeeded", "local", 2, 0)
@@ -164,14 +164,14 @@ def test_without_a_key_the_local_summariser_stands_in_for_the_settings_model(
 
 
 def test_a_session_without_steps_has_nothing_to_compress(project: Project) -> None:
-    run = start_run(project, create_session(project).pk, RunWish(strategy="simple_extract")).run
+    run = start_run(project, create_session(project).pk, RunRequest(strategy="simple_extract")).run
     assert (run.state, run.total) == ("succeeded", 0)
     assert "no steps yet" in run.note
 
 
 def test_a_second_request_joins_the_run_under_way(record: Record, project: Project) -> None:
     session = record(6)
-    wish = RunWish(strategy="simple_extract")
+    wish = RunRequest(strategy="simple_extract")
     first, second = (start_run(project, session.pk, wish) for _ in range(2))
     assert (first.joined, second.joined) == (False, True)
     assert second.run.pk == first.run.pk
@@ -228,7 +228,7 @@ def test_a_worker_that_was_thought_dead_stores_no_second_summary(
     (item,) = claim(run.pk, slow, 1)
     run.items.update(claimed_until=timezone.now() - timedelta(seconds=1))
     work_on(run.pk)
-    store(run.pk, slow, [Outcome(item.pk, Written("too late"), spent=Spent(1, 10, 5, 3))])
+    store(run.pk, slow, [ItemResult(item.pk, SummaryDraft("too late"), usage=ItemUsage(1, 10, 5, 3))])
     assert "too late" not in own(session)[1]
     run.refresh_from_db()
     assert (run.done, run.calls) == (1, 2)
@@ -236,10 +236,10 @@ def test_a_worker_that_was_thought_dead_stores_no_second_summary(
 
 def test_a_run_that_was_killed_while_it_was_planned_is_planned_once(record: Record, project: Project) -> None:
     session = record(12)
-    run = start_run(project, session.pk, RunWish(strategy="simple_extract")).run
+    run = start_run(project, session.pk, RunRequest(strategy="simple_extract")).run
     run.items.create(number=1, first_step=1, last_step=1, first_position=2, last_position=3)
     CompressionRun.objects.filter(pk=run.pk).update(total=1)
-    planning.plan(run.pk)
+    plan(run.pk)
     steps = list(run.items.order_by("number").values_list("first_step", flat=True))
     assert steps == [1, 2, 3, 4, 5, 6, 7, 8]
 
@@ -247,10 +247,10 @@ def test_a_run_that_was_killed_while_it_was_planned_is_planned_once(record: Reco
 def test_pages_of_a_plan_leave_out_no_step(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "PAGE", 5)
+    monkeypatch.setattr(items, "PAGE", 5)
     session = record(27)
-    run = start_run(project, session.pk, RunWish(strategy="structured", from_step=1, to_step=23)).run
-    planning.plan(run.pk)
+    run = start_run(project, session.pk, RunRequest(strategy="structured", from_step=1, to_step=23)).run
+    plan(run.pk)
     ranges = list(run.items.order_by("number").values_list("first_step", "last_step"))
     assert ranges == [(1, 4), (5, 8), (9, 12), (13, 16), (17, 20), (21, 23)]
 
@@ -296,7 +296,7 @@ def test_a_step_that_is_rewound_meanwhile_keeps_its_summary_in_its_take(
 
 def test_a_comparison_stores_no_summary(record: Record, project: Project) -> None:
     session = record(6)
-    wishes = [RunWish(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
+    wishes = [RunRequest(name, from_step=1, to_step=4) for name in ("simple_extract", "structured")]
     runs = start_comparison(project, session.pk, wishes)
     for run in runs:
         work_on(run.pk)
@@ -310,7 +310,7 @@ def test_ranges_that_grow_too_long_become_a_digest_and_stay(record: Record, proj
     session = record(40)
     session.settings = {"max_summary_length": 700, "compression_batch_size": 4}
     session.save()
-    run = start_run(project, session.pk, RunWish(strategy="structured")).run
+    run = start_run(project, session.pk, RunRequest(strategy="structured")).run
     work_on(run.pk)
     run.refresh_from_db()
     assert run.state == "succeeded"
@@ -327,7 +327,7 @@ def test_a_digest_leaves_room_for_the_summaries_to_come(record: Record, project:
     session.settings = {"max_summary_length": 1500, "compression_batch_size": 4}
     session.save()
     for last in range(4, 116, 4):
-        run = start_run(project, session.pk, RunWish("structured", from_step=last - 3, to_step=last)).run
+        run = start_run(project, session.pk, RunRequest("structured", from_step=last - 3, to_step=last)).run
         work_on(run.pk)
     digests = Summary.objects.filter(level__gte=3)
     assert digests.exists()
@@ -339,7 +339,7 @@ def test_planning_asks_as_often_for_many_steps_as_for_few(record: Record, projec
     asked = []
     for steps in (20, 200):
         session = record(steps)
-        run = start_run(project, session.pk, RunWish("structured", from_step=1, to_step=steps - 4)).run
+        run = start_run(project, session.pk, RunRequest("structured", from_step=1, to_step=steps - 4)).run
         with CaptureQueriesContext(connection) as queries:
             plan(run.pk)
         asked.append(len(queries))
@@ -360,7 +360,7 @@ def test_an_estimate_is_never_less_than_what_a_run_makes(
 
 def test_unknown_options_are_refused_with_the_list(record: Record, project: Project) -> None:
     with pytest.raises(Invalid, match="max_tokens"):
-        start_run(project, record(6).pk, RunWish("simple_extract", options={"maximum": 3}))
+        start_run(project, record(6).pk, RunRequest("simple_extract", options={"maximum": 3}))
 
 
 def _side_by_side(jobs: list[Callable[[], None]]) -> None:

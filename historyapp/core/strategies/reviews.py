@@ -1,8 +1,9 @@
-"""What the three texts of a judged step tell: analysis, execution and supervision (SEMANTICS C)."""
+"""Fields in the three texts of a reviewed step: analysis, execution and supervision (SEMANTICS C)."""
 
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from historyapp.core.content import plain_text
@@ -36,10 +37,11 @@ _LINE = re.compile(
 )
 
 
-def judged_fields(episode: Episode, language: Language) -> dict[str, str]:
-    """Task state, completion, goal, key results, score and passed, as far as they are told; each on one line.
+def review_fields(episode: Episode, language: Language) -> dict[str, str]:
+    """Task state, completion, goal, key results, score and passed, where they are stated; each on one line.
 
-    Nothing for a step without a review. The supervision's word counts most, then what execution said.
+    Empty for a step without a review. The supervision goes before the execution, and that before the
+    analysis.
     """
     if not episode.reviews:
         return {}
@@ -47,23 +49,23 @@ def judged_fields(episode: Episode, language: Language) -> dict[str, str]:
     outputs = episode.result.outputs if episode.result else None
     found: dict[str, str] = {}
     for text in (review.supervision, outputs, review.analysis):
-        for field, value in _fields(text).items():
+        for field, value in _stated_fields(text).items():
             found.setdefault(field, value)
     if review.score is not None:
         found["Score"] = f"{review.score:g}"
     if review.passed is not None:
         found["Passed"] = "yes" if review.passed else "no"
-    if "Key results" not in found and (said := plain_text(outputs)[:_READ].strip()):
-        found["Key results"] = one_line(language.sentences(said[:LONGEST])[0], LONGEST)
-    if "Goal" not in found and (said := plain_text(review.analysis)[:_READ].strip()):
-        found["Goal"] = one_line(language.sentences(said[:LONGEST])[0], LONGEST)
+    for field, source in (("Key results", outputs), ("Goal", review.analysis)):
+        if field not in found and (text := plain_text(source)[:_READ].strip()):
+            found[field] = one_line(language.sentences(text[:LONGEST])[0], LONGEST)
     return {field: found[field] for field in _NAMES if found.get(field)}
 
 
-def _fields(text: Any) -> dict[str, str]:
-    """What an object's fields or a text's labelled lines tell."""
-    if isinstance(text, str):
-        text = _object(text) or text
+def _stated_fields(text: Any) -> dict[str, str]:
+    """The fields of an object, or the labelled lines of a text."""
+    if isinstance(text, str) and text.lstrip().startswith("{") and len(text) <= _READ:
+        with suppress(ValueError, RecursionError):
+            text = json.loads(text)
     if isinstance(text, dict):
         pairs = [(str(name), value) for name, value in text.items() if value not in (None, "", [], {})]
     else:
@@ -71,22 +73,11 @@ def _fields(text: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if field := _LABELS.get(re.sub(r"[\s_-]+", "_", name.strip().lower())):
-            found.setdefault(field, one_line(_told(value), LONGEST))
+            found.setdefault(field, one_line(_shown(value), LONGEST))
     return found
 
 
-def _object(text: str) -> Any:
-    """The object that a text is in JSON; None where it is none."""
-    if not text.lstrip().startswith("{") or len(text) > _READ:
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):

@@ -4,14 +4,14 @@ from collections.abc import Generator
 
 import pytest
 
-from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta
-from historyapp.llm.errors import AnswerBroken, ModelCallError, ProviderFailed
+from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, RestartedDelta, StartedDelta, TextDelta
+from historyapp.llm.errors import ModelCallError, ProviderFailed, ResponseBroken
 from historyapp.llm.request import TimeLimits
-from historyapp.llm.retrying import RetryPolicy, with_retries
+from historyapp.llm.retries import RetryPolicy, with_retries
 from historyapp.llm.transport import Deadline
 
-STARTED = Started(provider="openai", model="m", id="1")
-FINISHED = Finished(reason="stop", provider_reason="stop", message={})
+STARTED = StartedDelta(provider="openai", model="m", id="1")
+FINISHED = FinishedDelta(reason="stop", provider_reason="stop", message={})
 SAID = TextDelta(text="a")
 
 
@@ -20,13 +20,13 @@ def failure(*, retryable: bool = True, retry_after: float | None = None) -> Mode
 
 
 def test_waits_double_up_to_eight_seconds_and_stop_with_the_attempts() -> None:
-    policy = RetryPolicy(attempts=8, chance=lambda: 0.0)
+    policy = RetryPolicy(attempts=8, random=lambda: 0.0)
     waits = [policy.wait(failure(), attempt) for attempt in range(1, 9)]
     assert waits == [0.5, 1, 2, 4, 8, 8, 8, None]
 
 
 def test_waits_differ_by_chance_but_are_never_shorter_than_asked() -> None:
-    policy = RetryPolicy(chance=lambda: 1.0)
+    policy = RetryPolicy(random=lambda: 1.0)
     assert policy.wait(failure(), 1) == 0.375
     assert policy.wait(failure(retry_after=10), 1) == 11
 
@@ -36,7 +36,7 @@ def test_what_may_not_be_retried_is_not() -> None:
 
 
 def test_a_provider_that_asks_for_too_long_is_not_asked_again() -> None:
-    policy = RetryPolicy(longest_wait=5, chance=lambda: 0.0)
+    policy = RetryPolicy(longest_wait=5, random=lambda: 0.0)
     assert policy.wait(failure(retry_after=5), 1) == 5
     assert policy.wait(failure(retry_after=5.1), 1) is None
 
@@ -59,7 +59,7 @@ class Script:
             self.closed += 1
 
     def run(self, *, total: float = 100, restarts: int = 1) -> Generator[ModelOutputDelta]:
-        policy = RetryPolicy(restarts=restarts, sleep=self.waits.append, chance=lambda: 0.0)
+        policy = RetryPolicy(restarts=restarts, sleep=self.waits.append, random=lambda: 0.0)
         return with_retries(self.attempt, policy, Deadline(TimeLimits(total=total), clock=lambda: 0.0))
 
 
@@ -67,7 +67,7 @@ def test_a_restart_is_told_after_visible_deltas_only() -> None:
     script = Script([failure()], [STARTED, failure()], [STARTED, SAID, FINISHED])
     assert list(script.run()) == [
         STARTED,
-        Restarted(attempt=3, reason="It failed."),
+        RestartedDelta(attempt=3, reason="It failed."),
         STARTED,
         SAID,
         FINISHED,
@@ -76,9 +76,9 @@ def test_a_restart_is_told_after_visible_deltas_only() -> None:
 
 
 def test_an_answer_is_begun_anew_as_often_as_the_policy_says() -> None:
-    broken = AnswerBroken("It broke.", provider="P", retryable=True)
+    broken = ResponseBroken("It broke.", provider="P", retryable=True)
     script = Script([STARTED, SAID, broken], [STARTED, SAID, broken], [STARTED, SAID, broken])
-    with pytest.raises(AnswerBroken):
+    with pytest.raises(ResponseBroken):
         list(script.run(restarts=2))
     assert script.attempts == []
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from historyapp.llm.deltas import Finished, Restarted, Started, TextDelta
+from historyapp.llm.deltas import FinishedDelta, RestartedDelta, StartedDelta, TextDelta
 from historyapp.llm.errors import (
-    AnswerBroken,
     KeyRefused,
     LimitReached,
     ModelCallError,
     ProviderFailed,
     ProviderUnreachable,
     RequestRefused,
+    ResponseBroken,
     TimedOut,
 )
 from historyapp.llm.request import TimeLimits
@@ -42,7 +42,7 @@ def test_a_rate_limit_that_lasts_too_long_is_reported_at_once(
     loopback.steps.append(Refusal(429, "Tomorrow.", "rate_limit_error", headers={"retry-after": "86400"}))
     with pytest.raises(LimitReached) as caught:
         caller.collected(api.request())
-    assert (caught.value.retry_after, caught.value.retryable, caught.value.words) == (
+    assert (caught.value.retry_after, caught.value.retryable, caught.value.provider_message) == (
         86400,
         True,
         "Tomorrow.",
@@ -65,7 +65,7 @@ def test_a_failure_that_stays_is_reported_after_the_last_attempt(
     loopback.default = lambda _: Refusal(529, "Overloaded", "overloaded_error")
     with pytest.raises(ProviderFailed) as caught:
         caller.collected(api.request(), attempts=3)
-    assert (caught.value.provider_status, caught.value.words, len(loopback.requests)) == (
+    assert (caught.value.provider_status, caught.value.provider_message, len(loopback.requests)) == (
         529,
         "Overloaded",
         3,
@@ -89,7 +89,7 @@ def test_what_stays_refused_is_not_tried_again(
     loopback.steps.append(refusal)
     with pytest.raises(kind) as caught:
         caller.collected(api.request())
-    assert (caught.value.provider_status, caught.value.words, caught.value.retryable) == (
+    assert (caught.value.provider_status, caught.value.provider_message, caught.value.retryable) == (
         refusal.status,
         refusal.message,
         False,
@@ -101,9 +101,9 @@ def test_what_stays_refused_is_not_tried_again(
 def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, caller: Caller, how: str) -> None:
     loopback.steps.extend([Broken(how, after=api.half_way), Answer(text="Whole.")])  # type: ignore[arg-type]
     told = caller.deltas(api.request())
-    place = next(place for place, delta in enumerate(told) if isinstance(delta, Restarted))
+    place = next(place for place, delta in enumerate(told) if isinstance(delta, RestartedDelta))
     assert any(isinstance(delta, TextDelta) for delta in told[:place])
-    assert isinstance(told[place + 1], Started)
+    assert isinstance(told[place + 1], StartedDelta)
     assert "".join(delta.text for delta in told[place:] if isinstance(delta, TextDelta)) == "Whole."
 
 
@@ -111,8 +111,8 @@ def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, calle
     ("how", "kind"),
     [
         ("cut", ProviderUnreachable),
-        ("end", AnswerBroken),
-        ("garbage", AnswerBroken),
+        ("end", ResponseBroken),
+        ("garbage", ResponseBroken),
         ("error", ProviderFailed),
     ],
 )
@@ -139,8 +139,8 @@ def test_a_stream_that_fails_before_its_first_word_is_tried_again_without_a_rest
 ) -> None:
     loopback.steps.append(Broken("error", after=0))
     told = caller.deltas(api.request(), restarts=0)
-    assert not any(isinstance(delta, Restarted) for delta in told)
-    assert isinstance(told[-1], Finished)
+    assert not any(isinstance(delta, RestartedDelta) for delta in told)
+    assert isinstance(told[-1], FinishedDelta)
 
 
 def test_a_provider_that_falls_silent_is_given_up(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -195,9 +195,9 @@ def test_what_is_no_stream_is_told_in_its_own_words(
     loopback: Loopback, api: Api, caller: Caller, raw: Raw, says: str
 ) -> None:
     loopback.default = lambda _: raw
-    with pytest.raises(AnswerBroken, match=raw.content_type) as caught:
+    with pytest.raises(ResponseBroken, match=raw.content_type) as caught:
         caller.deltas(api.request())
-    assert says in caught.value.words
+    assert says in caught.value.provider_message
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_is_no_stream_is_told_in_its_own_words(
 )
 def test_nonsense_is_a_broken_answer(loopback: Loopback, api: Api, caller: Caller, body: bytes) -> None:
     loopback.default = lambda _: Raw(body)
-    with pytest.raises(AnswerBroken):
+    with pytest.raises(ResponseBroken):
         caller.deltas(api.request(), attempts=1)
 
 
@@ -224,6 +224,6 @@ def test_json_that_nothing_could_store_is_a_broken_answer(
 ) -> None:
     deep = b'{"c":' * 200 + b"1" + b"}" * 200
     loopback.steps.append(Raw(b'event: x\ndata: {"type": "x", "deep": ' + deep + b"}\n\n"))
-    with pytest.raises(AnswerBroken, match="nested too deep"):
+    with pytest.raises(ResponseBroken, match="nested too deep"):
         caller.deltas(api.request())
     assert len(loopback.requests) == 1

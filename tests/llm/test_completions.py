@@ -9,14 +9,21 @@ from pydantic import TypeAdapter
 
 from historyapp.core.entries import dump_body, load_body
 from historyapp.core.json import dump_json
-from historyapp.llm.collecting import Collected, collect
-from historyapp.llm.deltas import Finished, ModelOutputDelta, Restarted, Started, TextDelta, ToolCallDelta
+from historyapp.llm.completions import Completion, collect
+from historyapp.llm.deltas import (
+    FinishedDelta,
+    ModelOutputDelta,
+    RestartedDelta,
+    StartedDelta,
+    TextDelta,
+    ToolCallDelta,
+)
 from tests.llm.answers import WIRES, answers, collected, resized, told
 from tests.llm.loopback import Answer
 
 DELTA: TypeAdapter[ModelOutputDelta] = TypeAdapter(ModelOutputDelta)
-STARTED = Started(provider="openai", model="m", id="a1")
-FINISHED = Finished(reason="stop", provider_reason="stop", message={"role": "assistant"})
+STARTED = StartedDelta(provider="openai", model="m", id="a1")
+FINISHED = FinishedDelta(reason="stop", provider_reason="stop", message={"role": "assistant"})
 
 each_api = pytest.mark.parametrize("provider", WIRES)
 
@@ -60,7 +67,7 @@ def test_what_came_before_a_restart_is_forgotten(provider: str, data: st.DataObj
     first, second = data.draw(answers()), data.draw(answers())
     begun = told(provider, first)
     broken = begun[: data.draw(st.integers(0, len(begun)))]
-    again = Restarted(attempt=2, reason="cut")
+    again = RestartedDelta(attempt=2, reason="cut")
     assert collect([*broken, again, *told(provider, second)]) == collected(provider, second)
 
 
@@ -70,7 +77,7 @@ def test_an_incomplete_answer_is_none(deltas: list[ModelOutputDelta]) -> None:
         collect(deltas)
 
 
-def of_calls(*calls: ToolCallDelta) -> Collected:
+def of_calls(*calls: ToolCallDelta) -> Completion:
     return collect([STARTED, *calls, FINISHED])
 
 

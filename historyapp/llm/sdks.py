@@ -1,12 +1,13 @@
-"""The official SDKs' clients: imported at the first call, one each for as long as key and address stay.
+"""The official SDKs' clients: imported at the first call, and kept until key or address changes.
 
-Keys come from the environment and go nowhere else. The SDKs' own retries are off: see ``retrying``.
+Keys come from the environment and go nowhere else. The SDKs' own retries are off: see ``retries``.
 """
 
 import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,50 +16,40 @@ from historyapp.core.errors import Invalid
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sdk:
-    """A provider's SDK, ready to send."""
+    """A provider's SDK with a client."""
 
     module: ModuleType
-    """Both SDKs name their errors and their ``Stream`` alike."""
+    """Both SDKs use the same names for their errors and ``Stream``."""
     client: Any
     key: str
 
 
 def openai_sdk() -> Sdk:
-    """OpenAI, or whatever compatible server ``OPENAI_BASE_URL`` names (with its ``/v1``).
+    """OpenAI, or the compatible server that ``OPENAI_BASE_URL`` names (with its ``/v1``).
 
     Raises:
         Invalid: without a usable key or address; it names the variable.
     """
     key = _key("OPENAI_API_KEY", os.environ.get("OPENAI_API_KEY"))
-    return _openai(
-        key, _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
-    )
+    url = _url("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"), "https://api.openai.com/v1")
+    return _sdk("openai", "OpenAI", key, url)
 
 
 def anthropic_sdk() -> Sdk:
-    """Anthropic, or whatever compatible server ``ANTHROPIC_BASE_URL`` names (without ``/v1``).
+    """Anthropic, or the compatible server that ``ANTHROPIC_BASE_URL`` names (without ``/v1``).
 
     Raises:
         Invalid: without a usable key or address; it names the variable.
     """
     key = _key("ANTHROPIC_API_KEY", os.environ.get("ANTHROPIC_API_KEY"))
     url = _url("ANTHROPIC_BASE_URL", os.environ.get("ANTHROPIC_BASE_URL"), "https://api.anthropic.com")
-    return _anthropic(key, url)
+    return _sdk("anthropic", "Anthropic", key, url)
 
 
 @lru_cache(maxsize=4)
-def _openai(key: str, url: str) -> Sdk:
-    import openai
-
-    return Sdk(openai, openai.OpenAI(api_key=key, base_url=url, max_retries=0), key)
-
-
-@lru_cache(maxsize=4)
-def _anthropic(key: str, url: str) -> Sdk:
-    import anthropic
-
-    client = anthropic.Anthropic(api_key=key, base_url=url, max_retries=0)
-    return Sdk(anthropic, client, key)
+def _sdk(package: str, client: str, key: str, url: str) -> Sdk:
+    module = import_module(package)
+    return Sdk(module, getattr(module, client)(api_key=key, base_url=url, max_retries=0), key)
 
 
 def _key(variable: str, value: str | None) -> str:

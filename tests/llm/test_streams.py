@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from historyapp.llm.listening import listened
+from historyapp.llm.streams import read_in_thread
 
 
 def never() -> None:
@@ -13,7 +13,7 @@ def never() -> None:
 
 
 def test_everything_is_heard_in_its_order_and_the_end() -> None:
-    assert list(listened((each for each in range(100)), never)) == list(range(100))
+    assert list(read_in_thread((each for each in range(100)), never)) == list(range(100))
 
 
 def test_what_is_raised_is_raised_where_somebody_listens() -> None:
@@ -21,7 +21,7 @@ def test_what_is_raised_is_raised_where_somebody_listens() -> None:
         yield 1
         raise LookupError("gone")
 
-    heard = listened(said(), never)
+    heard = read_in_thread(said(), never)
     assert next(heard) == 1
     with pytest.raises(LookupError, match="gone"):
         next(heard)
@@ -34,7 +34,7 @@ def test_silence_is_told_until_somebody_speaks() -> None:
         speak.wait(10)
         yield 1
 
-    heard = listened(said(), never, pause=0.01)
+    heard = read_in_thread(said(), never, pause=0.01)
     assert [next(heard), next(heard)] == [None, None]
     speak.set()
     assert [each for each in heard if each is not None] == [1]
@@ -51,7 +51,7 @@ def test_who_leaves_hangs_up_and_the_other_side_is_closed() -> None:
         finally:
             closed.set()
 
-    heard = listened(said(), hung_up.set)
+    heard = read_in_thread(said(), hung_up.set)
     assert next(heard) == 1
     heard.close()
     assert closed.is_set()

@@ -1,4 +1,4 @@
-"""How strategies' questions reach a model, and what happens when it does not answer as it should."""
+"""How strategies' metered reach a model, and what happens when it does not answer as it should."""
 
 import time
 from collections.abc import Iterator
@@ -11,15 +11,14 @@ from django.core.cache import cache
 from historyapp.core.errors import Invalid
 from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import NotSummarised, Prompt
-from historyapp.llm.errors import AnswerBroken, LimitReached, ModelCallError
+from historyapp.core.strategies.base import NotSummarised, SummaryPrompt
+from historyapp.llm.errors import LimitReached, ModelCallError, ResponseBroken
 from historyapp.llm.request import TimeLimits
-from historyapp.llm.retrying import RetryPolicy
-from historyapp.services.compression import asking
-from historyapp.services.compression.asking import Questions
-from historyapp.services.compression.models import choose_model
-from historyapp.services.compression.starting import RunWish, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.llm.retries import RetryPolicy
+from historyapp.services.compression import summarise
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, choose_model, start_run
+from historyapp.services.compression.summarise import MeteredModel
 from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
 from tests.services.compression.conftest import Compress, Record
 
@@ -29,66 +28,66 @@ SCHEMA: dict[str, Any] = {
     "required": ["goal"],
     "additionalProperties": False,
 }
-PROMPT = Prompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
+PROMPT = SummaryPrompt("Summarise the step.", "<data-1>It failed.</data-1>", 200)
 MODELS = ("gpt-5-mini", "openai_responses:gpt-5-mini", "claude-haiku-4-5")
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """No pause and no limit of another test, and none left behind."""
-    asking._limiter.cache_clear()
+    summarise._limiter.cache_clear()
     yield
     cache.clear()
-    asking._limiter.cache_clear()
+    summarise._limiter.cache_clear()
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What would have been slept between attempts."""
     slept: list[float] = []
-    quick = partial(RetryPolicy, sleep=slept.append, chance=lambda: 0.0)
-    monkeypatch.setattr(asking, "RetryPolicy", quick)
+    quick = partial(RetryPolicy, sleep=slept.append, random=lambda: 0.0)
+    monkeypatch.setattr(summarise, "RetryPolicy", quick)
     return slept
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_provider_gets_instruction_and_material_apart(model: str, loopback: Loopback) -> None:
-    questions = Questions(model)
-    assert questions.ask(PROMPT) == "All is well."
+    metered = MeteredModel(model)
+    assert metered.complete(PROMPT) == "All is well."
     body = loopback.requests[-1].body
     said = body["messages"] if "messages" in body else body["input"]
     assert said[-1] == {"role": "user", "content": PROMPT.material}
     system = body.get("system") or body.get("instructions") or said[0]["content"]
     assert PROMPT.instruction in str(system)
-    assert questions.spent.calls == 1
-    assert questions.spent.tokens_in > 0
+    assert metered.usage.calls == 1
+    assert metered.usage.tokens_in > 0
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_provider_is_asked_for_structured_output(model: str, loopback: Loopback) -> None:
-    Questions(model).ask(Prompt("Summarise.", "data", 200, SCHEMA))
+    MeteredModel(model).complete(SummaryPrompt("Summarise.", "data", 200, SCHEMA))
     assert "json_schema" in str(loopback.requests[-1].body)
     assert "'goal'" in str(loopback.requests[-1].body)
 
 
 def test_what_a_failed_call_cost_is_counted_as_a_call(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
-    questions = Questions("gpt-5-mini")
+    metered = MeteredModel("gpt-5-mini")
     with pytest.raises(ModelCallError, match="No"):
-        questions.ask(PROMPT)
-    assert (questions.spent.calls, questions.spent.tokens_in) == (1, 0)
+        metered.complete(PROMPT)
+    assert (metered.usage.calls, metered.usage.tokens_in) == (1, 0)
 
 
 def test_a_provider_that_wants_a_pause_gets_it_from_every_call(
     loopback: Loopback, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "50"}))
-    assert Questions("gpt-5-mini").ask(PROMPT) == "All is well."
+    assert MeteredModel("gpt-5-mini").complete(PROMPT) == "All is well."
     assert waits == [50]
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    Questions("gpt-5-mini").ask(PROMPT)
-    Questions("claude-haiku-4-5").ask(PROMPT)
+    MeteredModel("gpt-5-mini").complete(PROMPT)
+    MeteredModel("claude-haiku-4-5").complete(PROMPT)
     [pause] = [seconds for seconds in slept if seconds > 1]  # the other provider wants none
     assert 20 < pause <= 50
 
@@ -97,20 +96,20 @@ def test_a_rate_limit_of_ones_own_holds(loopback: Loopback, settings: Any) -> No
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
     begun = time.monotonic()
     for _ in range(5):
-        Questions("gpt-5-mini").ask(PROMPT)
+        MeteredModel("gpt-5-mini").complete(PROMPT)
     assert time.monotonic() - begun > 1.5
 
 
 def test_without_redis_calls_go_on(loopback: Loopback, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
-    assert Questions("gpt-5-mini").ask(PROMPT) == "All is well."
+    assert MeteredModel("gpt-5-mini").complete(PROMPT) == "All is well."
 
 
 def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
     loopback.default = lambda _: Answer(refusal="I cannot help with that.")
     with pytest.raises(NotSummarised, match="refused"):
-        Questions("gpt-5-mini").ask(PROMPT)
+        MeteredModel("gpt-5-mini").complete(PROMPT)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_a_provider_that_fails_is_logged_once_a_run_with_its_cause(
     )
     assert set(run.items.values_list("error", flat=True)) == {cause}
     assert cause in run.note
-    (record_,) = [each for each in caplog.records if each.name == "historyapp.services.compression.working"]
+    (record_,) = [each for each in caplog.records if each.name == "historyapp.services.compression.summarise"]
     assert record_.getMessage().endswith(f"of the run {run.pk} failed: {cause}")
 
 
@@ -180,7 +179,7 @@ def test_a_model_that_does_not_exist_is_asked_for_a_few_steps_only(
 def test_a_key_that_vanishes_is_named(
     record: Record, project: Any, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start_run(project, record(20).pk, RunWish("episode_summary", model="claude-haiku-4-5")).run
+    run = start_run(project, record(20).pk, RunRequest("episode_summary", model="claude-haiku-4-5")).run
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     work_on(run.pk)
     run.refresh_from_db()
@@ -190,16 +189,16 @@ def test_a_key_that_vanishes_is_named(
 
 def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(Invalid, match="No provider is known"):
-        Questions("nobody-knows")
+        MeteredModel("nobody-knows")
 
 
 def test_errors_of_the_client_are_what_strategies_see(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Broken("garbage", after=1)
-    with pytest.raises(AnswerBroken):
-        Questions("gpt-5-mini").ask(PROMPT)
+    with pytest.raises(ResponseBroken):
+        MeteredModel("gpt-5-mini").complete(PROMPT)
     loopback.default = lambda _: Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"})
     with pytest.raises(LimitReached):
-        Questions("gpt-5-mini").ask(PROMPT)
+        MeteredModel("gpt-5-mini").complete(PROMPT)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -210,7 +209,7 @@ def test_a_provider_that_answers_nothing_at_all_is_not_asked_for_every_step(
     waits: list[float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
+    monkeypatch.setattr(summarise, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
     loopback.default = lambda _: Broken("hang")
     run = compress(record(60))
     assert (run.state, run.done, run.failed) == ("failed", 0, 56)
@@ -226,7 +225,7 @@ def test_one_silence_among_answers_costs_one_step(
     waits: list[float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
+    monkeypatch.setattr(summarise, "LIMITS", TimeLimits(connect=2, read=1, total=1.5))
     loopback.default = lambda asked: (
         Broken("hang") if "module_7." in str(asked.body) else Answer(text="Read it.")
     )

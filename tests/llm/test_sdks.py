@@ -6,14 +6,14 @@ import sys
 import pytest
 
 from historyapp.core.errors import Invalid
-from historyapp.llm.clients import anthropic_sdk, openai_sdk
+from historyapp.llm.sdks import anthropic_sdk, openai_sdk
 
 VARIABLES = [("OPENAI", openai_sdk), ("ANTHROPIC", anthropic_sdk)]
 
 
 def test_the_sdks_are_not_imported_before_a_call() -> None:
     code = (
-        "import sys, historyapp.llm.calling, historyapp.llm.collecting\n"
+        "import sys, historyapp.llm.model_calls, historyapp.llm.completions\n"
         "print([name for name in ('openai', 'anthropic', 'httpx2', 'django') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

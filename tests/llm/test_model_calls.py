@@ -8,13 +8,13 @@ import pytest
 
 from historyapp.core.errors import Invalid
 from historyapp.core.usage import usage_of
-from historyapp.llm import listening
-from historyapp.llm.calling import call_model, count_tokens
-from historyapp.llm.deltas import Finished, Silent, Started, TextDelta
+from historyapp.llm import streams
+from historyapp.llm.deltas import FinishedDelta, SilentDelta, StartedDelta, TextDelta
 from historyapp.llm.errors import (
-    AnswerBroken,
     KeyRefused,
+    ResponseBroken,
 )
+from historyapp.llm.model_calls import call_model, count_tokens
 from historyapp.llm.request import TimeLimits
 from tests.llm.conftest import SCHEMA, Api, Caller
 from tests.llm.loopback import Answer, Broken, Call, Loopback
@@ -36,16 +36,18 @@ def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller:
     assert found.started.provider == api.name
     assert (found.tokens.cache_read, found.tokens.output, found.tokens.reasoning) == (5, 20, 7)
     assert found.tokens.uncached == found.tokens.input - 5
-    assert usage_of(found.metadata) == found.tokens
-    assert (found.metadata["provider"], found.metadata["model"]) == (api.name, api.model.rpartition(":")[2])
+    convention = "anthropic" if api.name == "anthropic" else "openai"
+    assert found.usage is not None
+    assert usage_of({"usage": found.usage.raw, "usage_convention": convention}) == found.tokens
+    assert (found.started.provider, found.started.model) == (api.name, api.model.rpartition(":")[2])
 
 
 def test_the_text_comes_piece_by_piece(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer(text="abcdefghij", sizes=(4,)))
     told = caller.deltas(api.request())
     assert [delta.text for delta in told if isinstance(delta, TextDelta)] == ["abcd", "efgh", "ij"]
-    assert isinstance(told[0], Started)
-    assert isinstance(told[-1], Finished)
+    assert isinstance(told[0], StartedDelta)
+    assert isinstance(told[-1], FinishedDelta)
 
 
 def test_the_request_carries_context_limit_tools_and_options(
@@ -89,14 +91,14 @@ def test_closing_the_call_closes_its_connection(loopback: Loopback, api: Api, ca
 def test_a_call_can_be_ended_while_the_model_is_silent(
     loopback: Loopback, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "PAUSE", 0.05)
+    monkeypatch.setattr(streams, "PAUSE", 0.05)
     loopback.steps.append(Broken("hang", after=api.half_way))
     deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=60, total=60))
-    assert any(isinstance(delta, Silent) for delta in deltas)
+    assert any(isinstance(delta, SilentDelta) for delta in deltas)
     begun = time.monotonic()
     deltas.close()
     assert loopback.requests[0].left.wait(5)
-    assert time.monotonic() - begun < listening.LONGEST_GOODBYE
+    assert time.monotonic() - begun < streams.JOIN_SECONDS
 
 
 def test_an_empty_answer_is_an_answer(loopback: Loopback, api: Api, caller: Caller) -> None:
@@ -154,7 +156,7 @@ def test_no_error_and_no_log_line_holds_the_key(
     with pytest.raises(KeyRefused) as caught:
         caller.deltas(api.request())
     error = caught.value
-    assert "Incorrect API key provided" in error.words
+    assert "Incorrect API key provided" in error.provider_message
     assert WRONG_KEY in loopback.requests[0].headers["authorization"]
     assert WRONG_KEY not in caplog.text + str(error) + repr(error.fields)
     assert error.__cause__ is None
@@ -175,7 +177,7 @@ def test_the_providers_count_tokens_themselves(loopback: Loopback, api: Api) -> 
 
 def test_a_count_that_is_none_is_a_broken_answer(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.llm.loopback.server.tokens", lambda body: "many")
-    with pytest.raises(AnswerBroken, match="how many tokens"):
+    with pytest.raises(ResponseBroken, match="how many tokens"):
         count_tokens(
             Api(
                 "anthropic", "", "claude-opus-5", {"messages": [{"role": "user", "content": "a"}]}, 0

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from historyapp.core.strategies.base import Material
-from historyapp.core.strategies.said import quote_words, take_words, words_of
+from historyapp.core.strategies.user_words import quote_words, split_words, user_words
 from historyapp.core.text import clean
 from tests.core.entries import TEXT
 from tests.core.strategies.scripted import called, steps
@@ -16,17 +16,17 @@ WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z
 @given(WORDS, TEXT)
 def test_quoted_words_are_found_again(words: list[str], body: str) -> None:
     told = [text for text in words if text]
-    found, rest = take_words(quote_words(told, 100_000) + "\n-" + body if told else "-" + body)
+    found, rest = split_words(quote_words(told, 100_000) + "\n-" + body if told else "-" + body)
     assert (found, rest) == (told, "-" + body)
 
 
 def test_blank_and_repeated_words_are_told_once() -> None:
-    assert words_of(Material(steps(called()), (" ", "Go on", "Go on", "\ud800"))) == ["Go on", "\ufffd"]
+    assert user_words(Material(steps(called()), (" ", "Go on", "Go on", "\ud800"))) == ["Go on", "\ufffd"]
 
 
 def test_what_a_person_said_to_interrupt_is_their_word_and_an_error_is_not() -> None:
     told = steps(called("Stop it", status="interrupted_by_human"), called("It failed", status="error"))
-    assert words_of(Material(told)) == ["Stop it"]
+    assert user_words(Material(told)) == ["Stop it"]
 
 
 def test_only_the_longest_is_clipped_and_says_of_how_much() -> None:

@@ -6,10 +6,10 @@ from django.test.utils import CaptureQueriesContext
 
 from historyapp.models import Project, Session, Summary
 from historyapp.services.append import append
-from historyapp.services.compression.finishing import finish
-from historyapp.services.compression.planning import plan
-from historyapp.services.compression.starting import RunWish, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression.items import plan
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.store import finish
 from historyapp.services.sessions import change_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.services.compression.conftest import Record
@@ -24,7 +24,7 @@ def test_a_digest_leaves_out_summaries_of_steps_that_came_after_the_run_was_aske
 ) -> None:
     session = record(8)
     change_session(project, session.pk, {"settings": {"max_summary_length": 400}})
-    run = start_run(project, session.pk, RunWish("structured", from_step=1, to_step=8)).run
+    run = start_run(project, session.pk, RunRequest("structured", from_step=1, to_step=8)).run
     append(project, session.pk, [draft for _ in range(4) for draft in (act("read", path="b.py"), ok())])
     later = summarise(project, session.pk, (9, 12), SummaryText("Much was read. " * 100))
     work_on(run.pk)
@@ -42,7 +42,7 @@ def test_the_end_of_a_run_asks_as_often_beside_many_summaries_as_beside_few(
     asked = []
     for times in (20, 60):
         _summarise(session, times)
-        run = start_run(project, session.pk, RunWish("structured", from_step=9, to_step=12)).run
+        run = start_run(project, session.pk, RunRequest("structured", from_step=9, to_step=12)).run
         plan(run.pk)
         run.items.update(state="done")
         type(run).objects.filter(pk=run.pk).update(done=1)

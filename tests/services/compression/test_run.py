@@ -8,11 +8,10 @@ from django.conf import settings
 from django.db import connection
 
 from historyapp.models import CompressionRun, Project, Summary
-from historyapp.services.compression import working
-from historyapp.services.compression.claims import claim
-from historyapp.services.compression.planning import plan
-from historyapp.services.compression.starting import RunWish, cancel_run, retry_run, start_run
-from historyapp.services.compression.working import work_on
+from historyapp.services.compression import run as run_module
+from historyapp.services.compression.items import claim, plan
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, cancel_run, retry_run, start_run
 from tests.llm.loopback import Answer, Loopback
 from tests.services.compression.conftest import Record
 
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_calls_that_wait_for_a_thread_are_not_made_once_their_run_is_cancelled(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
-    wish = RunWish(strategy="episode_summary", model="gpt-5-mini")
+    wish = RunRequest(strategy="episode_summary", model="gpt-5-mini")
     run = start_run(project, record(64).pk, wish).run
     begun = threading.Event()
 
@@ -56,7 +55,7 @@ def test_calls_that_wait_for_a_thread_are_not_made_once_their_run_is_cancelled(
 def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
-    silent = start_run(project, record(20).pk, RunWish(strategy="episode_summary", model="gpt-5-mini")).run
+    silent = start_run(project, record(20).pk, RunRequest(strategy="episode_summary", model="gpt-5-mini")).run
     asked = threading.Semaphore(0)
     go_on = threading.Event()
 
@@ -75,7 +74,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     worker = threading.Thread(target=work, args=(silent,))
     worker.start()
     assert all(asked.acquire(timeout=20) for _ in range(settings.PLAYHEAD_CONCURRENCY))
-    run = start_run(project, record(6).pk, RunWish(strategy="simple_extract")).run
+    run = start_run(project, record(6).pk, RunRequest(strategy="simple_extract")).run
     extracting = threading.Thread(target=work, args=(run,))
     extracting.start()
     extracting.join(10)
@@ -89,13 +88,13 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
 def test_a_run_that_another_task_has_removed_is_none_of_the_others_business(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+    run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
 
     def planned(run_id: UUID) -> bool:
         CompressionRun.objects.filter(pk=run_id).delete()
         return True
 
-    monkeypatch.setattr(working, "plan", planned)
+    monkeypatch.setattr(run_module, "plan", planned)
     work_on(run.pk)
     assert not Summary.objects.exists()
 
@@ -103,13 +102,13 @@ def test_a_run_that_another_task_has_removed_is_none_of_the_others_business(
 def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+    run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
 
     def fail(*_: object) -> None:
         raise KeyError("nobody thought of this")
 
     with monkeypatch.context() as broken:
-        broken.setattr(working, "_prepare", fail)
+        broken.setattr(run_module, "Summariser", fail)
         work_on(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
@@ -123,14 +122,14 @@ def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
 def test_a_worker_that_cannot_go_on_leaves_a_run_to_those_that_can(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = start_run(project, record(8).pk, RunWish("simple_extract")).run
+    run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
     plan(run.pk)
     claim(run.pk, uuid4(), 1)
 
     def fail(*_: object) -> None:
         raise ImportError("no spaCy here")
 
-    monkeypatch.setattr(working, "_prepare", fail)
+    monkeypatch.setattr(run_module, "Summariser", fail)
     work_on(run.pk)
     run.refresh_from_db()
     assert run.state == "running"

@@ -1,0 +1,176 @@
+"""Prompts to the run's model: their material, within the model's window, and the check of the answers."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from historyapp.core.chunking import Segmentation, summarise_long
+from historyapp.core.quoting import DATA_NOTE, has_tag, quoted
+from historyapp.core.rendering import long_form
+from historyapp.core.strategies.base import Material, NotSummarised, Resources, SummaryPrompt
+from historyapp.core.strategies.shortening import clip, shorten
+from historyapp.core.strategies.user_words import user_words
+from historyapp.core.text import clean
+
+T = TypeVar("T")
+
+LONGEST_TASK = 2_000
+"""Characters of the session's task in a prompt."""
+LONGEST_WORDS = 4_000
+"""Characters of the user's words in a prompt; the summary quotes them anyhow."""
+PARTIAL_LENGTH = 4_000
+"""Characters of a partial summary."""
+LEAST_ROOM = 256
+"""Fewest tokens of material for which a window is big enough."""
+TOO_LONG = 10
+"""Times the requested length beyond which a second answer is not shortened but refused."""
+_FRAMING = 60
+_PARTIAL_OUTPUT = 2_000
+_LONGEST_REFUSAL = 400
+_SHORTEST_ECHO = 400
+_LONGEST_ECHO = 200_000
+_REFUSAL = re.compile(
+    r"\W*(?:(?:I'm|I am) (?:sorry|unable|not able)|sorry\b|as an AI\b"
+    r"|(?:I|we) (?:can(?:no|')t|won't) "
+    r"(?:help|assist|comply|summari[sz]e|provide|fulfil|process|do (?:that|this)))",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\s*```[\w-]*\n(.*?)\n?```\s*", re.DOTALL)
+
+PARTIAL = (
+    "The material is one part of a longer recording of an AI agent's work. Note down what it says, in "
+    "plain sentences of at most 3,000 characters altogether: what was done and found, decisions, errors "
+    "and whether they were solved. Keep every path, name, number, version, URL and error message that "
+    "later work may need exactly as written. Answer with the notes only.\n\n" + DATA_NOTE
+)
+
+
+def quote_steps(material: Material, resources: Resources, instruction: str) -> str:
+    """The steps, the user's words and the session's task as the material of a prompt with this instruction.
+
+    Raises:
+        NotSummarised: when the window is too small for any material, or a partial answer is unusable.
+    """
+    context = []
+    if material.task and material.task not in material.inputs:
+        context.append(quoted(clip(material.task, LONGEST_TASK), "task"))
+    if words := "\n\n".join(user_words(material)):
+        context.append(quoted(shorten(words, LONGEST_WORDS), "user"))
+    steps = [(f"step-{episode.number}", long_form(episode)) for episode in material.episodes]
+    return quote_texts(steps, resources, instruction, context)
+
+
+def quote_texts(
+    parts: list[tuple[str, str]], resources: Resources, instruction: str, context: list[str] | None = None
+) -> str:
+    """Named texts after quoted ``context``, condensed to fit the window. Raises as :func:`quote_steps`."""
+    context = context or []
+    whole = "\n\n".join([*context, *(quoted(text, name) for name, text in parts)])
+    room = room_for(resources, instruction)
+    # Counting costs time: it is left out where the length decides.
+    if len(whole) <= room * 100 and (len(whole) * 4 <= room or resources.count(whole) <= room):
+        return whole
+    if resources.count("\n\n".join(context)) > room // 2:
+        context = []
+    left = room - resources.count("\n\n".join(context)) - _FRAMING
+    text = "\n\n".join(f"## {name}\n{text}" for name, text in parts)
+    # A quarter is left free for the characters that quoting adds.
+    limit = min(left, room_for(resources, PARTIAL) - _FRAMING) * 3 // 4
+    reading = Segmentation(resources.language.sentences, resources.count)
+    notes = summarise_long(text, limit, lambda chunk: _partial(chunk, resources, limit), shorten, reading)
+    return "\n\n".join([*context, quoted(notes, "notes")])
+
+
+def room_for(resources: Resources, instruction: str) -> int:
+    """Tokens that the window leaves for material beside an instruction.
+
+    Raises:
+        NotSummarised: when these are too few.
+    """
+    room = resources.window - resources.count(instruction) - _FRAMING
+    if room < LEAST_ROOM:
+        window = f"{resources.window:,}"
+        raise NotSummarised(
+            f"The model's window of {window} tokens is too small for the instruction and any text."
+        )
+    return room
+
+
+def _partial(chunk: str, resources: Resources, limit: int) -> str:
+    """The model's notes on a chunk of at most ``limit`` tokens."""
+    material = quoted(chunk, "part")
+    longest = min(PARTIAL_LENGTH, 2 * limit)
+    prompt = SummaryPrompt(PARTIAL, material, _PARTIAL_OUTPUT)
+    return complete_checked(prompt, resources, lambda answer: plain_answer(answer, material, longest))
+
+
+class UnusableAnswer(Exception):
+    """An answer that cannot be used."""
+
+    def __init__(self, reason: str, fallback: Any = None) -> None:
+        """``reason`` completes "The model's answer …". It never quotes the answer: the next prompt holds it.
+
+        ``fallback``: what to use if the second answer is no better.
+        """
+        super().__init__(reason)
+        self.reason = reason
+        self.fallback = fallback
+
+
+def complete_checked(prompt: SummaryPrompt, resources: Resources, parse: Callable[[str], T]) -> T:
+    """The parsed answer. Where the first cannot be used, a second request says what was wrong with it.
+
+    Raises:
+        NotSummarised: when neither can be used.
+    """
+    assert resources.complete is not None
+    try:
+        return parse(resources.complete(prompt))
+    except UnusableAnswer as fault:
+        again = f"{prompt.instruction}\n\nAn earlier answer to this {fault.reason}. Answer again, and better."
+    try:
+        return parse(resources.complete(replace(prompt, instruction=again)))
+    except UnusableAnswer as fault:
+        if fault.fallback is not None:
+            found: T = fault.fallback
+            return found
+        raise NotSummarised(f"The model's answer {fault.reason}, twice.") from None
+
+
+def plain_answer(answer: str, material: str, longest: int) -> str:
+    """A checked answer in plain text.
+
+    Raises:
+        UnusableAnswer: when it is empty, a refusal, too long, or a copy of the material.
+    """
+    text = without_fence(check_size(answer, longest))
+    check_content(text, material)
+    if len(text) > longest:
+        reason = f"was {len(text):,} characters long, where at most {longest:,} were wanted"
+        raise UnusableAnswer(reason, shorten(text, longest))
+    return text
+
+
+def check_size(answer: str, longest: int) -> str:
+    """The answer as clean text. Raises ``UnusableAnswer`` where it is far too long."""
+    if len(answer) > TOO_LONG * max(longest, 1000):
+        raise UnusableAnswer(f"was {len(answer):,} characters long, where at most {longest:,} were wanted")
+    return clean(answer).strip()
+
+
+def without_fence(text: str) -> str:
+    """The text without the code fence around it, if it has one."""
+    found = _FENCE.fullmatch(text)
+    return (found[1] if found else text).strip()
+
+
+def check_content(text: str, material: str) -> None:
+    """Raises ``UnusableAnswer`` for an answer that is empty, a refusal or a copy of the material."""
+    if not any(character.isalnum() for character in text):
+        raise UnusableAnswer("was empty")
+    if len(text) <= _LONGEST_REFUSAL and _REFUSAL.match(text.replace("’", "'")):
+        raise UnusableAnswer("was a refusal")
+    line, source = (" ".join(each[:_LONGEST_ECHO].split()) for each in (text, material))
+    if has_tag(text) or (len(text) >= _SHORTEST_ECHO and line in source):
+        raise UnusableAnswer("repeated the material instead of reporting on it")

@@ -1,0 +1,84 @@
+"""Retries of failed model calls.
+
+The SDKs' own retries are off. Anthropic's sleeps for as long as ``Retry-After`` says, even for weeks; neither
+knows the time limit of the call; and neither retries a failure inside a stream, so that a second loop would
+be needed, which multiplies the first.
+"""
+
+import random
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+
+from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta, StartedDelta, UsageDelta
+from historyapp.llm.errors import ModelCallError
+from historyapp.llm.streams import PAUSE
+from historyapp.llm.transport import Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Times are in seconds."""
+
+    attempts: int = 4
+    """At most, including the first."""
+    first_wait: float = 0.5
+    """Doubles with each attempt, up to 8, where the provider does not say how long to wait."""
+    longest_wait: float = 60
+    """A call is not retried where the provider asks for more."""
+    restarts: int = 1
+    """How often to retry a response that broke after its first words: it is paid for again."""
+    sleep: Callable[[float], None] = time.sleep
+    on_retry: Callable[[ModelCallError, float], None] | None = None
+    """Called before each wait with its reason and its seconds."""
+    random: Callable[[], float] = random.random
+
+    def wait(self, failure: ModelCallError, attempt: int) -> float | None:
+        """Seconds before the next attempt, or None for no retry. ``attempt`` counts from 1."""
+        if not failure.retryable or attempt >= self.attempts:
+            return None
+        requested = failure.retry_after
+        if requested:
+            # Never earlier than requested, and not all callers at once.
+            return requested * (1 + 0.1 * self.random()) if requested <= self.longest_wait else None
+        return float(
+            min(self.first_wait * 2 ** (attempt - 1), 8, self.longest_wait) * (1 - 0.25 * self.random())
+        )
+
+
+def with_retries(
+    attempt: Callable[[], Generator[ModelOutputDelta]], policy: RetryPolicy, deadline: Deadline
+) -> Generator[ModelOutputDelta]:
+    """The deltas of all attempts, up to the first that succeeds. :class:`RestartedDelta` says which to drop.
+
+    Raises:
+        ModelCallError: that of the last attempt.
+    """
+    number, restarts = 1, 0
+    while True:
+        sent = begun = False
+        try:
+            with closing(attempt()) as deltas:
+                for delta in deltas:
+                    if isinstance(delta, SilentDelta):
+                        yield delta
+                        continue
+                    sent = True
+                    begun = begun or not isinstance(delta, (StartedDelta, UsageDelta))
+                    yield delta
+            return
+        except ModelCallError as error:
+            failure = error
+            failure.attempts = number
+        wait = policy.wait(failure, number)
+        if wait is None or wait >= deadline.left() or (begun and restarts >= policy.restarts):
+            raise failure
+        number, restarts = number + 1, restarts + begun
+        if sent:
+            yield RestartedDelta(attempt=number, reason=failure.detail)
+        if policy.on_retry is not None:
+            policy.on_retry(failure, wait)
+        policy.sleep(wait)
+        if wait >= PAUSE:
+            yield SilentDelta()

@@ -1,0 +1,69 @@
+"""Reads a stream that may be silent for long, without blocking the reader.
+
+A generator cannot be closed while it waits for bytes. So another thread reads it, and the reader gets None
+every few seconds of silence: a chance to notice that its own client is gone.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+PAUSE = 5.0
+"""Seconds of silence."""
+JOIN_SECONDS = 5.0
+"""How long to wait for the thread to end; it ends with its connection at the latest."""
+
+
+class _End:
+    """The generator is exhausted."""
+
+
+_END: Final = _End()
+
+
+def read_in_thread(
+    stream: Generator[T], abort: Callable[[], None], *, pause: float | None = None
+) -> Generator[T | None]:
+    """The items of a generator, and None for each ``pause`` seconds (:data:`PAUSE`) without one.
+
+    Args:
+        stream: runs in another thread, from beginning to end. Its errors are raised here.
+        abort: makes it stop waiting; called from this thread when the reader stops before the end.
+    """
+    items = SimpleQueue[T | _End | BaseException]()
+    stopped = Event()
+
+    def read() -> None:
+        try:
+            with closing(stream):
+                for item in stream:
+                    if stopped.is_set():
+                        return
+                    items.put(item)
+            items.put(_END)
+        except BaseException as error:  # noqa: BLE001 it is raised in the reader's thread
+            items.put(error)
+
+    thread = Thread(target=read, name="playhead-stream", daemon=True)
+    thread.start()
+    try:
+        while True:
+            try:
+                item = items.get(timeout=PAUSE if pause is None else pause)
+            except Empty:
+                yield None
+                continue
+            if isinstance(item, _End):
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        if thread.is_alive():
+            abort()
+        thread.join(JOIN_SECONDS)

@@ -1,0 +1,210 @@
+"""Stores the results of items as summaries, and ends the run when nothing is left."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+
+from historyapp.core.policies.summaries import visible_summaries
+from historyapp.core.settings import load_settings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.text import preview
+from historyapp.models import CompressionItem, CompressionRun, Session, Summary
+from historyapp.models.history import History
+from historyapp.services.compression.automatic import set_thresholds_after
+from historyapp.services.compression.summarise import ItemResult
+from historyapp.services.statements import update_items
+from historyapp.services.summaries import touch
+from historyapp.services.transactions import writing
+
+HIGHEST_LEVEL = 10
+"""Of digests of digests."""
+FIX = "Fix this, then retry, or choose another model or strategy."
+MOST_READ = 1000
+"""Summaries that one digest takes at most, from the newest back."""
+
+
+def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
+    """Stores results in one short transaction; of items that the owner no longer holds, only what they cost.
+
+    Returns the session's head, which tells whether an agent is appending.
+    """
+    by_item = {result.item: result for result in results}
+    with writing():
+        run = CompressionRun.objects.select_for_update(of=("self",)).select_related("session").get(pk=run_id)
+        items = run.items.filter(pk__in=by_item, claim=owner, state=CompressionItem.State.CLAIMED)
+        mine = [(item, by_item[item.pk]) for item in items.order_by("number")]
+        head = Session.objects.values_list("head", flat=True).get(pk=run.session_id)
+        for item, result in mine:
+            item.claim = item.claimed_until = None
+            if result.draft is None:
+                item.state, item.error = item.State.FAILED, preview(result.error, 1000)
+            else:
+                item.state, item.error, item.tokens_after = item.State.DONE, "", result.tokens
+                if run.trial:
+                    item.text = result.draft.text
+        changed = set() if run.trial else _create_summaries(run, mine, head)
+        update_items([item for item, _ in mine])
+        _add_figures(run, [item for item, _ in mine], results)
+        answered = run.done or any(result.draft for result in results)
+        last = next((r for r in results if r.fatal or (r.unreachable and not answered)), None)
+        if last is not None and run.active:  # 1,000 calls with a wrong key would all fail
+            waiting = run.items.filter(state=CompressionItem.State.WAITING)
+            failed = waiting.update(state=CompressionItem.State.FAILED, error=preview(last.error, 1000))
+            CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
+        if changed:
+            touch(run.session_id, changed)  # last: from here on, agents that append wait
+        return head
+
+
+def _create_summaries(
+    run: CompressionRun, items: Sequence[tuple[CompressionItem, ItemResult]], made_at: int
+) -> set[UUID]:
+    """Summaries for the positions that the steps had when the run was requested. Returns their sessions.
+
+    If a rewind has cut the steps off meanwhile, their summaries belong to the take.
+    """
+    lineage = run.session.lineage(run.head)
+    summaries = []
+    for item, result in items:
+        if result.draft is None:
+            continue
+        item.summary = Summary(
+            session_id=UUID(lineage.session_at(item.last_position)),
+            made_in=run.session,
+            made_at=made_at,
+            first_position=item.first_position,
+            last_position=item.last_position,
+            first_step=item.first_step,
+            last_step=item.last_step,
+            level=item.level,
+            text=result.draft.text,
+            key_points=list(result.draft.key_points),
+            strategy=run.strategy,
+            model=run.model,
+            tokens_before=item.tokens_before,
+            tokens_after=item.tokens_after,
+            cost=result.usage.cost,
+            run=run,
+            actor=run.actor,
+        )
+        summaries.append(item.summary)
+    Summary.objects.bulk_create(summaries)
+    return {summary.session_id for summary in summaries}
+
+
+def _add_figures(
+    run: CompressionRun, items: Sequence[CompressionItem], results: Sequence[ItemResult]
+) -> None:
+    done = [item for item in items if item.state == item.State.DONE]
+    costs = [result.usage.cost for result in results]
+    CompressionRun.objects.filter(pk=run.pk).update(
+        done=F("done") + len(done),
+        failed=F("failed") + len(items) - len(done),
+        calls=F("calls") + sum(result.usage.calls for result in results),
+        tokens_in=F("tokens_in") + sum(result.usage.tokens_in for result in results),
+        tokens_out=F("tokens_out") + sum(result.usage.tokens_out for result in results),
+        cost=None if None in costs else F("cost") + sum(cost or 0 for cost in costs),
+        tokens_before=F("tokens_before") + sum(item.tokens_before for item in done if item.level < 3),
+        tokens_after=F("tokens_after") + sum(item.tokens_after for item in done if item.level < 3),
+    )
+
+
+def finish(run_id: UUID) -> bool:
+    """Ends a run that has nothing left to do.
+
+    Returns whether there is an item to begin after all: a digest, or one that a dead worker left.
+    """
+    now = timezone.now()
+    with writing():
+        run = CompressionRun.objects.select_for_update().get(pk=run_id)
+        if not run.active:
+            return False
+        session = Session.objects.select_for_update().get(pk=run.session_id)  # always after the run
+        if run.items.open().exists():
+            return run.items.claimable(now).exists()
+        if _add_digest(session, run):
+            return True
+        errors = run.items.filter(state=CompressionItem.State.FAILED).values_list("error", flat=True)
+        first, note = errors.order_by("number").first() or "", ""
+        run.state = run.State.SUCCEEDED
+        if not run.total:
+            note = "There was nothing to do: every step has its summary already."
+        elif run.failed and run.done:
+            run.state = run.State.PARTLY_FAILED
+            note = f"{run.failed} of {run.total} failed. Retry them. The first: {first}"
+        elif run.failed:
+            run.state, note = run.State.FAILED, f"Nothing could be summarised: {first} {FIX}"
+        run.finished_at = now
+        run.note = " ".join(filter(None, (note, run.note)))
+        run.save(update_fields=("state", "finished_at", "note"))
+        set_thresholds_after(session, run)
+    return False
+
+
+def break_off(run_id: UUID, reason: str) -> None:
+    """Ends a run that cannot go on, unless other workers hold items of it. What is left waits for a retry.
+
+    Args:
+        reason: a sentence for people.
+    """
+    now = timezone.now()
+    with writing():
+        run = CompressionRun.objects.select_for_update().filter(pk=run_id).first()
+        if run is None or not run.active or run.items.under_way(now).exists():
+            return
+        session = Session.objects.select_for_update().get(pk=run.session_id)
+        run.state = run.State.PARTLY_FAILED if run.done else run.State.FAILED
+        run.finished_at, run.note = now, f"{reason} {FIX}"
+        run.save(update_fields=("state", "finished_at", "note"))
+        set_thresholds_after(session, run)
+
+
+def _add_digest(session: Session, run: CompressionRun) -> bool:
+    """Adds an item that digests the oldest summaries, when those side by side are too long together."""
+    failed = run.items.filter(level__gte=3, state=CompressionItem.State.FAILED)
+    if not run.done or run.trial or STRATEGIES[run.strategy].covers != "batch" or failed.exists():
+        return False
+    longest = load_settings(session.settings).max_summary_length
+    ranges = _live_ranges(session, run)
+    length = sum(len(summary.text) for summary in ranges)
+    if length <= longest or len(ranges) < 2:
+        return False
+    parts: list[Summary] = []
+    for summary in ranges:  # until the rest leaves half of the length to the digest and to later summaries
+        if len(parts) >= 2 and length <= longest // 2:
+            break
+        parts.append(summary)
+        length -= len(summary.text)
+    level = max(3, max(part.level for part in parts) + 1)
+    if level > HIGHEST_LEVEL:
+        return False
+    CompressionItem.objects.create(
+        run=run,
+        number=run.total + 1,
+        level=level,
+        first_step=parts[0].first_step,
+        last_step=parts[-1].last_step,
+        first_position=parts[0].first_position,
+        last_position=parts[-1].last_position,
+        parts=[str(part.pk) for part in parts],
+        tokens_before=sum(part.tokens_after for part in parts),
+    )
+    run.total += 1
+    run.save(update_fields=("total",))
+    return True
+
+
+def _live_ranges(session: Session, run: CompressionRun) -> list[Summary]:
+    """Live summaries of ranges that no higher one covers, oldest first.
+
+    Those of later steps than the run's are left to a later run: a digest is stored where its run stood.
+    """
+    lineage, then = History(session).lineage, session.lineage(run.head)
+    ranges = Summary.objects.filter(level__gte=2)
+    newest_first = visible_summaries(partial(ranges.newest_first, lineage), min(lineage.last, run.head) + 1)
+    live = (each for each in newest_first if then.contains(str(each.session_id), each.last_position))
+    return list(islice(live, MOST_READ))[::-1]

@@ -1,0 +1,227 @@
+"""Makes the summary of one item by the run's strategy, with the run's model, and counts its cost."""
+
+import functools
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from django.conf import settings
+from django.core.cache import cache
+from limits import parse
+from limits.storage import storage_from_string
+from limits.strategies import MovingWindowRateLimiter
+from redis.exceptions import RedisError
+
+from historyapp.core.errors import Invalid, PlayheadError
+from historyapp.core.formats import format_named
+from historyapp.core.language import load_language
+from historyapp.core.settings import load_settings
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.strategies.base import Material, NotSummarised, Resources, SummaryDraft, SummaryPrompt
+from historyapp.core.strategies.digests import write_digest
+from historyapp.core.tokens import count_tokens
+from historyapp.core.usage import Usage
+from historyapp.llm.completions import collect
+from historyapp.llm.errors import (
+    KeyRefused,
+    LimitReached,
+    ModelCallError,
+    ProviderUnreachable,
+    RequestRefused,
+    TimedOut,
+)
+from historyapp.llm.model_calls import call_model
+from historyapp.llm.request import ModelRequest, TimeLimits
+from historyapp.llm.retries import RetryPolicy
+from historyapp.llm.router import LOCAL, ProviderRouter
+from historyapp.models import CompressionItem, CompressionRun
+from historyapp.services.prices import price_list
+from historyapp.services.transactions import writing
+
+log = logging.getLogger(__name__)
+
+LIMITS = TimeLimits(connect=10, read=60, total=120)
+LONGEST_PAUSE = 60
+"""Seconds for which all workers stop calling a provider that asked one of them to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemUsage:
+    """What one item's model calls used."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: int | None = 0
+    """In millionths of a dollar; null: the price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    item: int
+    """Its primary key."""
+    draft: SummaryDraft | None = None
+    """Null: the item failed."""
+    error: str = ""
+    tokens: int = 0
+    """Of the draft."""
+    usage: ItemUsage = ItemUsage()
+    fatal: bool = False
+    """Whether every other item would fail for the same reason: no key, no such model, no money."""
+    unreachable: bool = False
+    """Whether the provider did not answer. Where it has answered no item of the run yet, the run ends."""
+
+
+class Summariser:
+    """Makes the summaries of a run's items, in any thread. A failure is a result too."""
+
+    def __init__(self, run: CompressionRun) -> None:
+        chosen = load_settings(run.session.settings)
+        self._strategy, self._model = STRATEGIES[run.strategy], run.model
+        self.calls_model = run.model not in ("", LOCAL)
+        self.provider = run.model.partition(":")[0] if self.calls_model else ""
+        language, note = load_language(chosen.spacy_language_model)
+        if note and not self.calls_model:
+            _add_note(run, note)
+        self._resources = Resources(
+            language,
+            window=settings.PLAYHEAD_MODEL_WINDOW,
+            max_length=chosen.max_summary_length,
+            options=self._strategy.options.model_validate(run.options),
+        )
+        self._logged: set[object] = set()
+
+    def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
+        """``source``: steps, or the texts of summaries for a digest."""
+        model: MeteredModel | None = None
+        try:
+            model = MeteredModel(self._model) if self.calls_model else None
+            resources = replace(self._resources, complete=model.complete if model else None)
+            if isinstance(source, Material):
+                draft = self._strategy.write(source, resources)
+            else:
+                # Half of the length is left to later summaries: else the next one would need a digest again.
+                draft = write_digest(source, replace(resources, max_length=max(1, resources.max_length // 2)))
+            result = ItemResult(item.pk, draft, tokens=count_tokens(draft.text))
+        except PlayheadError as error:
+            # When a provider fails, every item fails for the same reason: it is logged once.
+            reason = (
+                type(error),
+                getattr(error, "provider_message", "") or getattr(error, "provider_status", None),
+            )
+            if reason not in self._logged:
+                self._logged.add(reason)
+                log.warning("Item %s of the run %s failed: %s", item.number, item.run_id, error.detail)
+            unreachable = isinstance(error, (ProviderUnreachable, TimedOut))
+            result = ItemResult(item.pk, error=error.detail, fatal=_is_fatal(error), unreachable=unreachable)
+        except Exception as error:  # one item's failure must not cost the others their summaries
+            log.exception("Item %s of the run %s failed", item.number, item.run_id)
+            result = ItemResult(
+                item.pk, error=f"An unexpected {type(error).__name__}: the worker's log has more."
+            )
+        return replace(result, usage=model.usage) if model else result
+
+
+def _add_note(run: CompressionRun, note: str) -> None:
+    """Adds a sentence to the run's note, once: several workers may find the same."""
+    with writing():
+        run = CompressionRun.objects.select_for_update().get(pk=run.pk)
+        if note not in run.note:
+            run.note = " ".join(filter(None, (run.note, note)))
+            run.save(update_fields=("note",))
+
+
+def _is_fatal(error: PlayheadError) -> bool:
+    """Whether every other model call of the run would fail for the same reason."""
+    if isinstance(error, RequestRefused):
+        return error.provider_status == 404
+    if isinstance(error, LimitReached):
+        return not error.retryable
+    return isinstance(error, (KeyRefused, Invalid))
+
+
+class MeteredModel:
+    """The run's model for one item. ``usage`` grows with each call, also with those that fail."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._provider = ProviderRouter().route(model).provider
+        self._price = price_list().of(model)
+        self.usage = ItemUsage(cost=0 if self._price else None)
+
+    def complete(self, prompt: SummaryPrompt) -> str:
+        """The completion's text.
+
+        Raises:
+            NotSummarised: when the model refuses, or reaches its output limit without a word.
+            Invalid, ModelCallError: as ``call_model``.
+        """
+        provider = self._provider.name
+        written = format_named(self._provider.format).prompt(
+            prompt.instruction, prompt.material, prompt.answer_schema
+        )
+        request = ModelRequest(self._model, written.context, prompt.max_output_tokens, written.options)
+        retries = RetryPolicy(attempts=5, on_retry=functools.partial(_share_pause, provider))
+        _wait_for_turn(provider)
+        try:
+            completion = collect(call_model(request, limits=LIMITS, retries=retries))
+        except (ModelCallError, ValueError):
+            self._add_usage(Usage())  # providers do not report what they bill for a failed call
+            raise
+        text = completion.output.text
+        counted = Usage(
+            input=count_tokens(prompt.instruction) + count_tokens(prompt.material), output=count_tokens(text)
+        )
+        self._add_usage(completion.tokens if completion.usage else counted)
+        reason = completion.finished.reason
+        if reason == "refusal":
+            raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
+        if reason == "length" and not text.strip():
+            raise NotSummarised("The model used up its tokens without an answer. Choose another model.")
+        return text
+
+    def _add_usage(self, usage: Usage) -> None:
+        before, price = self.usage, self._price
+        self.usage = ItemUsage(
+            before.calls + 1,
+            before.tokens_in + usage.input,
+            before.tokens_out + usage.output,
+            None if before.cost is None or price is None else before.cost + price.cost(usage),
+        )
+
+
+def _share_pause(provider: str, failure: ModelCallError, wait: float) -> None:
+    """A provider limits all calls of a key together, so all workers pause."""
+    if isinstance(failure, LimitReached):
+        until = time.time() + min(wait, LONGEST_PAUSE)
+        with _without_redis():
+            cache.set(f"playhead:pause:{provider}", until, timeout=LONGEST_PAUSE)
+
+
+def _wait_for_turn(provider: str) -> None:
+    """Waits until the provider's pause is over, then for the rate limit that is set for it here, if any."""
+    with _without_redis():
+        pause = (cache.get(f"playhead:pause:{provider}") or 0) - time.time()
+        if pause > 0:
+            time.sleep(min(pause, LONGEST_PAUSE))
+        limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
+        while limit is not None and not _limiter().hit(parse(limit), "playhead", provider):
+            reset, _ = _limiter().get_window_stats(parse(limit), "playhead", provider)
+            time.sleep(max(0.05, min(reset - time.time(), 1)))
+
+
+@contextmanager
+def _without_redis() -> Iterator[None]:
+    """While Redis is away, each worker goes on without what they share."""
+    try:
+        yield
+    except RedisError as error:
+        log.warning("Redis cannot be reached; calls go on without the shared limits: %s", error)
+
+
+@functools.cache
+def _limiter() -> MovingWindowRateLimiter:
+    """In Redis it limits all workers together."""
+    return MovingWindowRateLimiter(storage_from_string(settings.REDIS_URL or "memory://"))

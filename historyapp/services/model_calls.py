@@ -1,0 +1,167 @@
+"""Model calls with a fresh context, whose response is appended to the session (DESIGN 9)."""
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from historyapp.core.entries import DebugLog, EntryDraft
+from historyapp.core.errors import Conflict, Invalid, PlayheadError
+from historyapp.llm.completions import Completion, CompletionBuilder
+from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
+from historyapp.llm.errors import ModelCallError, ResponseBroken
+from historyapp.llm.model_calls import call_model
+from historyapp.llm.retries import RetryPolicy
+from historyapp.llm.router import PROVIDERS, ProviderRouter
+from historyapp.models import Session, Snapshot
+from historyapp.services.append import ACTION_IN_FLIGHT, Appended, append, check_open, check_position
+from historyapp.services.contexts import ContextOptions, model_of, model_request
+from historyapp.services.prices import price_list
+from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.transactions import writing
+
+RETRIES = RetryPolicy()
+CATEGORY = "model_call"
+"""Of the ``debug_log`` entries of model calls that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallRequest:
+    context: ContextOptions
+    provider: str | None = None
+    """Null: chosen by the model's name."""
+    max_output_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the provider's request."""
+    expected_position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCompletion:
+    """A model call's response, appended to the session."""
+
+    appended: Appended
+    completion: Completion
+    snapshot: Snapshot
+    latency: float
+    """Seconds from the request to the end of the response."""
+    cost: int | None
+    """In millionths of a dollar; null: the model's price is not known."""
+
+
+class ModelCall:
+    """One model call, from its context to its entry. Iterate over its deltas once, and close them."""
+
+    def __init__(self, session: Session, request: ModelCallRequest) -> None:
+        """Builds the context. Nothing is written or sent yet.
+
+        Raises:
+            Invalid: for a model that nothing serves, another provider's format, or a context that cannot be
+                built.
+            Conflict: when an action is in flight, the head is another, or the session is archived.
+        """
+        check_open(session)
+        check_position(session, request.expected_position)
+        step = session.live_tail.step
+        if session.status == Session.Status.LIVE and step is not None and step.status == "in_flight":
+            raise Conflict(ACTION_IN_FLIGHT)
+        model = _model(session, request)
+        self._provider = ProviderRouter().route(model).provider
+        format = self._provider.format
+        if request.context.format not in (None, format):
+            raise Invalid(
+                f"The provider of {model} takes the format {format}, not {request.context.format}.",
+                formats=[format],
+            )
+        self._session = session
+        self._served = serve(session, replace(request.context, model=model, format=format))
+        self._request = model_request(
+            self._served.built, max_output_tokens=request.max_output_tokens, options=request.options
+        )
+        self._builder = CompletionBuilder()
+        self._snapshot: Snapshot | None = None
+        self._begun = time.monotonic()
+
+    def deltas(self, keep: Callable[[RecordedCompletion], None]) -> Generator[ModelOutputDelta]:
+        """The deltas as they come. At their end the response is in the log.
+
+        Closing the iterator cancels the model call: nothing is appended.
+
+        Args:
+            keep: is called with the response within the transaction that appends it.
+
+        Raises:
+            Invalid: when the request cannot be sent: without a key, with options that cannot be set.
+            ModelCallError: when the model call fails. The log then has one more entry, which says so.
+            Conflict: when another client has appended meanwhile; likewise.
+        """
+        self._begun = time.monotonic()
+        try:
+            with closing(call_model(self._request, retries=RETRIES)) as deltas:
+                for delta in deltas:
+                    if not isinstance(delta, SilentDelta):
+                        self._snapshot = self._snapshot or record_snapshot(self._served)
+                        self._builder.add(delta)
+                    yield delta
+            self._append(keep)
+        except (ModelCallError, Conflict) as error:
+            self._log_failure(error)
+            raise
+
+    def _append(self, keep: Callable[[RecordedCompletion], None]) -> None:
+        assert self._snapshot is not None
+        session, snapshot = self._session, self._snapshot
+        latency = time.monotonic() - self._begun
+        completion, prices = self._builder.completion(), price_list()
+        price = prices.of(self._request.model)
+        cost = price.cost(completion.tokens) if price and completion.usage else None
+        metadata: dict[str, Any] = {
+            "provider": self._provider.name,
+            "model": completion.started.model or self._request.model,
+            "latency": round(latency, 3),
+            "finish_reason": completion.finished.reason,
+            "snapshot": str(snapshot.pk),
+            "estimated_tokens": snapshot.estimated,
+        }
+        if completion.usage is not None:
+            convention = "anthropic" if self._provider.name == "anthropic" else "openai"
+            metadata |= {"usage": completion.usage.raw, "usage_convention": convention}
+        if cost is not None:
+            metadata |= {"cost": cost / 1_000_000, "prices_as_of": prices.as_of}
+        draft = EntryDraft(completion.output, metadata=metadata)
+        with writing():
+            try:
+                appended = append(session.project, session.pk, [draft], expected_position=session.head)
+            except (Invalid, ValueError) as error:
+                raise ResponseBroken(
+                    f"{self._provider.title} answered what cannot be recorded: {error}",
+                    provider=self._provider.title,
+                ) from error
+            keep(RecordedCompletion(appended, completion, snapshot, latency, cost))
+
+    def _log_failure(self, error: PlayheadError) -> None:
+        """Appends an entry about the failure, wherever the session's head is by now."""
+        snapshot = self._snapshot or record_snapshot(self._served)
+        model = self._request.model
+        message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
+        known = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
+        draft = EntryDraft(
+            DebugLog(category=CATEGORY, message=message),
+            metadata={**known, "model": model, "snapshot": str(snapshot.pk)},
+        )
+        with suppress(Conflict):  # archived meanwhile: then nothing can be appended
+            append(self._session.project, self._session.pk, [draft])
+
+
+def _model(session: Session, request: ModelCallRequest) -> str:
+    """The model, with its provider before it where the request names one."""
+    model, provider = model_of(session, request.context), request.provider
+    if provider is None:
+        return model
+    if provider not in PROVIDERS:
+        known = list(PROVIDERS)
+        raise Invalid(
+            f"There is no provider {provider[:100]!r}. Use one of {', '.join(known)}.", providers=known
+        )
+    return f"{provider}:{model}"
