@@ -1,4 +1,4 @@
-"""Compression runs and their items: the truth about what is to be done. Messages only wake workers."""
+"""Compression runs and their items. These rows say what work is left; messages only wake workers."""
 
 from datetime import datetime
 from typing import Self
@@ -18,7 +18,7 @@ class RunQuerySet(models.QuerySet["CompressionRun"]):
         return self.filter(state__in=CompressionRun.ACTIVE)
 
     def newest_first(self) -> Self:
-        """What lists show: all but those that nobody asked for and that had nothing to do."""
+        """The runs that lists show: all except automatic ones that had nothing to do."""
         idle = models.Q(automatic=True, state=CompressionRun.State.SUCCEEDED, total=0)
         return self.exclude(idle).order_by("-id")
 
@@ -40,42 +40,42 @@ class CompressionRun(models.Model):
     session = models.ForeignKey(Session, models.CASCADE, related_name="compression_runs")
     strategy = models.CharField(max_length=50)
     model = models.CharField(max_length=200, blank=True)
-    """``provider:model``, ``local``, or empty for strategies that ask no model."""
+    """``provider:model``, ``local``, or empty for strategies without a model."""
     options = JSONText(default=dict)
-    """Of the strategy: only what differs from its defaults."""
+    """The strategy's options that differ from its defaults."""
     again = models.BooleanField(default=False)
-    """Whether steps are done again that have a summary of this strategy."""
+    """Whether steps that have a summary of this strategy are summarised again."""
     trial = models.BooleanField(default=False)
-    """Whether results are only kept with the items, to be looked at and compared."""
+    """Whether results are only stored with the items, to be compared."""
     comparison = models.UUIDField(null=True)
     """Shared by the trial runs that are compared with each other."""
     automatic = models.BooleanField(default=False)
     """Whether the session's settings started it."""
     state = models.CharField(max_length=15, choices=State, default=State.QUEUED)
     note = models.TextField(blank=True)
-    """What happened and what can be done, in one or two sentences for people."""
+    """What happened and what to do about it, in one or two sentences."""
     head = models.PositiveIntegerField()
-    """The session's head when it was asked for: its steps are those of this moment."""
+    """The session's head when the run was requested; its steps are counted as of then."""
     from_step = models.PositiveIntegerField()
     to_step = models.PositiveIntegerField()
-    """Less than ``from_step``: there was nothing to do."""
+    """Less than ``from_step`` if there was nothing to do."""
     planned = models.BooleanField(default=False)
     """Whether its items have been made."""
     total = models.PositiveIntegerField(default=0)
     done = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
     calls = models.PositiveIntegerField(default=0)
-    """Of the model, those that failed included."""
+    """Model calls, failed ones included."""
     tokens_in = models.PositiveBigIntegerField(default=0)
-    """Spent: what the provider reported, or our own count where it reported nothing."""
+    """As the provider reported, or by our own count if it reported nothing."""
     tokens_out = models.PositiveBigIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
-    """In millionths of a dollar; null: the model's price is not known."""
+    """In millionths of a dollar; null if the model's price is unknown."""
     prices_as_of = models.CharField(max_length=40, blank=True)
-    """The date of the price list behind ``cost``; empty where no model is asked, and for runs of versions
-    that did not note it."""
+    """The date of the price list used for ``cost``; empty without a model, and for runs of versions that did
+    not store it."""
     tokens_before = models.PositiveBigIntegerField(default=0)
-    """Of the steps that have been summarised."""
+    """Of the summarised steps."""
     tokens_after = models.PositiveBigIntegerField(default=0)
     """Of their summaries."""
     actor = models.CharField(max_length=200, blank=True)
@@ -109,21 +109,21 @@ class CompressionRun(models.Model):
 
     @property
     def tokens_saved(self) -> int:
-        """Negative where summaries are longer than what they stand for."""
+        """Negative if the summaries are longer than their steps."""
         return self.tokens_before - self.tokens_after
 
 
 class ItemQuerySet(models.QuerySet["CompressionItem"]):
     def open(self) -> Self:
-        """Items that are not decided yet."""
+        """Items that are neither done nor failed."""
         return self.filter(state__in=(CompressionItem.State.WAITING, CompressionItem.State.CLAIMED))
 
     def under_way(self, now: datetime) -> Self:
-        """Items that a worker is at, which has been heard of lately."""
+        """Items of a worker whose claim has not expired."""
         return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__gte=now)
 
     def claimable(self, now: datetime) -> Self:
-        """Items that wait, and those whose worker has not been heard of for too long."""
+        """Waiting items, and those whose claim has expired."""
         waiting = models.Q(state=CompressionItem.State.WAITING)
         return self.filter(
             waiting | models.Q(state=CompressionItem.State.CLAIMED, claimed_until__lt=now)
@@ -131,7 +131,7 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
 
 
 class CompressionItem(models.Model):
-    """One summary that a run is to make."""
+    """One summary that a run makes."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "waiting"
@@ -148,19 +148,19 @@ class CompressionItem(models.Model):
     last_step = models.PositiveIntegerField()
     first_position = models.PositiveIntegerField()
     last_position = models.PositiveIntegerField()
-    """Where the steps stood when the item was made: a later rewind leaves them in its take."""
+    """The steps' positions when the item was made; a later rewind can move them into a take."""
     parts = JSONText(default=list)
-    """Of a digest: the ids of the summaries that it is made of."""
+    """For a digest, the ids of the summaries that it combines."""
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     claim = models.UUIDField(null=True)
-    """Whose it is: each worker takes a new one for each run it works on."""
+    """Its worker's claim; a worker makes a new one for each run."""
     claimed_until = models.DateTimeField(null=True)
-    """The worker renews it while it lives."""
+    """The worker extends it while it runs."""
     error = models.TextField(blank=True)
     """Why it failed, in one sentence."""
     summary = models.OneToOneField(Summary, models.SET_NULL, null=True, related_name="item")
     text = JSONText(null=True)
-    """Of a trial: what the summary would say."""
+    """For a trial, the text of the summary."""
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
 

@@ -20,8 +20,8 @@ Row = TypeVar("Row", bound=models.Model)
 _SPANS_AT_ONCE = 20
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
 RARE_KINDS = tuple([kind for kind in core.KINDS if kind not in ("model_output", "tool_results")])
-"""Each has an index of its own: a new kind takes a migration."""
-_SHORT = 1000  # entries; sorting so many costs little
+"""Each has its own index: a new kind needs a migration."""
+_SHORT = 1000  # entries; sorting them is cheap
 
 
 class EntryQuerySet(models.QuerySet["Entry"]):
@@ -40,15 +40,17 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         """The live entries between two positions (both excluded), streamed in order of position.
 
         Args:
-            limit: at most so many, and reading them costs no more, however long the session is. Give it
-                wherever not all are wanted: PostgreSQL works out the whole answer before it streams a part.
+            limit: the most entries to read; the cost does not grow with the session's length. Give it unless
+                all are wanted: PostgreSQL computes the whole result before it streams the first part.
         """
         spans = spans_between(lineage, after, before)
         if newest_first:
             spans.reverse()
-        rows = self.of_kinds(list(kinds))
+        wanted, rows = list(kinds), self
+        if wanted:  # a single kind is compared as in the condition of its index
+            rows = self.filter(kind=wanted[0]) if len(wanted) == 1 else self.filter(kind__in=wanted)
         for batch in span_batches(spans):
-            found = rows.within(batch).order_by("-position" if newest_first else "position")
+            found = rows.filter(in_spans(batch)).order_by("-position" if newest_first else "position")
             if limit is None:
                 yield from found.iterator(chunk_size=500)
                 continue
@@ -58,22 +60,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             if not limit:
                 return
 
-    def of_kinds(self, kinds: list[str]) -> "EntryQuerySet":
-        """Entries of some kinds; of all without any. One kind is matched as its index wants it."""
-        if len(kinds) == 1:
-            return self.filter(kind=kinds[0])
-        return self.filter(kind__in=kinds) if kinds else self
-
-    def within(self, spans: Iterable[Span]) -> "EntryQuerySet":
-        """The entries of some spans. More than a few hundred spans at once would overrun SQLite."""
-        conditions = [
-            models.Q(session_id=UUID(span.session), position__range=(span.first, span.last)) for span in spans
-        ]
-        return self.filter(reduce(or_, conditions)) if conditions else self.none()
-
-    def newest(self, lineage: Lineage, kind: str) -> "Entry | None":
-        """The newest live entry of a kind, or None: the current instruction or notebook."""
-        return next(self.live(lineage, kinds=[kind], newest_first=True, limit=1), None)
+    def newest(self, lineage: Lineage, after: int = 0, kinds: Iterable[str] = ()) -> "Entry | None":
+        """The newest live entry after a position, or None."""
+        return next(self.live(lineage, after=after, kinds=kinds, newest_first=True, limit=1), None)
 
     def update(self, **kwargs: Any) -> int:
         raise Conflict("Entries never change. Append a new entry, or rewind.")
@@ -82,8 +71,17 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
 
 
+def in_spans(spans: Iterable[Span], column: str = "position") -> models.Q:
+    """The condition that a position column lies in one of some spans; SQLite takes a few hundred of them."""
+    conditions = [
+        models.Q(session_id=UUID(span.session), **{f"{column}__range": (span.first, span.last)})
+        for span in spans
+    ]
+    return reduce(or_, conditions)
+
+
 def spans_between(lineage: Lineage, after: int, before: int | None) -> list[Span]:
-    """What of the spans lies between two positions (both excluded; null: no end), oldest first."""
+    """The parts of a lineage's spans between two positions (both excluded; None: no end), oldest first."""
     first, last = after + 1, lineage.last if before is None else before - 1
     return [
         Span(span.session, max(span.first, first), min(span.last, last))
@@ -93,7 +91,7 @@ def spans_between(lineage: Lineage, after: int, before: int | None) -> list[Span
 
 
 def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
-    """Spans for one query: a long one alone, since an index gives its order; short ones together."""
+    """Spans for one query each: a long one alone, since an index gives its order, short ones together."""
     batch: list[Span] = []
     for span in spans:
         if batch and (sum(map(len, batch)) + len(span) > _SHORT or len(batch) == _SPANS_AT_ONCE):
@@ -105,16 +103,16 @@ def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 
 def read_in_pages(rows: models.QuerySet[Row]) -> Iterator[Row]:
-    """Ordered rows, read in growing pages: a reader of few pays for few, one of many issues few queries."""
-    for start, size in pages():
+    """Ordered rows, read in growing pages: few rows cost little, many rows take few queries."""
+    for start, size in page_sizes():
         page = list(rows[start : start + size])
         yield from page
         if len(page) < size:
             return
 
 
-def pages() -> Iterator[tuple[int, int]]:
-    """Where growing pages start, and their sizes in rows."""
+def page_sizes() -> Iterator[tuple[int, int]]:
+    """Offsets and sizes of growing pages, in rows, without end."""
     start, size = 0, _FIRST_PAGE
     while True:
         yield start, size
@@ -139,8 +137,8 @@ class Entry(models.Model):
     objects = EntryQuerySet.as_manager()
 
     class Meta:
-        # One index for each kind that is rare in a history, so that the newest of it is found at once. The
-        # kinds that make up the bulk of the log have none: it would cost every append a page to write.
+        # Each rare kind has an index, so that its newest entry is found at once. The two kinds that make up
+        # most of the log have none: it would cost every append a page to write.
         indexes = tuple(
             models.Index(fields=("session", "position"), name=f"entry_{kind}", condition=models.Q(kind=kind))
             for kind in RARE_KINDS
@@ -158,7 +156,7 @@ class Entry(models.Model):
         raise Conflict("Entries are never deleted. Rewind cuts them off and keeps them as a take.")
 
     def core(self) -> core.Entry:
-        """The entry as the core knows it."""
+        """The entry as a value of the core."""
         body = core.load_body(self.kind, self.body)
         return core.Entry(self.position, body, self.created_at, self.metadata, self.tokens)
 
@@ -168,7 +166,7 @@ class Entry(models.Model):
 
 
 class RetentionPass(models.Model):
-    """While a row stands here, within one transaction, the triggers let the retention job delete entries."""
+    """While this table has a row (within one transaction) the triggers let retention delete entries."""
 
     opened_at = models.DateTimeField(auto_now_add=True)
 

@@ -1,9 +1,9 @@
-"""Episode rows: what lists show of a step without loading its bodies."""
+"""Steps' rows: what lists show of a step without loading the bodies of its entries."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import count
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import models
@@ -18,14 +18,14 @@ from historyapp.models.sql import OutlineRow, outline_rows
 
 _FAILED_AT_ONCE = 50
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
-"""Each has an index of its own: most steps end as ``success``, and pay for none."""
+"""Each has its own index. Most steps end as ``success`` and write to none."""
 _STATUS_INDEXES = ("episode_errors", "episode_interrupted", "episode_answered", "episode_abandoned")
-SEVERAL = "\n"
-"""In place of the tool of a step that called different ones: no tool is named like this."""
+SEVERAL_TOOLS = "\n"
+"""The tool of a step that called different tools. No tool has this name."""
 
 
 class StepSample(NamedTuple):
-    """What a picture of a long session needs of a step; reading hundreds of whole rows would cost more."""
+    """The columns from which a picture of a long session is drawn; whole rows would cost more."""
 
     session_id: UUID
     anchor: int
@@ -37,70 +37,56 @@ class StepSample(NamedTuple):
     total_errors: int
 
 
-class _Row(Protocol):
-    """A step's row, or enough of it to tell whether it is live."""
-
-    @property
-    def session_id(self) -> UUID: ...
-    @property
-    def anchor(self) -> int: ...
-    @property
-    def number(self) -> int: ...
-
-
-Row = TypeVar("Row", bound=_Row)
+Row = TypeVar("Row", "Episode", StepSample, OutlineRow)
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
-        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs.
+    """Takes reuse step numbers, so rows that are not live are dropped here."""
 
-        Takes use the same numbers again, so rows that are not live are dropped here. Where a rewind or a fork
-        cut the history, the row that was made for the cut step (the later anchor) stands for it.
-        """
+    def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
+        """Live steps ``first`` to ``last``, oldest first. Costs what the range costs."""
         rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-        return _standing(rows.defer("excerpt"), lineage)
+        return _live(rows.defer("excerpt"), lineage)
+
+    def with_numbers(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
+        """The live steps with these numbers, oldest first."""
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
+        return _live(rows.defer("excerpt"), lineage)
 
     def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[StepSample]:
-        """The live steps with these numbers, oldest first. Running totals tell what lies between them."""
+        """The live steps with these numbers, oldest first. Running totals cover the steps between them."""
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        return _standing((StepSample(*row) for row in rows.values_list(*StepSample._fields)), lineage)
+        return _live((StepSample(*row) for row in rows.values_list(*StepSample._fields)), lineage)
 
-    def standing(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
-        """The live steps with these numbers, oldest first, whole rows."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        return _standing(rows.defer("excerpt"), lineage)
-
-    def placed(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
-        """As :meth:`numbered`, of many steps: whole rows would take most of the time."""
-        return _standing(outline_rows(session_ids(lineage), first, last), lineage)
+    def outlined(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
+        """As :meth:`numbered`, for many steps: whole rows would take most of the time."""
+        return _live(outline_rows(session_ids(lineage), first, last), lineage)
 
     def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
         """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""
         rows = self.filter(
             session_id__in=session_ids(lineage), status="error", number__gt=number, number__lte=last
         )
-        # In pages: PostgreSQL works out the whole of what it streams, and most callers want the first.
+        # In pages: PostgreSQL computes the whole result before it streams, and most callers want one row.
         ordered = rows.defer("excerpt").order_by("number", "session", "anchor")
         for start in count(0, _FAILED_AT_ONCE):
             page = list(ordered[start : start + _FAILED_AT_ONCE])
-            yield from (row.number for row in page if _is_live(row, lineage))
+            yield from (row.number for row in page if is_live_row(lineage, str(row.session_id), row.anchor))
             if len(page) < _FAILED_AT_ONCE:
                 return
 
 
-def _standing(found: Iterable[Row], lineage: Lineage) -> list[Row]:
-    """For each number the row that stands for it in the lineage."""
+def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
+    """Whether the row's anchor is live, or the lineage goes on after the rewind or fork that made the row."""
+    return lineage.contains(session, anchor) or lineage.starts_at(session, anchor + 1)
+
+
+def _live(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
+    """The live rows, one for each number: the last one, which is of the step as a rewind or fork cut it."""
     order = {session: index for index, session in enumerate(lineage.sessions)}
-    rows = [row for row in found if _is_live(row, lineage)]
-    rows.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
-    return list({row.number: row for row in rows}.values())
-
-
-def _is_live(row: _Row, lineage: Lineage) -> bool:
-    """A row holds where its anchor is live, or where the lineage goes on from the cut that made it."""
-    session = str(row.session_id)
-    return lineage.contains(session, row.anchor) or lineage.starts_at(session, row.anchor + 1)
+    live = [row for row in rows if is_live_row(lineage, str(row.session_id), row.anchor)]
+    live.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
+    return list({row.number: row for row in live}.values())
 
 
 class Episode(models.Model):
@@ -115,7 +101,7 @@ class Episode(models.Model):
     status = models.CharField(max_length=20, choices=[(status, status) for status in STATUSES])
     tool_names = JSONText(default=list)
     tool = models.CharField(max_length=100, db_default="", blank=True)
-    """The one that all its calls name, to find steps by; see :data:`SEVERAL`. Empty without calls."""
+    """The tool of all its tool calls, or :data:`SEVERAL_TOOLS`; empty without tool calls. For searching."""
     input_preview = models.CharField(max_length=200, blank=True)
     thought_preview = models.CharField(max_length=200, blank=True)
     call_preview = models.CharField(max_length=200, blank=True)
@@ -127,15 +113,15 @@ class Episode(models.Model):
     total_errors = models.PositiveIntegerField(default=0)
     unpaired = models.PositiveIntegerField(default=0)
     unanswered = models.PositiveIntegerField(default=0)
-    """Calls without a result so far."""
+    """Tool calls without a result so far."""
     excerpt = PackedText(null=True)
-    """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not worked out yet. Lists do not load it."""
+    """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()
 
     class Meta:
         indexes = (
-            # With the time, so that steps of another time are passed over within the index.
+            # With the time: a filter by time then skips steps without reading their rows.
             models.Index(fields=("session", "number", "started_at"), name="episode_by_number"),
             models.Index(fields=("session", "tool", "number", "started_at"), name="episode_by_tool"),
             *(
@@ -169,12 +155,12 @@ def columns(step: Step) -> dict[str, Any]:
 
 
 def tool_of(names: Sequence[str]) -> str:
-    """What the column ``tool`` holds for a step that called these tools."""
+    """The value of the column ``tool`` for a step that called these tools."""
     if not names:
         return ""
-    return names[0] if names.count(names[0]) == len(names) else SEVERAL
+    return names[0] if names.count(names[0]) == len(names) else SEVERAL_TOOLS
 
 
 def stored_excerpt(step: Step) -> str | None:
-    """A step's excerpt as its column has it."""
+    """A step's excerpt as its column stores it."""
     return dump_json(step.excerpt.dump()) if step.excerpt else None

@@ -13,16 +13,16 @@ from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.text import fold
 
 if TYPE_CHECKING:
-    AnyText = models.TextField[Any, Any]
+
+    class AnyText(models.TextField[Any, Any]):
+        _pyi_private_set_type: Any
+        _pyi_private_get_type: Any
 else:
     AnyText = models.TextField
 
 
 class JSONText(AnyText):
-    """JSON kept as ASCII text: key order, NUL and lone surrogates survive, unlike in PostgreSQL's jsonb."""
-
-    _pyi_private_set_type: Any
-    _pyi_private_get_type: Any
+    """JSON stored as ASCII text. Unlike PostgreSQL's jsonb it keeps key order, NUL and lone surrogates."""
 
     def from_db_value(self, value: str | None, *_: Any) -> Any:
         return None if value is None else load_dumped(value)
@@ -40,11 +40,11 @@ class JSONText(AnyText):
 _SHORT = 200
 """Characters: shorter texts hardly get smaller."""
 _codecs = threading.local()
-"""Neither class is safe to share between threads, and making one takes longer than a step does."""
+"""Neither class is safe to share between threads, and making one takes longer than using it for a step."""
 
 
 def pack(text: str) -> str | bytes:
-    """A long text as its column stores it: compressed in SQLite; PostgreSQL compresses long values itself."""
+    """A text as its column stores it: SQLite gets long ones compressed; PostgreSQL compresses by itself."""
     if len(text) < _SHORT or not on_sqlite():
         return text
     raw = text.encode()
@@ -67,7 +67,7 @@ def _compressor() -> ZstdCompressor:
 
 
 def unpack(stored: str | bytes) -> str:
-    """The text that :func:`pack` was given. Rows of older versions hold it as it is."""
+    """The text that :func:`pack` was given. Rows of older versions hold plain text."""
     if isinstance(stored, str):
         return stored
     if not hasattr(_codecs, "decompressor"):
@@ -77,10 +77,7 @@ def unpack(stored: str | bytes) -> str:
 
 
 class PackedText(AnyText):
-    """Text that is stored by :func:`pack`. The database itself cannot search in it."""
-
-    _pyi_private_set_type: Any
-    _pyi_private_get_type: Any
+    """Text stored by :func:`pack`. SQL cannot search in it."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
         return None if value is None else unpack(value)
@@ -90,25 +87,18 @@ class PackedText(AnyText):
         return pack(text) if isinstance(text, str) else text
 
 
-class PackedJSON(JSONText):
-    """As :class:`JSONText`, stored by :func:`pack`."""
+class PackedJSON(PackedText, JSONText):
+    """JSON stored by :func:`pack`."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
         return None if value is None else load_dumped(unpack(value))
 
-    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        text = super().get_db_prep_value(value, connection, prepared)
-        return pack(text) if isinstance(text, str) else text
-
 
 class FoldedText(AnyText):
-    """Other text columns of the row in one, without case, for searching: made anew whenever they are saved.
+    """Other text columns of the row, joined and case-folded for searching; updated on every save.
 
-    Databases differ in what they take for the same letter in another case; Python does not.
+    Databases disagree about which letters differ only in case; Python's folding is used instead.
     """
-
-    _pyi_private_set_type: Any
-    _pyi_private_get_type: Any
 
     def __init__(self, *args: Any, of: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*args, **options)

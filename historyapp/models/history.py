@@ -1,6 +1,6 @@
-"""A session as it stands, or stood: the one way in which API, dashboard and policies read it.
+"""A session's live history, now or as of an earlier position. API, dashboard and policies read it here.
 
-Every read here costs what it returns, not what the session holds.
+Every read costs what it returns, not what the session holds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,9 +27,9 @@ from historyapp.models.sql import OutlineRow, live_entries, newest, newest_first
 from historyapp.models.summaries import Summary, own_by_step
 
 FIRST_READ, LARGEST_READ = 8, 256
-"""Steps that are read at once: at first, and at most."""
+"""Steps read at once: the first time, and at most."""
 READ_TOKENS = 50_000
-"""Tokens of the steps whose bodies are read at once, where these are several."""
+"""The most tokens of steps whose bodies are read at once; a single step may have more."""
 
 
 class History:
@@ -46,14 +46,14 @@ class History:
 
     @cached_property
     def tail(self) -> Tail:
-        """The live end as of the position: running totals and the newest step."""
+        """Running totals and the newest step as of the position."""
         if self.as_of is None or self.as_of == self.session.head:
             return self.session.live_tail
         return tail_of(self.lineage)
 
     @property
     def last_entry_at(self) -> datetime:
-        """When the newest entry came, a rewind included; of a session without any, when it was made."""
+        """When the newest entry happened, rewinds included; when the session was made, if it has no entry."""
         session, head = self.session, self.as_of
         if head is None or head == session.head:
             return session.last_entry_at
@@ -65,24 +65,24 @@ class History:
 
     @property
     def steps(self) -> int:
-        """How many live steps there are; the number of the newest one."""
+        """The number of live steps, which is the number of the newest one."""
         return self.tail.totals.steps
 
     @property
     def has_ended(self) -> bool:
-        """Whether the session is finished or archived, and read as of now."""
+        """Whether the session is finished or archived and read as of now."""
         is_now = self.as_of is None or self.as_of == self.session.head
         return is_now and self.session.status != Session.Status.LIVE
 
     def is_open(self, number: int) -> bool:
-        """Whether the step lacks a result, which may still come: a file may grow after its session ended."""
+        """Whether the step lacks a result. It may still come, even in an ended session: its file may grow."""
         step = self.tail.step
         return step is not None and step.number == number and step.status == "in_flight"
 
     def rows(self, first: int, last: int) -> list[Episode]:
-        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first, as people see them.
+        """The rows of steps ``first`` to ``last`` (from 1, both included), oldest first, as they are shown.
 
-        In a session that has ended nothing is in flight: a newest step that lacks a result is abandoned.
+        In an ended session no step is in flight: a newest step without a result is shown as abandoned.
         """
         rows = self._stored_rows(first, last)
         if rows and rows[-1].number == self.steps and (newest := self.newest_shown):
@@ -99,7 +99,7 @@ class History:
         return rows
 
     def sample(self, numbers: Sequence[int]) -> list[StepSample]:
-        """Some steps, given in ascending order: what a picture of a long session is drawn from."""
+        """Some steps, given in ascending order, from which a picture of a long session is drawn."""
         rows = Episode.objects.sampled(self.lineage, numbers)
         if (shown := self.newest_shown) and self.steps in numbers:
             newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
@@ -108,20 +108,20 @@ class History:
 
     @property
     def newest(self) -> Episode | None:
-        """The newest step as the position saw it; its row may have gone on since."""
+        """The newest step as of the position; its stored row may be newer."""
         step = self.tail.step
         return Episode.of(self.session.id, step) if step else None
 
     @property
     def newest_shown(self) -> Episode | None:
-        """The newest step as people see it; see :meth:`rows`."""
+        """The newest step as it is shown; see :meth:`rows`."""
         newest = self.newest
         if newest and self.has_ended and newest.status == "in_flight":
             newest.status = "abandoned"
         return newest
 
     def next_error(self, after: int) -> int | None:
-        """The number of the first step after ``after`` that ended in an error; None when there is none."""
+        """The number of the first step after ``after`` that ended in an error, or None."""
         numbers = Episode.objects.failed_after(self.lineage, after, self.steps)
         return next((number for number in numbers if self.row(number).status == "error"), None)
 
@@ -131,10 +131,9 @@ class History:
         Raises:
             NotFound: when there is no such live step.
         """
-        found = self.rows(number, number)
-        if not found:
-            raise NotFound(self._no_such_step(number), steps=self.steps)
-        return found[0]
+        for row in self.rows(number, number):
+            return row
+        raise self._no_such_step(number)
 
     def resolve(self, number: int) -> int:
         """A step number; negative ones count from the end, -1 is the newest.
@@ -144,13 +143,14 @@ class History:
         """
         resolved = number if number > 0 else self.steps + 1 + number
         if number == 0 or not 1 <= resolved <= self.steps:
-            raise NotFound(self._no_such_step(number), steps=self.steps)
+            raise self._no_such_step(number)
         return resolved
 
-    def _no_such_step(self, number: int) -> str:
-        if not self.steps:
-            return f"There is no step {number}: the history has no steps yet."
-        return f"There is no step {number}. Use 1 to {self.steps}, or -1 to -{self.steps} from the end."
+    def _no_such_step(self, number: int) -> NotFound:
+        text = f"There is no step {number}: the history has no steps yet."
+        if self.steps:
+            text = f"There is no step {number}. Use 1 to {self.steps}, or -1 to -{self.steps} from the end."
+        return NotFound(text, steps=self.steps)
 
     def slice(self, start: int | None = None, stop: int | None = None) -> range:
         """Step numbers ``start`` to ``stop``, both included; negative ones count from the end.
@@ -180,7 +180,7 @@ class History:
         return self._with_bodies(self.rows(first, last))
 
     def with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
-        """Some steps by their rows, in their order, each with its bodies; neighbours are read together."""
+        """Some rows, in their order, each with its step's bodies; neighbouring steps are read together."""
         found: dict[int, tuple[Episode, episodes_core.Episode]] = {}
         ordered = sorted(rows, key=lambda row: row.number)
         for _, run in groupby(enumerate(ordered), key=lambda place: place[1].number - place[0]):
@@ -204,30 +204,38 @@ class History:
     ) -> Iterator[episodes_core.Episode]:
         """Steps from ``last`` (default: the newest) down to ``first``, read as they are consumed.
 
-        Reads grow, so that many steps take few queries, and hold few steps where these are large.
+        Reads grow, so many steps take few queries; large steps are read a few at a time.
         """
         last = self.steps if last is None else min(last, self.steps)
         size = FIRST_READ
         while last >= first:
             rows = self._stored_rows(max(first, last - size + 1), last)
-            for some in _affordable(rows[::-1]):
-                yield from (episode for _, episode in reversed(self._with_bodies(some[::-1])))
+            for run in _runs(rows[::-1]):
+                yield from (episode for _, episode in reversed(self._with_bodies(run[::-1])))
             last -= size
             size = min(size * 2, LARGEST_READ)
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
-        rows = Episode.objects.placed(self.lineage, first, last)
+        rows = Episode.objects.outlined(self.lineage, first, last)
         if self.newest and last >= self.steps:
             stored = next((row for row in rows if row.number == self.steps), None)
-            rows = [*(row for row in rows if row.number < self.steps), _place(self.newest, stored)]
+            newest = OutlineRow(*(getattr(self.newest, name) for name in OutlineRow._fields))
+            if newest.excerpt is None and stored and stored.last_position == newest.last_position:
+                newest = newest._replace(excerpt=stored.excerpt)  # the stored row is not newer
+            rows = [*(row for row in rows if row.number < self.steps), newest]
         if not rows:
             return []
         summaries = self.summaries(rows[0].first_position, rows[-1].last_position)
-        return outlined(rows, summaries, self._outputs_and_results)
+
+        def load(first: int, last: int) -> Iterator[core.Entry]:
+            kinds = ("model_output", "tool_results")
+            return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
+
+        return outlined(rows, summaries, load)
 
     def bodies(self, steps: Sequence[StepOutline]) -> list[episodes_core.Episode]:
-        """Outlined steps that follow each other with their bodies, without summaries; one query."""
+        """The bodies of consecutive outlined steps, without summaries; one query."""
         if not steps:
             return []
         first, last = steps[0].first_position, steps[-1].last_position
@@ -235,19 +243,14 @@ class History:
         grouped = episodes_core.group_episodes(entries, steps[0].number)
         return [_as_row(episode, step) for episode, step in zip(grouped, steps, strict=False)]
 
-    def _outputs_and_results(self, first: int, last: int) -> Iterator[core.Entry]:
-        """Between two positions, both included."""
-        kinds = ("model_output", "tool_results")
-        return live_entries(self.lineage, kinds, after=first - 1, before=last + 1)
-
     @property
     def first_input(self) -> InputMessage | None:
-        """The oldest live input; None without any."""
+        """The oldest live input, or None."""
         entry = oldest(self.lineage, "model_input")
         return next(input_messages(entry)) if entry else None
 
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
-        """Live inputs before a position, and results recorded before the first step, the newest first.
+        """Live inputs before a position, and results recorded before the first step, newest first.
 
         They are read as they are consumed.
         """
@@ -268,7 +271,7 @@ class History:
         return Summary.objects.live(self.session, self.lineage, (first_position, last), self.as_of)
 
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
-        """The live summaries that end before a position, by their ends, the latest first."""
+        """The live summaries that end before a position, the latest end first."""
         found = Summary.objects.newest_first(self.lineage, before)
         return (summary for summary in found if summary.known_at(self.session, self.as_of))
 
@@ -288,52 +291,45 @@ class History:
 
     @property
     def instruction(self) -> str | None:
-        """The current system instruction; None when there is none."""
+        """The current system instruction, or None."""
         entry = newest(self.lineage, "system_instruction")
         return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else None
 
     @property
     def notebook(self) -> str | None:
-        """The current memory notebook; None when there is none."""
+        """The current memory notebook, or None."""
         entry = newest(self.lineage, "memory_notebook")
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 
-def _place(newest: Episode, stored: OutlineRow | None) -> OutlineRow:
-    """The newest step as the position saw it. Its row has the excerpt unless it has gone on since."""
-    place = OutlineRow(*(getattr(newest, name) for name in OutlineRow._fields))
-    if place.excerpt is None and stored and stored.last_position == place.last_position:
-        return place._replace(excerpt=stored.excerpt)
-    return place
-
-
-def _affordable(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
-    """The rows in runs whose steps take some memory together, or are one step."""
+def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
+    """The rows in runs of at most :data:`READ_TOKENS`, or of one step."""
     run: list[Episode] = []
-    tokens = 0
     for row in rows:
-        if run and tokens + row.tokens > READ_TOKENS:
+        if run and sum(one.tokens for one in run) + row.tokens > READ_TOKENS:
             yield run
-            run, tokens = [], 0
+            run = []
         run.append(row)
-        tokens += row.tokens
     if run:
         yield run
 
 
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:
-    """Grouping a slice cannot see that a later output abandoned its last step; the row knows."""
+    """A slice does not show that a later output abandoned its last step; the step's row does."""
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode
 
 
 def tail_of(lineage: Lineage) -> Tail:
-    """The live end of any lineage, found from its newest entry and the step that this belongs to."""
-    newest = next(Entry.objects.live(lineage, newest_first=True, limit=1), None)
+    """The tail of any lineage, from its newest entry and the step that this belongs to."""
+    newest = Entry.objects.newest(lineage)
     if newest is None:
         return Tail()
     totals = newest.running_totals
     step = _newest_step(lineage, totals)
-    return Tail(totals, step, _pending_input(lineage, step.first_position if step else 0))
+    after = step.first_position if step else 0
+    pending = Entry.objects.newest(lineage, after, kinds=("model_input",))
+    preview = advance(Tail(), pending.core()).tail.input_preview if pending else ""
+    return Tail(totals, step, preview)
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
@@ -348,13 +344,6 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         step = advance(Tail(totals, step), entry.core()).tail.step
     assert step is not None
     last = rest[-1] if rest else first
-    # Its row's anchor says whether the step was reopened; the totals are those of its own last entry.
+    # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
     own = last.running_totals
     return step._replace(anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
-
-
-def _pending_input(lineage: Lineage, after: int) -> str:
-    """What was said to the agent since the newest step, which began at ``after``."""
-    inputs = Entry.objects.live(lineage, after=after, kinds=("model_input",), newest_first=True, limit=1)
-    said = next(inputs, None)
-    return advance(Tail(), said.core()).tail.input_preview if said else ""

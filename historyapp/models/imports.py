@@ -1,4 +1,4 @@
-"""What has been imported from where, so that importing again adds only what is new."""
+"""What has been imported, so that importing again adds only what is new."""
 
 from django.db import models
 from django.utils import timezone
@@ -9,26 +9,26 @@ from historyapp.models.sessions import Session
 
 
 class ImportSource(models.Model):
-    """One session of one transcript, and how far it has been read."""
+    """One session of one transcript, and how far it has been imported."""
 
     project = models.ForeignKey(Project, models.CASCADE)
     format = models.CharField(max_length=40)
     source_id = models.CharField(max_length=300)
     variant = models.PositiveSmallIntegerField(default=0)
-    """Files that share an id but not their beginning become sessions of their own."""
+    """Files with one id and different beginnings become separate sessions."""
     file = models.CharField(max_length=300, blank=True)
-    """Name of the file that it was first read from."""
+    """The name of the first file it was imported from."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="import_sources")
     settled = models.PositiveIntegerField(default=0)
-    """How many operations have been read for good."""
+    """How many operations are imported and final."""
     settled_digest = models.CharField(max_length=64, blank=True)
-    """Of those operations, chained."""
+    """The chained digest of those operations."""
     settled_position = models.PositiveIntegerField(default=0)
     """The session's head after them."""
     provisional_digests = JSONText(default=list)
-    """Of the operations after them, which a grown file may give differently."""
+    """The digests of the operations after them, which a grown file may change."""
     shifts = JSONText(default=list)
-    """``[source position, n]``: from here on, entries lie ``n`` positions further in the session."""
+    """``[source position, n]``: from here on, entries are ``n`` positions further in the session."""
     spawned_by = models.CharField(max_length=300, blank=True)
     """Source id of the session that started this one, which may be imported later."""
     imported_at = models.DateTimeField(default=timezone.now)

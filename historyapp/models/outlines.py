@@ -1,8 +1,8 @@
 """Steps as the ``budgeted`` policy reads them: by their excerpts, without bodies.
 
-A step's row has its excerpt from when the step was written. Where it has none, since an import stores without
-them, it is worked out of the entries. Either way a process keeps what it has read: the entries of a step
-never change, so neither does its excerpt; only a step that goes on gets another one.
+An append stores a step's excerpt in its row. An import does not; then the excerpt is computed from the
+entries. A process caches excerpts: entries never change, so a step's excerpt changes only while the step goes
+on, and its last position with it.
 """
 
 import threading
@@ -21,8 +21,8 @@ from historyapp.models.fields import unpack
 from historyapp.models.sql import OutlineRow
 from historyapp.models.summaries import Summary, own_by_step
 
-MOST = 10_000
-"""Excerpts that a process keeps, of a few KB each; the oldest go first."""
+MOST_CACHED = 10_000
+"""Excerpts that a process caches, of a few KB each; the oldest are dropped first."""
 
 
 class _Key(NamedTuple):
@@ -31,7 +31,7 @@ class _Key(NamedTuple):
     last_position: int
 
 
-_kept: dict[_Key, Excerpt] = {}
+_cache: dict[_Key, Excerpt] = {}
 _lock = threading.Lock()
 
 
@@ -40,21 +40,27 @@ def outlined(
     summaries: Sequence[Summary],
     load: Callable[[int, int], Iterable[Entry]],
 ) -> list[StepOutline]:
-    """Steps by their places, oldest first.
+    """Steps by their rows, oldest first.
 
     Args:
         summaries: those that end within the steps.
         load: gives the outputs and results between two positions, both included, oldest first.
     """
-    own, ranges = own_by_step(summaries), _ranges_by_end(summaries)
+    own = own_by_step(summaries)
+    ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
+    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # of those with one end the last is used
+    ranges_by_end = {summary.last_step: summary for summary in ranges}
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
-    known = {key: _kept.get(key) or _stored(key, row) for key, row in zip(keys, rows, strict=True)}
+    known = {key: _cache.get(key) for key in keys}
+    for key, row in zip(keys, rows, strict=True):
+        if known[key] is None and row.excerpt:
+            known[key] = _cached(key, Excerpt.load(load_dumped(unpack(row.excerpt))))
     missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
     if missing:
         last = max(key.last_position for key in missing.values())
         for first, excerpt in excerpts_of(load(min(missing), last)).items():
             if first in missing:
-                known[missing[first]] = _keep(missing[first], excerpt)
+                known[missing[first]] = _cached(missing[first], excerpt)
     return [
         StepOutline(
             number=row.number,
@@ -63,7 +69,7 @@ def outlined(
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
             excerpt=known[key] or Excerpt(),
             summary=_line(own[row.number].text) if row.number in own else None,
-            digest=_digest(ranges.get(row.number)),
+            digest=_digest(ranges_by_end.get(row.number)),
         )
         for row, key in zip(rows, keys, strict=True)
     ]
@@ -80,23 +86,12 @@ def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
     return found
 
 
-def _stored(key: _Key, row: OutlineRow) -> Excerpt | None:
-    return _keep(key, Excerpt.load(load_dumped(unpack(row.excerpt)))) if row.excerpt else None
-
-
-def _keep(key: _Key, excerpt: Excerpt) -> Excerpt:
+def _cached(key: _Key, excerpt: Excerpt) -> Excerpt:
     with _lock:
-        _kept[key] = excerpt
-        while len(_kept) > MOST:
-            del _kept[next(iter(_kept))]
+        _cache[key] = excerpt
+        while len(_cache) > MOST_CACHED:
+            del _cache[next(iter(_cache))]
     return excerpt
-
-
-def _ranges_by_end(summaries: Iterable[Summary]) -> dict[int, Summary]:
-    """For the last step of each range its newest summary, the highest and widest first."""
-    ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
-    ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))
-    return {summary.last_step: summary for summary in ranges}
 
 
 def _digest(summary: Summary | None) -> RangeSummary | None:

@@ -1,4 +1,4 @@
-"""Projects (the tenants), who is in them, and the keys and links that let people and agents in."""
+"""Projects (the tenants), their members, API keys and sign-in links."""
 
 from datetime import datetime
 
@@ -46,7 +46,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """An agent's way in. Only its hash is stored; the prefix is shown so that people can tell keys apart."""
+    """An agent's API key. Only its hash is stored; the prefix tells people which key it is."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE, related_name="api_keys")
@@ -82,7 +82,7 @@ class SignInLink(models.Model):
 
 
 class AuditRecord(models.Model):
-    """Who rewound, forked, exported, imported or made keys, and when."""
+    """A rewind, fork, export, import, purge, or change of a key or status: who did it, and when."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     project = models.ForeignKey(Project, models.CASCADE)
@@ -102,7 +102,7 @@ class AuditRecord(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """The first answer to a POST, given again when the same request comes with the same key."""
+    """The response to the first POST with a key. Equal requests with this key get the same response."""
 
     project = models.ForeignKey(Project, models.CASCADE)
     key = models.CharField(max_length=255)

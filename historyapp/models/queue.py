@@ -1,4 +1,4 @@
-"""The queue of a Playhead without Redis: messages that wake workers."""
+"""The queue that wakes workers when there is no Redis."""
 
 from typing import Self
 
@@ -19,7 +19,7 @@ class QueuedMessage(models.Model):
     payload = models.TextField()
     """The message in JSON, as Celery's transport writes it."""
     problem = models.TextField(blank=True)
-    """Why nobody can read it. Such a message is set aside and never delivered."""
+    """Why the message cannot be read. It is then kept and never delivered."""
     created_at = models.DateTimeField(default=timezone.now)
 
     objects = QueuedMessageQuerySet.as_manager()

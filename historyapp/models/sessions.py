@@ -1,4 +1,4 @@
-"""Sessions: the row that an append locks, and where a lineage is read from."""
+"""Sessions: the row that an append locks, and from which a lineage is read."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -23,14 +23,14 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.order_by("-last_entry_at", "-id")
 
     def search(self, text: str) -> Self:
-        """Sessions whose title, agent or tags contain every word, in capital or small letters."""
+        """Sessions whose title, agent or tags contain every word, in any case."""
         found = self
         for word in text.split():
             found = found.filter(search_text__contains=fold(word))
         return found
 
     def tagged(self, tags: Iterable[str]) -> Self:
-        """Sessions that carry all the tags, spelt just so: SQLite's LIKE would take A for a."""
+        """Sessions that have all the tags in exactly this case: SQLite's LIKE would ignore case."""
         found = self
         for tag in tags:
             place = StrIndex("tags_text", models.Value(f"\n{tag}\n"))
@@ -38,12 +38,12 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return found
 
 
-def empty_tail() -> dict[str, Any]:
+def empty_tail() -> dict[str, Any]:  # migrations name it
     return Tail().dump()
 
 
 class Session(models.Model):
-    """Everything one agent run records. All but names, settings and status is a projection of the log."""
+    """One agent run. Except for names, settings and status, its columns are computed from the log."""
 
     class Status(models.TextChoices):
         LIVE = "live", "live"
@@ -57,7 +57,7 @@ class Session(models.Model):
     model = models.CharField(max_length=200, blank=True)
     status = models.CharField(max_length=10, choices=Status, default=Status.LIVE)
     tags_text = models.TextField(default="\n", blank=True)
-    """Each tag between line feeds, so that a tag is found by one substring; see ``tags``."""
+    """Each tag between line feeds, so that one substring finds a tag; see ``tags``."""
     search_text = FoldedText(default="", blank=True, of=("title", "agent", "tags_text"))
     settings = JSONText(default=dict)
     """Only what differs from the defaults."""
@@ -67,7 +67,7 @@ class Session(models.Model):
     last_entry_at = models.DateTimeField(default=timezone.now)
     """When the newest entry happened; when the session was made while it has none."""
     revision = models.PositiveIntegerField(default=0)
-    """Grows with every change of the session, its entries or its summaries: what an ETag is made of."""
+    """Grows with every change of the session, its entries or its summaries. ETags contain it."""
 
     head = models.PositiveIntegerField(default=0)
     """Position of the newest entry; in a fork without entries of its own, the fork position."""
@@ -93,13 +93,13 @@ class Session(models.Model):
     """Of the live history, reported by the source, in millionths of a US dollar."""
 
     compressed_to = models.PositiveIntegerField(default=0)
-    """The last step that a compression has dealt with by itself; see ``services.compression.automatic``."""
+    """The last step that automatic compression has handled; see ``services.compression.automatic``."""
     compress_at = models.PositiveIntegerField(null=True)
-    """An append that makes the session this many steps long makes a compression due; null: none does."""
+    """An append makes a compression due when the session has this many steps; null: never."""
     compress_at_tokens = models.PositiveBigIntegerField(null=True)
-    """Likewise, by the tokens of the live history."""
+    """The same for the tokens of the live history."""
     compression_due = models.BooleanField(default=False)
-    """What the workers look for."""
+    """Workers look for sessions where this is true."""
 
     objects = SessionQuerySet.as_manager()
 
@@ -123,7 +123,7 @@ class Session(models.Model):
 
     @property
     def shared_revision(self) -> int:
-        """What an ETag is made of: in a fork, changes of the sessions whose entries it shares count too."""
+        """The revision for ETags. In a fork it includes changes of sessions that share entries with it."""
         shared = {session for session, _, _ in self.fork_spans}
         if not shared:
             return self.revision
@@ -135,13 +135,13 @@ class Session(models.Model):
         return Tail.load(self.tail)
 
     def lineage(self, as_of: int | None = None) -> Lineage:
-        """What is live now, or was when ``as_of`` was the head.
+        """The live entries now, or when ``as_of`` was the head.
 
         Raises:
             Invalid: when the session has no such position yet.
         """
         if as_of is None or as_of == self.head:
-            return self._grown(Lineage.of(self.closed_spans), self.tail_start, self.head)
+            return self.grown(Lineage.of(self.closed_spans), self.tail_start, self.head)
         if not 0 <= as_of <= self.head:
             raise Invalid(
                 f"as_of is {as_of}, but the session's head is {self.head}. Use 0 to {self.head}.",
@@ -149,12 +149,13 @@ class Session(models.Model):
             )
         rewind = self.rewinds().filter(position__lte=as_of).order_by("-position").first()
         if rewind is not None:
-            return self._grown(Lineage.of(rewind.body["spans"]), rewind.position + 1, as_of)
+            return self.grown(Lineage.of(rewind.body["spans"]), rewind.position + 1, as_of)
         if as_of <= self.fork_position:
             return Lineage.of(self.fork_spans).cut(as_of)
-        return self._grown(Lineage.of(self.fork_spans), self.fork_position + 1, as_of)
+        return self.grown(Lineage.of(self.fork_spans), self.fork_position + 1, as_of)
 
-    def _grown(self, closed: Lineage, first: int, last: int) -> Lineage:
+    def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
+        """A lineage and then this session's own entries ``first`` to ``last``, if there are any."""
         return closed.extend(str(self.id), first, last) if first <= last else closed
 
     def rewinds(self) -> "models.QuerySet[Any]":
@@ -165,5 +166,5 @@ class Session(models.Model):
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:
-    """The sessions of a lineage as the database wants them."""
+    """The ids of a lineage's sessions."""
     return [UUID(session) for session in lineage.sessions]

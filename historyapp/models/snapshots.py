@@ -1,4 +1,4 @@
-"""Contexts that were really served, and what their providers' usage teaches about our own counts."""
+"""Contexts that were served, and how providers' usage corrects our token counts."""
 
 from collections.abc import Collection, Iterator
 from uuid import UUID
@@ -29,12 +29,12 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
 
 
 class Snapshot(models.Model):
-    """All that is needed to make a context again from the log, and to tell whether it is the same."""
+    """What is needed to rebuild a context from the log and to compare it with the served one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="snapshots", db_index=False)
     position = models.PositiveIntegerField()
-    """As of which it was built: the session's head then, unless another was asked for."""
+    """The position as of which it was built: the head, unless the request named another."""
     created_at = models.DateTimeField(default=timezone.now)
     policy = models.CharField(max_length=50)
     format = models.CharField(max_length=50)
@@ -42,12 +42,12 @@ class Snapshot(models.Model):
     max_tokens = models.PositiveIntegerField(null=True)
     """The budget; null: none."""
     settings = JSONText(default=dict)
-    """All settings of the session as they then were."""
+    """All settings of the session at that time."""
     factor = models.FloatField(default=1.0)
-    """The model's tokens for each of ours, as far as was known."""
+    """The model's tokens for each token of our count, as far as known."""
     tools = JSONText(default=list)
     screen_tokens = models.PositiveIntegerField(default=0)
-    """What the live screen cost; its text is never stored."""
+    """Of the live screen, whose text is never stored."""
     summaries = JSONText(default=list)
     """Ids of the summaries that the policy was given."""
     manifest = JSONText()
@@ -57,11 +57,11 @@ class Snapshot(models.Model):
     estimated = models.PositiveIntegerField()
     """Tokens of the whole request by our own count."""
     counted = models.PositiveIntegerField(null=True)
-    """By the provider's count endpoint; null where it was not asked."""
+    """By the provider's count endpoint; null if it was not called."""
     billed = models.PositiveIntegerField(null=True)
-    """Input tokens that the call reported; null until there is one."""
+    """Input tokens that the model call reported; null until then."""
     output_position = models.PositiveIntegerField(null=True)
-    """Of the ``model_output`` that answered it; null while none is known."""
+    """Of the ``model_output`` that answered it; null until there is one."""
 
     objects = SnapshotQuerySet.as_manager()
 
@@ -77,7 +77,7 @@ class Snapshot(models.Model):
 
 
 class TokenCorrection(models.Model):
-    """What providers billed for requests that we had estimated, summed up for one model of one project."""
+    """What providers billed for requests and what we had estimated, summed up for a project's model."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+")
     model = models.CharField(max_length=200)
@@ -87,7 +87,7 @@ class TokenCorrection(models.Model):
     theirs = models.PositiveBigIntegerField(default=0)
     """Input tokens as billed."""
     missed = models.PositiveBigIntegerField(default=0)
-    """By how many tokens the estimates were wrong, in either direction."""
+    """The sum of the estimates' errors in tokens, whatever their sign."""
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("project", "model"), name="token_correction_once"),)
@@ -97,12 +97,12 @@ class TokenCorrection(models.Model):
 
     @property
     def error(self) -> float | None:
-        """The mean error of an estimate as a share of what was billed; null before there is any."""
+        """The mean error of an estimate as a share of the billed tokens, or None."""
         return self.missed / self.theirs if self.theirs else None
 
 
 class TrackedHistory(History):
-    """A session whose reader is remembered: which summaries it was given."""
+    """A history that notes which summaries it returned."""
 
     def __init__(self, session: Session, as_of: int | None = None) -> None:
         super().__init__(session, as_of)
@@ -120,7 +120,7 @@ class TrackedHistory(History):
 
 
 class SnapshotHistory(History):
-    """A session as a snapshot saw it: as of its position, and with no other summaries than it was given."""
+    """A session as of a snapshot's position, with only the summaries that the snapshot was given."""
 
     def __init__(self, session: Session, position: int, given: Collection[str]) -> None:
         super().__init__(session, position)
@@ -128,7 +128,7 @@ class SnapshotHistory(History):
 
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         last = self.lineage.last if last_position is None else last_position
-        # Not as of the position: a fork may have been given what was made in its parent since it was forked.
+        # Not as of the position: a fork may have been given a summary that its parent got after the fork.
         found = Summary.objects.live(self.session, self.lineage, (first_position, last))
         return [summary for summary in found if summary.pk.hex in self._given]
 

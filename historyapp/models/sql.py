@@ -1,10 +1,11 @@
-"""The reads of the hot path, written out.
+"""Reads that are written in SQL.
 
-The ORM takes longer to build these queries than databases to run them, and every context issues them. They
-give the core's values, without model instances. That they give what the ORM gives is held by tests.
+Each runs so often (in every context, every request of an agent, ten times a second in every worker) that the
+ORM's time to build the query counts: it is longer than the database's time to run it. Tests compare the
+results with the ORM's. Writes are in ``historyapp.services.statements``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,20 +15,26 @@ from django.db import connection
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.entries import RARE_KINDS, pages, span_batches, spans_between
+from historyapp.models.entries import RARE_KINDS, page_sizes, span_batches, spans_between
 from historyapp.models.fields import unpack
+from historyapp.models.projects import ApiKey, Project
+
+KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
+"""What a request needs of its key."""
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
-_PLACES = (
+_OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
-_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
-"""Written as the partial indexes have it, so that these are used without looking at parameters."""
+_KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
+_WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
+_KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
+"""The conditions of the partial indexes: with a parameter for the kind SQLite would not use them."""
 
 
 class OutlineRow(NamedTuple):
-    """Where a step stands, how it ended, and what is kept of it for choosing contexts."""
+    """The columns of a step's row from which contexts are chosen."""
 
     session_id: UUID
     anchor: int
@@ -36,7 +43,7 @@ class OutlineRow(NamedTuple):
     last_position: int
     status: str
     excerpt: str | bytes | None
-    """As stored, see :func:`historyapp.models.fields.unpack`: most are known already when they are read."""
+    """As stored, see :func:`historyapp.models.fields.unpack`: most excerpts are cached already."""
 
 
 def live_entries(
@@ -48,9 +55,9 @@ def live_entries(
 
 
 def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
-    """The live entries of a kind, the newest first, read as they are consumed."""
+    """The live entries of a kind, newest first, read as they are consumed."""
     for batch in span_batches(reversed(lineage.spans)):
-        for start, size in pages():
+        for start, size in page_sizes():
             page = _entries(batch, [kind], f"position DESC LIMIT {size} OFFSET {start}")
             yield from page
             if len(page) < size:
@@ -58,59 +65,72 @@ def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
 
 
 def newest(lineage: Lineage, kind: str) -> Entry | None:
-    """The newest live entry of a kind; None without any."""
-    return _first(span_batches(reversed(lineage.spans)), kind, "position DESC LIMIT 1")
+    """The newest live entry of a kind, or None."""
+    batches = span_batches(reversed(lineage.spans))
+    return next(
+        (entry for batch in batches for entry in _entries(batch, [kind], "position DESC LIMIT 1")), None
+    )
 
 
 def oldest(lineage: Lineage, kind: str) -> Entry | None:
-    """The oldest live entry of a kind; None without any."""
-    return _first(span_batches(lineage.spans), kind, "position LIMIT 1")
-
-
-def _first(batches: Iterator[list[Span]], kind: str, order: str) -> Entry | None:
-    return next((entry for batch in batches for entry in _entries(batch, [kind], order)), None)
+    """The oldest live entry of a kind, or None."""
+    batches = span_batches(lineage.spans)
+    return next((entry for batch in batches for entry in _entries(batch, [kind], "position LIMIT 1")), None)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
-    values = [value for span in spans for value in (_key(UUID(span.session)), span.first, span.last)]
-    if len(kinds) == 1 and kinds[0] in _IS:
-        which = _IS[kinds[0]]
+    values = [value for span in spans for value in (uuid_value(UUID(span.session)), span.first, span.last)]
+    if len(kinds) == 1 and kinds[0] in _KIND_IS:
+        kind_condition = _KIND_IS[kinds[0]]
     else:
-        which = f"kind IN ({_marks(kinds)})"
+        kind_condition = f"kind IN ({', '.join(['%s'] * len(kinds))})"
         values += kinds
-    rows = _fetched(f"{_ENTRIES}({where}) AND {which} ORDER BY {order}", values)
+    rows = fetch_all(f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}", values)
     return list(map(_entry, rows))
 
 
 def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
-    position, kind, created_at, body, metadata, tokens = row
-    known = load_body(kind, load_dumped(unpack(body)))
-    return Entry(position, known, _moment(created_at), load_dumped(metadata), tokens)
+    position, kind, created_at, packed, metadata, tokens = row
+    body = load_body(kind, load_dumped(unpack(packed)))
+    return Entry(position, body, _aware(created_at), load_dumped(metadata), tokens)
 
 
 def outline_rows(sessions: Sequence[UUID], first: int, last: int) -> list[OutlineRow]:
-    """The rows of steps ``first`` to ``last`` of some sessions, whether they are live or not."""
-    values = [first, last, *map(_key, sessions)]
-    rows = _fetched(f"{_PLACES}IN ({_marks(sessions)})", values) if sessions else []
-    known = {_key(session): session for session in sessions}
-    return [OutlineRow(known[session], *row) for session, *row in rows]
+    """The rows of steps ``first`` to ``last`` of some sessions, live or not."""
+    ids = {uuid_value(session): session for session in sessions}
+    marks = ", ".join(["%s"] * len(ids))
+    rows = fetch_all(f"{_OUTLINE_ROWS}IN ({marks})", [first, last, *ids]) if ids else []
+    return [OutlineRow(ids[session], *row) for session, *row in rows]
 
 
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join(["%s"] * len(values))
+def api_key(key_hash: str) -> ApiKey | None:
+    """The API key with this hash, usable or not, with its project; or None."""
+    for id, project_id, prefix, scopes, *moments in fetch_all(_KEY, [key_hash]):
+        ids = [value if isinstance(value, UUID) else UUID(value) for value in (id, project_id)]
+        values = (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
+        key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
+        key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
+        return key
+    return None
 
 
-def _fetched(statement: str, values: Sequence[Any]) -> list[Any]:
+def has_waiting_message(queue: str) -> bool:
+    """Whether the queue in the database holds a message that a worker may take."""
+    return bool(fetch_all(_WAITING_MESSAGE, [queue]))
+
+
+def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(statement, list(values))
         return list(cursor.fetchall())
 
 
-def _key(session: UUID) -> Any:
-    return session if connection.features.has_native_uuid_field else session.hex
+def uuid_value(value: UUID) -> Any:
+    """A UUID as the database's driver takes it."""
+    return value if connection.features.has_native_uuid_field else value.hex
 
 
-def _moment(value: datetime) -> datetime:
-    """SQLite keeps times in UTC and does not say so."""
+def _aware(value: datetime) -> datetime:
+    """SQLite stores times in UTC, without saying so."""
     return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -1,10 +1,10 @@
-"""Steps by status, tool and time: what filtering the whole list would give, without reading it.
+"""Finding steps by status, tool and time, as filtering the whole list would, without reading the whole list.
 
-An index gives candidates in the order of their numbers; each index has the time too. Each candidate is
-compared with the filter, and with what is live; those that pass are looked up as the list has them.
+An index gives candidates in the order of their numbers. Each is compared with the filter and with what is
+live; those that match are read as lists show them.
 
 One search reads at most :data:`MOST_READ` candidates, and by time it compares :data:`WINDOW` numbers, however
-long the session is. It says where the next one goes on.
+long the session is. It returns a cursor from which the next search continues.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from django.db.models import Q
 
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL, Episode
+from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row
 from historyapp.models.history import History
 
 MOST_READ = 20_000
 """Candidates that one search reads."""
 _PAGES = (200, 2_000)
-"""Candidates that are read at once: at first, and from then on."""
+"""Candidates read at once: the first time, and then."""
 WINDOW = 100_000
 """Step numbers whose times one search compares, within an index."""
 _LAST_ANCHOR = 2**31 - 1
@@ -31,11 +31,11 @@ _LAST_ANCHOR = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class StepFilter:
-    """What steps are looked for; None means that a field is not compared."""
+    """Which steps to find; None means that a field is not compared."""
 
     status: str | None = None
     tool: str | None = None
-    """The name of a tool that the step called, as the list has it: in 100 characters, of the first 20."""
+    """The name of a called tool as lists show it: at most 100 characters, among the first 20 of the step."""
     since: datetime | None = None
     """Steps that started then or later."""
     until: datetime | None = None
@@ -58,10 +58,10 @@ class StepFilter:
 
 
 class SearchCursor(NamedTuple):
-    """How far a search has come: the last candidate that it dealt with."""
+    """The last candidate that a search compared."""
 
     stream: int
-    """Which of the lineage's sessions, counted from the oldest; one more: the newest step."""
+    """The index of its session in the lineage, oldest first. The last stream is the newest step alone."""
     number: int
     anchor: int
 
@@ -69,7 +69,7 @@ class SearchCursor(NamedTuple):
 class FoundSteps(NamedTuple):
     rows: list[Episode]
     more: SearchCursor | None
-    """Where to go on; None when everything has been compared."""
+    """Where to continue, or None if everything has been compared."""
 
 
 class _Candidate(NamedTuple):
@@ -81,7 +81,7 @@ class _Candidate(NamedTuple):
 
 
 class StepSearch:
-    """Looks through the steps of a history whose numbers lie in ``within``, in its direction.
+    """Searches the steps of a history whose numbers are in ``within``, in its direction.
 
     Args:
         within: ascending, or descending for the newest first; its step is 1 or -1.
@@ -91,50 +91,55 @@ class StepSearch:
         self.history, self.wanted, self.within = history, wanted, within
         self.forwards = within.step > 0
         self._sessions = history.lineage.sessions
-        self._read = 0
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
-        """The next matching steps, at most ``limit``, and where to go on if there may be more."""
-        self._read = 0
+        """The next matching steps, at most ``limit``, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
-        for mark, row in self._found(after, limit):
-            if row is None:  # read as much as one search may
-                return FoundSteps(rows, mark)
+        for cursor, row in self._matches(after, limit):
+            if row is None:  # this search has read as much as it may
+                return FoundSteps(rows, cursor)
             if len(rows) == limit:
                 return FoundSteps(rows, last)
             rows.append(row)
-            last = mark
+            last = cursor
         return FoundSteps(rows, None)
 
-    def _found(self, after: SearchCursor | None, limit: int) -> Iterator[tuple[SearchCursor, Episode | None]]:
-        for stream in self._streams(after):
+    def _matches(
+        self, after: SearchCursor | None, limit: int
+    ) -> Iterator[tuple[SearchCursor, Episode | None]]:
+        """Matching steps with their cursors; a cursor alone where the search has to stop."""
+        read = 0
+        streams = list(range(len(self._sessions) + 1))[:: 1 if self.forwards else -1]
+        if after and after.stream in streams:
+            streams = streams[streams.index(after.stream) :]
+        for stream in streams:
             started = after if after and after.stream == stream else None
             if stream == len(self._sessions):
                 yield from self._newest(stream, started)
                 continue
             numbers = self._numbers(stream, started)
             for page in self._pages(stream, numbers, started):
-                passing = [one for one in page if self._passes(stream, one)]
+                session, lineage = self._sessions[stream], self.history.lineage
+                passing = [
+                    one
+                    for one in page
+                    if self.wanted.matches(one.status, one.started_at, one.tool_names)
+                    and is_live_row(lineage, session, one.anchor)
+                ]
                 for start in range(0, len(passing), limit + 1):
                     some = passing[start : start + limit + 1]
-                    standing = self._standing(stream, some)
+                    rows = Episode.objects.with_numbers(lineage, [one.number for one in some])
+                    shown = {row.anchor: row for row in rows if str(row.session_id) == session}
                     for one in some:
-                        if one.anchor in standing:
-                            yield SearchCursor(stream, one.number, one.anchor), standing[one.anchor]
-                self._read += len(page)
-                if self._read >= MOST_READ:
+                        if one.anchor in shown:
+                            yield SearchCursor(stream, one.number, one.anchor), shown[one.anchor]
+                read += len(page)
+                if read >= MOST_READ:
                     yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
             if self.wanted.by_time and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
-
-    def _streams(self, after: SearchCursor | None) -> list[int]:
-        """The lineage's sessions in the order of their steps, and the newest step apart from them."""
-        streams = list(range(len(self._sessions) + 1))
-        if not self.forwards:
-            streams.reverse()
-        return streams[streams.index(after.stream) :] if after and after.stream in streams else streams
 
     def _newest(self, stream: int, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode]]:
         newest = self.history.newest_shown
@@ -143,23 +148,12 @@ class StepSearch:
         if self.wanted.matches(newest.status, newest.started_at, newest.tool_names):
             yield SearchCursor(stream, newest.number, newest.anchor), newest
 
-    def _passes(self, stream: int, one: _Candidate) -> bool:
-        session, lineage = self._sessions[stream], self.history.lineage
-        if not self.wanted.matches(one.status, one.started_at, one.tool_names):
-            return False
-        return lineage.contains(session, one.anchor) or lineage.starts_at(session, one.anchor + 1)
-
-    def _standing(self, stream: int, some: list[_Candidate]) -> dict[int, Episode]:
-        """Of the candidates those that stand for their numbers, by their anchors."""
-        rows = Episode.objects.standing(self.history.lineage, [one.number for one in some])
-        return {row.anchor: row for row in rows if str(row.session_id) == self._sessions[stream]}
-
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
-        """The numbers that are left to look at in a session. The newest step is looked at apart."""
-        last = min(self.history.steps - 1, self._last_number(stream), max(self.within, default=0))
-        first = max(1, min(self.within, default=1))
-        if self.wanted.status == "in_flight":  # only the newest step can be
+        """The numbers that are left to compare in a session, without the newest step."""
+        if self.wanted.status == "in_flight" or not self.within:  # only the newest step can be in flight
             return range(0)
+        lowest, highest = sorted((self.within[0], self.within[-1]))
+        first, last = max(1, lowest), min(self.history.steps - 1, self._last_number(stream), highest)
         if after and self.forwards:
             first = max(first, after.number)
         elif after:
@@ -167,11 +161,20 @@ class StepSearch:
         numbers = range(first, last + 1)
         return numbers if self.forwards else numbers[::-1]
 
+    def _last_number(self, stream: int) -> int:
+        """The last step that the lineage has from a session; the session may have recorded later ones."""
+        if stream == len(self._sessions) - 1:
+            return self.history.steps
+        session = self._sessions[stream]
+        last = max(span.last for span in self.history.lineage.spans if span.session == session)
+        entry = Entry.objects.only("totals").get(session_id=UUID(session), position=last)
+        return entry.running_totals.steps
+
     def _pages(self, stream: int, numbers: range, after: SearchCursor | None) -> Iterator[list[_Candidate]]:
         numbers = numbers[:WINDOW] if self.wanted.by_time else numbers
         if not numbers:
             return
-        between = min(numbers), max(numbers)
+        between = sorted((numbers[0], numbers[-1]))
         rows = Episode.objects.filter(session_id=UUID(self._sessions[stream]), number__range=between)
         rows = rows.filter(started_at__gte=self.wanted.since) if self.wanted.since else rows
         rows = rows.filter(started_at__lt=self.wanted.until) if self.wanted.until else rows
@@ -183,34 +186,23 @@ class StepSearch:
             after, size = SearchCursor(stream, page[-1].number, page[-1].anchor), following
 
     def _page(self, rows: Any, after: SearchCursor | None, size: int) -> list[_Candidate]:
-        """The next candidates by the index that knows most about the filter."""
+        """The next candidates by the index that excludes the most."""
         if after:
             beyond = Q(number__gt=after.number) if self.forwards else Q(number__lt=after.number)
             anchor = Q(anchor__gt=after.anchor) if self.forwards else Q(anchor__lt=after.anchor)
             within = Q(number__gte=after.number) if self.forwards else Q(number__lte=after.number)
             rows = rows.filter(within, beyond | anchor)
+        queries = [rows]
         if self.wanted.status in INDEXED_STATUSES:
-            return self._fetched(rows.filter(status=self.wanted.status), size)
-        if self.wanted.tool is None:
-            return self._fetched(rows, size)
-        # Each way has its own order in the index; in one query the database would sort them all.
-        tool = preview(self.wanted.tool, 100)
-        both = [one for name in {tool, SEVERAL} for one in self._fetched(rows.filter(tool=name), size)]
-        return self._sorted(both)[:size]
-
-    def _fetched(self, rows: Any, size: int) -> list[_Candidate]:
+            queries = [rows.filter(status=self.wanted.status)]
+        elif self.wanted.tool is not None:
+            # Each value of the column has its own order in the index; one query would sort all rows.
+            queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
-        found = rows.order_by(*order).values_list(*_Candidate._fields)[:size]
-        return [_Candidate(*row) for row in found]
-
-    def _sorted(self, rows: list[_Candidate]) -> list[_Candidate]:
-        return sorted(rows, key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
-
-    def _last_number(self, stream: int) -> int:
-        """The last step that the lineage has from a session: what that recorded later is none of it."""
-        if stream == len(self._sessions) - 1:
-            return self.history.steps
-        session = self._sessions[stream]
-        last = max(span.last for span in self.history.lineage.spans if span.session == session)
-        entry = Entry.objects.only("totals").get(session_id=UUID(session), position=last)
-        return entry.running_totals.steps
+        found = [
+            _Candidate(*row)
+            for query in queries
+            for row in query.order_by(*order).values_list(*_Candidate._fields)[:size]
+        ]
+        found.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
+        return found[:size]

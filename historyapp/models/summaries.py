@@ -1,8 +1,6 @@
-"""Summaries: text that stands for a range of positions, wherever that range is live."""
+"""Summaries: text that replaces a range of positions in contexts, wherever that range is live."""
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
-from operator import or_
 from uuid import UUID
 
 from django.db import models
@@ -10,41 +8,35 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.lineage import Lineage
-from historyapp.models.entries import read_in_pages, span_batches
+from historyapp.models.entries import in_spans, read_in_pages, span_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
 MOST_MARKS = 400
-"""Summaries that one window of a list is marked from."""
+"""The most summaries that one window of a list reads."""
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
+    """A summary holds in a lineage that has its last entry: what precedes an entry is the same everywhere.
+
+    With ``as_of``, only summaries count that had been made by then in the session, or before it was forked.
+    """
+
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold in this lineage and end within ``positions`` (both included), oldest first.
-
-        A summary holds where its last entry is live: everything before an entry is the same in every lineage.
-        With ``as_of``, only what had been made by then in this session or before it was forked.
-        """
+        """The summaries that hold and end within ``positions`` (both included), oldest first."""
         rows = self.filter(session_id__in=session_ids(lineage), last_position__range=positions)
-        return [
-            row
-            for row in rows.order_by("last_position", "level", "id")
-            if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
-        ]
+        ordered = rows.order_by("last_position", "level", "id")
+        return [row for row in ordered if row.holds_in(lineage, session, as_of)]
 
     def newest_first(self, lineage: Lineage, before: int) -> Iterator["Summary"]:
-        """The summaries that hold in this lineage and end before a position, by their ends, the latest first.
+        """The summaries that hold and end before a position, the latest end first, read as they are consumed.
 
-        Of those with the same end the higher one comes first. They are read as they are consumed.
+        Of those with the same end the higher one comes first.
         """
         for batch in span_batches(reversed(lineage.cut(before - 1).spans)):
-            ends = [
-                models.Q(session_id=UUID(span.session), last_position__range=(span.first, span.last))
-                for span in batch
-            ]
-            rows = self.filter(reduce(or_, ends))
+            rows = self.filter(in_spans(batch, "last_position"))
             yield from read_in_pages(rows.order_by("-last_position", "-level", "-id"))
 
     def page(
@@ -56,7 +48,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         after: tuple[int, UUID] | None = None,
         as_of: int | None = None,
     ) -> list["Summary"]:
-        """The first ``limit`` live summaries after that of a last position and id, in this order."""
+        """The first ``limit`` summaries that hold, by last position and id, after the given pair."""
         found: list[Summary] = []
         while len(found) < limit:
             rows = self.filter(session_id__in=session_ids(lineage), last_position__lte=lineage.last)
@@ -64,11 +56,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
                 rows = rows.filter(later, last_position__gte=after[0])
             some = list(rows.order_by("last_position", "pk")[:limit])
-            found += [
-                row
-                for row in some
-                if lineage.contains(str(row.session_id), row.last_position) and row.known_at(session, as_of)
-            ]
+            found += [row for row in some if row.holds_in(lineage, session, as_of)]
             if len(some) < limit:
                 break
             after = some[-1].last_position, some[-1].pk
@@ -77,42 +65,38 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     def marks(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold in this lineage and cover any of ``positions``, without their texts.
+        """The summaries that hold and cover any of ``positions``, without their texts, for lists.
 
-        For lists: it looks at the next few hundred that end there or later, whatever the session holds.
+        Reads the next 400 that end there or later, whatever the session holds.
         """
         ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=positions[0])
+        nearest = ends.defer("text", "key_points").order_by("last_position", "level", "id")[:MOST_MARKS]
         return [
             row
-            for row in ends.defer("text", "key_points").order_by("last_position", "level", "id")[:MOST_MARKS]
-            if row.first_position <= positions[1]
-            and lineage.contains(str(row.session_id), row.last_position)
-            and row.known_at(session, as_of)
+            for row in nearest
+            if row.first_position <= positions[1] and row.holds_in(lineage, session, as_of)
         ]
 
     def covering(
         self, session: Session, lineage: Lineage, position: int, as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold in this lineage and cover a position, the narrowest first.
+        """The summaries that hold and cover a position, the earliest end first.
 
-        Looks at the next 100 that end there or later, so that it costs the same in every session.
+        Reads the next 100 that end there or later, so that it costs the same in every session.
         """
-        rows = self.filter(session_id__in=session_ids(lineage), last_position__gte=position)
+        ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=position)
+        nearest = ends.order_by("last_position", "level", "id")[:100]
         return [
-            row
-            for row in rows.order_by("last_position", "level", "id")[:100]
-            if row.first_position <= position
-            and lineage.contains(str(row.session_id), row.last_position)
-            and row.known_at(session, as_of)
+            row for row in nearest if row.first_position <= position and row.holds_in(lineage, session, as_of)
         ]
 
 
 class Summary(models.Model):
-    """Never edited; a newer or higher one wins in a context."""
+    """Never edited. In a context a newer or higher summary is used instead of this one."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="summaries")
-    """The session whose own entry ``last_position`` is; a parent, where a fork summarises what it shares."""
+    """The session that owns the entry at ``last_position``: a parent, if a fork summarises shared entries."""
     made_in = models.ForeignKey(Session, models.CASCADE, related_name="+")
     made_at = models.PositiveIntegerField()
     """The head of ``made_in`` when it was made."""
@@ -129,9 +113,9 @@ class Summary(models.Model):
     tokens_before = models.PositiveIntegerField(default=0)
     tokens_after = models.PositiveIntegerField(default=0)
     cost = models.PositiveBigIntegerField(null=True)
-    """What the model call cost, in millionths of a dollar; null: nothing, or the price is not known."""
+    """Of the model call, in millionths of a dollar; null if there was none or its price is unknown."""
     run = models.ForeignKey("CompressionRun", models.SET_NULL, null=True, related_name="summaries")
-    """The compression run that made it; null for those made by hand or imported."""
+    """The compression run that made it; null for manual and imported summaries."""
     actor = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -143,8 +127,11 @@ class Summary(models.Model):
     def __str__(self) -> str:
         return f"summary of {self.first_position}–{self.last_position}"
 
+    def holds_in(self, lineage: Lineage, session: Session, as_of: int | None) -> bool:
+        return lineage.contains(str(self.session_id), self.last_position) and self.known_at(session, as_of)
+
     def known_at(self, session: Session, as_of: int | None) -> bool:
-        """Whether it had been made when ``as_of`` was the session's head; always, without ``as_of``."""
+        """Whether it had been made when ``as_of`` was the session's head; true if ``as_of`` is None."""
         if as_of is None:
             return True
         made_here = self.made_in_id == session.id
@@ -152,9 +139,6 @@ class Summary(models.Model):
 
 
 def own_by_step(summaries: Iterable[Summary]) -> dict[int, Summary]:
-    """For each step number the newest summary that stands for this step alone.
-
-    A range's summary is no step's own, and whether a slice of the history holds it must not matter.
-    """
+    """For each step number the newest summary of this step alone, without those of ranges."""
     own = (summary for summary in summaries if summary.first_step == summary.last_step)
     return {s.first_step: s for s in sorted(own, key=lambda s: (s.level, s.id))}

@@ -1,6 +1,5 @@
-"""Takes: what rewinds cut off. It stays readable, as the session stood just before the rewind."""
+"""Takes: the parts that rewinds cut off. They stay readable as the session was before the rewind."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from historyapp.models.history import History
 from historyapp.models.sessions import Session
 
 NEWEST = 100
-"""How many rewinds are looked through: a session of many thousand opens as fast as another."""
+"""The newest rewinds that are read, so that a session of thousands opens as fast as any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +23,9 @@ class Take:
     hidden: Lineage
     """Its entries that are not live."""
     after_step: int
-    """The live step that it followed; 0 when it began the session."""
+    """The live step before it, or 0."""
     last_step: int
-    """The number of its last step while it was live; ``after_step`` when it holds no step of its own."""
+    """The number of its last step while that was live; ``after_step`` if it has no step of its own."""
 
     @property
     def steps(self) -> int:
@@ -43,21 +42,32 @@ class Take:
 
 
 def takes(history: History) -> list[Take]:
-    """The takes that branch off the history, those cut off first coming first; at most two queries.
+    """The takes that branch off the history, oldest rewind first; at most two queries.
 
-    Takes of takes are seen by looking at the session as of the outer one. One that has been restored is none.
+    Takes of takes appear when the session is read as of the outer one. A restored take is live again and does
+    not appear.
     """
-    cuts = _without_repeats(
-        (rewind, hidden)
-        for rewind, before in rewinds(history.session, history.as_of)
-        if (hidden := _hidden(rewind, before, history.lineage))
-    )
-    ends = _entries({end for _, hidden in cuts for end in _ends(hidden)})
-    return [_take(rewind, hidden, ends) for rewind, hidden in cuts]
+    cuts: list[tuple[Entry, Lineage]] = []
+    for rewind, before in rewinds(history.session, history.as_of):
+        if hidden := _hidden(rewind, before, history.lineage):
+            # A part that was cut off, restored and cut off again belongs to the newest rewind.
+            cuts = [(older, part) for older, part in cuts if part.without(hidden).spans]
+            cuts.append((rewind, hidden))
+    condition = models.Q(pk__in=[])
+    for key in {key for _, hidden in cuts for key in _ends(hidden)}:
+        condition |= models.Q(session_id=UUID(key[0]), position=key[1])
+    rows = Entry.objects.filter(condition).defer("body", "metadata")
+    entries = {(str(entry.session_id), entry.position): entry for entry in rows}
+    found: list[Take] = []
+    for rewind, hidden in cuts:
+        first, last = (entries[key] for key in _ends(hidden))
+        after_step = first.running_totals.steps - (first.kind == "model_output")
+        found.append(Take(rewind, hidden, after_step, last.running_totals.steps))
+    return found
 
 
 def newest_rewind(session: Session) -> Entry | None:
-    """The rewind that is the session's newest entry; None once something has been appended after it."""
+    """The rewind that is the session's newest entry, or None."""
     if session.tail_start != session.head + 1 or session.head <= session.fork_position:
         return None
     rewind: Entry | None = session.rewinds().filter(position=session.head).first()
@@ -76,17 +86,13 @@ def rewinds(session: Session, up_to: int | None = None, limit: int = NEWEST) -> 
     starts += [(rewind.position, Lineage.of(rewind.body["spans"])) for rewind in found]
     stops = found if len(found) <= limit else found[1:]
     return [
-        (rewind, _grown(left, str(session.pk), position + 1, rewind.position - 1))
+        (rewind, session.grown(left, position + 1, rewind.position - 1))
         for (position, left), rewind in zip(starts, stops, strict=False)
     ]
 
 
-def _grown(left: Lineage, session: str, first: int, last: int) -> Lineage:
-    return left.extend(session, first, last) if first <= last else left
-
-
 def _hidden(rewind: Entry, before: Lineage, live: Lineage) -> Lineage | None:
-    """What a rewind cut off and is not live, if that branches off the live history."""
+    """The entries that a rewind cut off and that are not live, if they branch off the live history."""
     hidden = before.without(Lineage.of(rewind.body["spans"])).without(live)
     if not hidden.spans:
         return None
@@ -95,29 +101,6 @@ def _hidden(rewind: Entry, before: Lineage, live: Lineage) -> Lineage | None:
     return hidden if branches_off else None
 
 
-def _without_repeats(cuts: Iterable[tuple[Entry, Lineage]]) -> list[tuple[Entry, Lineage]]:
-    """A part that was cut off, restored and cut off again belongs to the newest rewind."""
-    kept: list[tuple[Entry, Lineage]] = []
-    for rewind, hidden in cuts:
-        kept = [(older, part) for older, part in kept if part.without(hidden).spans]
-        kept.append((rewind, hidden))
-    return kept
-
-
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:
     first, last = part.spans[0], part.spans[-1]
     return (first.session, first.first), (last.session, last.last)
-
-
-def _entries(keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Entry]:
-    condition = models.Q(pk__in=[])
-    for session, position in keys:
-        condition |= models.Q(session_id=UUID(session), position=position)
-    found = Entry.objects.filter(condition).defer("body", "metadata")
-    return {(str(entry.session_id), entry.position): entry for entry in found}
-
-
-def _take(rewind: Entry, hidden: Lineage, ends: dict[tuple[str, int], Entry]) -> Take:
-    first, last = (ends[end] for end in _ends(hidden))
-    after_step = first.running_totals.steps - (first.kind == "model_output")
-    return Take(rewind, hidden, after_step, last.running_totals.steps)

@@ -1,4 +1,4 @@
-"""Results that answered no open call, and what can be said of the calls that they name."""
+"""Results that answered no open tool call, and the reasons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,12 @@ from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 
 LOOKED_AT = 10
-"""The newest steps whose calls are compared: only an append with an unpaired result reads them."""
+"""The newest steps whose tool calls are compared. Only an append with an unpaired result reads them."""
 
 Reason = Literal["answered", "abandoned", "unknown", "no_open_call"]
 
 
 class UnpairedResult(NamedTuple):
-    """A result that was appended and answered nothing."""
-
     position: int
     place: int
     """Among the results of its entry, from 0."""
@@ -26,7 +24,7 @@ class UnpairedResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnpairedReason:
-    """A stray, with the reason why it answered nothing."""
+    """An unpaired result and why it answered nothing."""
 
     position: int
     index: int
@@ -34,46 +32,27 @@ class UnpairedReason:
     tool_call_id: str | None
     reason: Reason
     step: int | None
-    """The newest step with a call of this id, if it is one of the newest 10."""
+    """The newest step with a tool call of this id, if it is one of the newest 10."""
 
 
-class _Called(NamedTuple):
-    """A step and the ids of its calls."""
-
-    first_position: int
-    number: int
-    abandoned: bool
-    ids: frozenset[str]
-
-
-def explain_unpaired(history: History, strays: Sequence[UnpairedResult]) -> list[UnpairedReason]:
-    """Why each stray answered nothing. The entries that they came with have been stored."""
-    rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)
-    called = [
-        _Called(
-            row.first_position,
-            row.number,
-            row.status == "abandoned",
-            _call_ids(history.lineage, row.first_position),
-        )
-        for row in reversed(rows)
-    ]
-    return [_explained(stray, called) for stray in strays]
+def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> list[UnpairedReason]:
+    """Why each result answered nothing. The entries that it came with have been stored."""
+    rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)[::-1]
+    called = [_tool_call_ids(history.lineage, row.first_position) for row in rows]
+    found: list[UnpairedReason] = []
+    for position, index, id in results:
+        reason: Reason = "no_open_call" if id is None else "unknown"
+        step = None
+        for row, ids in zip(rows, called, strict=True):
+            if row.first_position < position and id in ids:
+                reason = "abandoned" if row.status == "abandoned" else "answered"
+                step = row.number
+                break
+        found.append(UnpairedReason(position, index, id, reason, step))
+    return found
 
 
-def _call_ids(lineage: Lineage, position: int) -> frozenset[str]:
+def _tool_call_ids(lineage: Lineage, position: int) -> set[str | None]:
     (entry,) = live_entries(lineage, ("model_output",), after=position - 1, before=position + 1)
     assert isinstance(entry.body, ModelOutput)
-    return frozenset(call.id for call in entry.body.tool_calls)
-
-
-def _explained(stray: UnpairedResult, called: Sequence[_Called]) -> UnpairedReason:
-    position, index, id = stray
-    if id is None:
-        return UnpairedReason(position, index, id, "no_open_call", None)
-    for step in called:
-        if step.first_position < position and id in step.ids:
-            return UnpairedReason(
-                position, index, id, "abandoned" if step.abandoned else "answered", step.number
-            )
-    return UnpairedReason(position, index, id, "unknown", None)
+    return {call.id for call in entry.body.tool_calls}

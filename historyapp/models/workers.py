@@ -1,4 +1,4 @@
-"""Which workers live: each says so every few seconds, for whoever asks whether there is one."""
+"""Running workers. Each updates its row every few seconds."""
 
 from datetime import timedelta
 from typing import Self
@@ -7,9 +7,9 @@ from django.db import models
 from django.utils import timezone
 
 BEAT_SECONDS = 10
-"""Between two signs of life."""
+"""Between two updates of a worker's row."""
 SILENCE = timedelta(seconds=60)
-"""A worker that has not been heard of for so long is taken for dead."""
+"""A worker whose row is older counts as dead."""
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):

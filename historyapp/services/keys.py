@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import SCOPES, ApiKey, Project, SignInLink
+from historyapp.models.sql import api_key
 from historyapp.running import running_address
 from historyapp.services.audit import record
-from historyapp.services.statements import select_key
 from historyapp.services.transactions import writing
 
 SIGN_IN_MINUTES = 15
@@ -73,7 +73,7 @@ def _store_key(
 
 def find_key(text: str) -> ApiKey | None:
     """The key with this text, usable or not; None when there is none."""
-    return select_key(hash_secret(text))
+    return api_key(hash_secret(text))
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:

@@ -67,7 +67,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
 def _replay(session: Session, found: Rebuilt) -> None:
     Episode.objects.filter(session=session).delete()
     shared = Lineage.of(session.fork_spans)
-    newest = next(Entry.objects.live(shared, newest_first=True, limit=1), None)
+    newest = Entry.objects.newest(shared)
     if newest is not None:
         session.last_entry_at = newest.created_at
     session.head, session.tail_start = session.fork_position, session.fork_position + 1

@@ -270,7 +270,7 @@ def fork(
 
 def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     """Saves a new session that begins with ``shared`` and whose own positions follow ``position``."""
-    newest = next(Entry.objects.live(shared, newest_first=True, limit=1), None)
+    newest = Entry.objects.newest(shared)
     tail = tail_of(shared)
     child.fork_spans = child.closed_spans = shared.rows()
     child.fork_position, child.head, child.tail_start = position, position, position + 1

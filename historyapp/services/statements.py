@@ -1,4 +1,4 @@
-"""The statements of the hot path, written out.
+"""Writes of the hot path in SQL; its reads are in ``historyapp.models.sql``.
 
 The ORM builds the SQL of a query anew each time, which costs an append several times what running it does.
 The column lists are checked against the models by a test.
@@ -14,9 +14,10 @@ from django.db import connection
 from historyapp.core.entries import Entry
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
-from historyapp.models import ApiKey, CompressionItem, Project, Session
+from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import stored_excerpt, tool_of
 from historyapp.models.fields import on_sqlite, pack
+from historyapp.models.sql import fetch_all, uuid_value
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -35,10 +36,6 @@ TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
     "compression_due",
 )  # fmt: skip
-
-
-KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
-"""What a request needs of its key."""
 
 ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after")
 """What becomes of an item of a compression run."""
@@ -64,41 +61,18 @@ _SELECT_SESSION = (
 )
 
 _UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} WHERE id = %s"  # noqa: S608
-_SELECT_KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
 
 
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     """The session row, locked until the transaction ends; None when the project has no such session."""
     # SQLite has no row locks; its transactions lock the whole database from their beginning.
     lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
-    with connection.cursor() as cursor:
-        cursor.execute(_SELECT_SESSION + lock, [_uuid(session_id), _uuid(project_id)])
-        row = cursor.fetchone()
-    if row is None:
+    rows = fetch_all(_SELECT_SESSION + lock, [uuid_value(session_id), uuid_value(project_id)])
+    if not rows:
         return None
-    _, _, status, revision, head, tail, *compression = row
+    _, _, status, revision, head, tail, *compression = rows[0]
     values = (session_id, project_id, status, revision, head, load_dumped(tail), *compression)
     return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
-
-
-def select_key(key_hash: str) -> ApiKey | None:
-    """The API key with this hash, usable or not, and its project; None when there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SELECT_KEY, [key_hash])
-        row = cursor.fetchone()
-    if row is None:
-        return None
-    id, project_id, prefix, scopes, *moments = row
-    values = (
-        _from_uuid(id),
-        _from_uuid(project_id),
-        prefix,
-        load_dumped(scopes),
-        *map(_from_moment, moments),
-    )
-    key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
-    key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
-    return key
 
 
 class Row(NamedTuple):
@@ -112,7 +86,7 @@ class Row(NamedTuple):
 
 def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
     """Adds entries."""
-    session = _uuid(session_id)
+    session = uuid_value(session_id)
     moments = {row.entry.created_at for row in entries}  # most batches have one
     stored = dict(zip(moments, map(_moment, moments), strict=True))
     rows = [
@@ -133,14 +107,14 @@ def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
 
 def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:
     """Adds the rows of steps."""
-    session = _uuid(session_id)
+    session = uuid_value(session_id)
     _execute(_INSERT_EPISODE, [(session, step.anchor, *_episode(step)) for step in steps])
 
 
 def update_episode(session_id: UUID, step: Step) -> None:
     """Writes all columns of a step's row again; the excerpt only where it is at hand."""
     *values, excerpt = _episode(step)
-    key = _uuid(session_id), step.anchor
+    key = uuid_value(session_id), step.anchor
     if excerpt is None:
         _execute(_UPDATE_BUT_EXCERPT, [(*values, *key)])
     else:
@@ -161,7 +135,7 @@ def update_session(session: Session, tail: Tail) -> None:
         session.revision,
         session.compression_due,
     ]
-    _execute(_UPDATE_SESSION, [(*values, _uuid(session.pk))])
+    _execute(_UPDATE_SESSION, [(*values, uuid_value(session.pk))])
 
 
 def update_items(items: Iterable[CompressionItem]) -> None:
@@ -172,7 +146,7 @@ def update_items(items: Iterable[CompressionItem]) -> None:
             None,
             None,
             item.error,
-            item.summary_id and _uuid(item.summary_id),
+            item.summary_id and uuid_value(item.summary_id),
             None if item.text is None else dump_json(item.text),
             item.tokens_after,
             item.pk,
@@ -215,19 +189,6 @@ def _episode(step: Step) -> tuple[Any, ...]:
 
 
 _OFFSET = "+00:00"
-
-
-def _uuid(value: UUID) -> Any:
-    return value if connection.features.has_native_uuid_field else value.hex
-
-
-def _from_uuid(value: Any) -> UUID:
-    return value if isinstance(value, UUID) else UUID(value)
-
-
-def _from_moment(value: datetime | None) -> datetime | None:
-    """SQLite keeps times in UTC and does not say so."""
-    return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
 
 
 def _moment(value: datetime) -> Any:

@@ -82,7 +82,7 @@ def test_a_search_that_broke_off_says_where(
     for _ in range(9):
         append(project, session.pk, [act("ls"), ok()])
     query = f"since={datetime(2000, 1, 1, tzinfo=UTC):%Y-%m-%dT%H:%M}&tool=nothing&status=success"
-    monkeypatch.setattr("historyapp.models.step_filters.SEVERAL", "ls")
+    monkeypatch.setattr("historyapp.models.step_filters.SEVERAL_TOOLS", "ls")
     page = alice.get(f"/sessions/{session.pk}?{query}")
     assert "Steps after 1 have not been looked at." in text(page)
     assert f"/sessions/{session.pk}/steps?after=1&amp;" in html(page)

@@ -59,7 +59,7 @@ def test_bodies_are_read_once(project: Project, session: Session) -> None:
     with CaptureQueriesContext(connection) as again:
         assert outline(session) == first
     assert not any("historyapp_entry" in query["sql"] for query in again)
-    outlines._kept.clear()
+    outlines._cache.clear()
     with CaptureQueriesContext(connection) as anew:
         assert outline(session) == first
     [read] = [query["sql"] for query in anew if "historyapp_entry" in query["sql"]]
@@ -70,12 +70,12 @@ def test_rows_hold_what_is_worked_out_of_entries(project: Project, session: Sess
     drafts = [call("a", "b"), ok("a", "see src/first.py"), said("go on"), ok("b", "see src/second.py"), act()]
     append(project, session.pk, drafts)
     stored = outline(session)
-    outlines._kept.clear()
+    outlines._cache.clear()
     Row.objects.update(excerpt=None)
     assert outline(session) == stored
     assert rebuild(Session.objects.get(pk=session.pk)).differences == []
     assert Row.objects.filter(excerpt=None).count() == 0
-    outlines._kept.clear()
+    outlines._cache.clear()
     assert outline(session) == stored
 
 
@@ -111,7 +111,7 @@ def test_a_summary_of_one_step_comes_along(project: Project, session: Session) -
 
 
 def test_only_so_many_are_kept(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlines, "MOST", 3)
+    monkeypatch.setattr(outlines, "MOST_CACHED", 3)
     append(project, session.pk, [draft for n in range(6) for draft in (act("read", path=f"a/{n}.py"), ok())])
     assert [step.excerpt.names for step in outline(session)] == [(f"a/{n}.py",) for n in range(6)]
-    assert len(outlines._kept) == 3
+    assert len(outlines._cache) == 3

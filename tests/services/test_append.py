@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.entries import Rewind, SystemInstruction, ToolResult, ToolResults
 from historyapp.core.errors import Conflict, Invalid, NotFound
-from historyapp.models import ApiKey, Entry, Episode, Project, Session
+from historyapp.models import ApiKey, Entry, Episode, Project, Session, sql
 from historyapp.models.history import History
 from historyapp.models.unpaired import LOOKED_AT, UnpairedReason
 from historyapp.services import statements
@@ -184,7 +184,7 @@ def test_the_written_out_columns_are_the_models_columns() -> None:
 
     assert columns(Entry) == statements.ENTRY_COLUMNS
     assert columns(Episode) == statements.EPISODE_COLUMNS
-    assert set(statements.KEY_COLUMNS) <= {field.column for field in ApiKey._meta.local_concrete_fields}
+    assert set(sql.KEY_COLUMNS) <= {field.column for field in ApiKey._meta.local_concrete_fields}
     assert {*statements.LOCKED_COLUMNS, *statements.TAIL_COLUMNS} <= {
         field.column for field in Session._meta.local_concrete_fields
     }
