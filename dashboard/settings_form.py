@@ -46,26 +46,26 @@ GROUPS = (
             Setting(
                 "policy",
                 "Policy",
-                "How the context of the next call is chosen.",
+                "How the context for the next model call is chosen.",
                 kind="choice",
                 choices=tuple((name, name) for name in POLICIES),
             ),
             Setting(
                 "max_tokens",
                 "Budget",
-                "Of a context. 0 means zero. Empty: what the session's model takes.",
+                "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
                 "tokens",
             ),
             Setting(
                 "full_message_count",
                 "Newest steps in full",
-                "Under the policy episodic; these are not compressed. 0 or less: none.",
+                "For the policy episodic. These steps are not compressed. 0 or less: no steps.",
                 "steps",
             ),
             Setting(
                 "window_size",
                 "Window",
-                "Newest steps in full under the policy sliding_window; these are not compressed.",
+                "For the policy sliding_window: the newest steps that stay in full. They are not compressed.",
                 "steps",
             ),
         ),
@@ -75,46 +75,46 @@ GROUPS = (
         (
             Setting(
                 "compress_automatically",
-                "By itself",
-                "Older steps are compressed while the agent goes on, with no button pressed.",
+                "Compress automatically",
+                "Compress older steps in the background while the agent works.",
                 kind="switch",
             ),
             Setting(
                 "compression_strategy",
                 "Strategy",
-                "How steps become summaries.",
+                "How steps are summarised.",
                 kind="choice",
                 choices=tuple((name, strategy.title) for name, strategy in STRATEGIES.items()),
             ),
             Setting(
                 "llm_name",
-                "Model",
-                "That summarises: a name, provider:name, or local, which needs no key and costs nothing.",
+                "Summary model",
+                "A model name, provider:name, or local, which needs no API key and costs nothing.",
                 kind="text",
             ),
             Setting(
                 "compression_batch_size",
-                "Batch",
-                "So many steps outside the newest start a compression; summaries of ranges cover as many.",
+                "Batch size",
+                "Compress once this many older steps accumulate. A range summary covers as many steps.",
                 "steps",
             ),
             Setting(
                 "compression_share",
-                "Share of the budget",
-                "Unsummarised tokens outside the newest steps that start one too: 0.5 is half of the budget. "
-                "Empty: only the batch counts.",
+                "Token threshold",
+                "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
+                "Leave empty to use only the batch size.",
                 "× budget",
             ),
             Setting(
                 "max_summary_length",
-                "Longest summary",
-                "Summaries that are longer together are summarised again.",
+                "Summary length",
+                "Summaries that are longer in total are summarised again.",
                 "characters",
             ),
             Setting(
                 "spacy_language_model",
-                "Language model of spaCy",
-                "For extracts and for dividing long texts. Where it is missing a simpler one stands in.",
+                "spaCy language model",
+                "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
                 kind="text",
             ),
         ),
@@ -175,11 +175,11 @@ def _sentence(name: str) -> str:
         return f"Choose one of {', '.join(value for value, _ in setting.choices)}."
     bounds = _bounds(name)
     if "exclusiveMinimum" in bounds:
-        return f"Write a number above {bounds['exclusiveMinimum']:g}, at most {bounds['maximum']:g}."
+        return f"Enter a number above {bounds['exclusiveMinimum']:g}, at most {bounds['maximum']:g}."
     least, most = bounds.get("minimum"), bounds.get("maximum")
     if most is None:
-        return f"Write a whole number, {least:,} or more."
-    return f"Write a whole number from {least:,} to {most:,}."
+        return f"Enter a whole number, {least:,} or more."
+    return f"Enter a whole number from {least:,} to {most:,}."
 
 
 def _bounds(name: str) -> dict[str, Any]:

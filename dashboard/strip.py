@@ -81,6 +81,13 @@ class Strip:
     lane_height: int = LANE - 2
 
     @property
+    def description(self) -> str:
+        """For people who do not see the picture."""
+        steps, takes = self.place.steps, len(self.takes)
+        words = f"Tokens and outcome of {steps:,} step{'s' * (steps != 1)}"
+        return f"{words}, and {takes} take{'s' * (takes != 1)} below" if takes else words
+
+    @property
     def svg_bars(self) -> SafeString:
         before, after = escape(self.place.at(0)).split("step=0")
         links = (bar.svg(f"{before}step={bar.first}{after}") for bar in self.bars)

@@ -48,6 +48,16 @@ def test_no_file_is_longer_than_400_lines() -> None:
     assert names([path for path in sources() if len(path.read_text().splitlines()) > 400]) == []
 
 
+def test_no_line_of_a_template_is_longer_than_160_characters() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files("templates", suffixes=(".html",))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 160
+    ]
+    assert long == []
+
+
 def test_no_function_is_longer_than_60_lines() -> None:
     long = [
         f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"

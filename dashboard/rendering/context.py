@@ -223,8 +223,8 @@ class Changes:
         return LEAST_CACHED
 
     @property
-    def dearer(self) -> int:
-        """Millionths of a dollar that writing to the cache costs beyond what reading it saves."""
+    def extra_cost(self) -> int:
+        """Millionths of a dollar that cache writes cost beyond what cache reads save."""
         return max(0, -(self.cache.saved or 0))
 
 

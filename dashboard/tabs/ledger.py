@@ -14,4 +14,4 @@ def content(place: Place) -> dict[str, Any]:
     return {"ledger": ledger_of(place.history), "chart": draw_chart(accounts, place)}
 
 
-LEDGER = Tab(name="ledger", title="Ledger of the session", content=content, template="_ledger.html")
+LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="_ledger.html")

@@ -21,7 +21,7 @@ STATES = {
     "failed": ("cross", "failed"),
     "cancelled": ("missing", "cancelled"),
     "waiting": ("clock", "waiting"),
-    "claimed": ("playhead", "under way"),
+    "claimed": ("playhead", "running"),
     "done": ("check", "done"),
 }
 """Icon and word of each state of a run or of one of its summaries."""

@@ -60,7 +60,7 @@ def _uuid(query: QueryDict, name: str) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError:
-        raise Invalid(f"{name} is none that this list gave out. Begin anew with the newest runs.") from None
+        raise Invalid(f"{name} is not a valid ID. Reload the list from the start.") from None
 
 
 @signed_in

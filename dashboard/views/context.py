@@ -91,7 +91,7 @@ def look_at(place: Place, query: QueryDict) -> Look:
     """
     max_tokens = whole_number(query, "max_tokens")
     if max_tokens is not None and not 0 <= max_tokens <= MOST:
-        raise Invalid(f"The panel takes budgets of 0 to {MOST:,} tokens.")
+        raise Invalid(f"max_tokens must be from 0 to {MOST:,}.")
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")

@@ -48,7 +48,7 @@ def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
     step = whole_number(request.POST if request.method == "POST" else request.GET, "step")
     if request.method == "POST":
         if step is None:
-            raise Invalid("Choose the step to go on after.")
+            raise Invalid("Choose the step to continue after.")
         rewound = rewind_session(
             session.project,
             session.pk,

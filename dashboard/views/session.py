@@ -174,11 +174,11 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
     """The first steps of the take that the rewind at a position cut off."""
     session = find_session(request, session_id)
     if not 1 <= position <= session.head:
-        raise Invalid(f"The session has no rewind at {position}.")
+        raise Invalid(f"The session has no rewind at position {position}.")
     here = History(session, whole_number(request.GET, "as_of"))
     found = next((take for take in takes(here) if take.rewind.position == position), None)
     if found is None:
-        raise Invalid(f"What the rewind at {position} cut off is live again.")
+        raise Invalid(f"The rewind at position {position} was undone: its steps are live again.")
     if not request.htmx:
         return redirect(Place(here, 0).of_take(found))
     then = Place(History(session, found.as_of), found.after_step)

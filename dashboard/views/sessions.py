@@ -44,9 +44,10 @@ class Filters:
         return bool(self.q or self.status or self.errors)
 
     @property
-    def query(self) -> str:
+    def query_prefix(self) -> str:
+        """The filters as they stand in an address before further parameters: ``q=totals&`` or empty."""
         given = {name: getattr(self, name) for name in ("q", "status", "errors") if getattr(self, name)}
-        return urlencode(given)
+        return f"{urlencode(given)}&" if given else ""
 
     def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
         found = sessions.search(self.q)
@@ -101,4 +102,4 @@ def _parse(cursor: str) -> tuple[datetime, UUID]:
             return parsed.astimezone(UTC), UUID(id)
     except (ValueError, OverflowError):
         pass
-    raise Invalid("The cursor is none that this list gave out. Begin anew with the newest sessions.")
+    raise Invalid("This cursor does not belong to this list. Reload the list from the start.")

@@ -29,7 +29,7 @@ def write_summary(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if earlier is not None:
         first, last = earlier.first_step, earlier.last_step
     if first is None or last is None:
-        raise Invalid("Say which steps the summary stands for: first and last.")
+        raise Invalid("Name the steps that the summary covers: first and last.")
     place = Place(history, history.resolve(first))
     text = clean(request.POST.get("text", "")).replace("\r\n", "\n").strip()
     fault = _fault(text) if request.method == "POST" else ""
@@ -70,7 +70,7 @@ def _earlier(history: History, id: str) -> Summary | None:
 
 def _fault(text: str) -> str:
     if not text:
-        return "Write what the summary is to say."
+        return "Write the text of the summary."
     if len(text) > LONGEST:
-        return f"A summary may have {LONGEST:,} characters; this one has {len(text):,}."
+        return f"A summary has at most {LONGEST:,} characters; this one has {len(text):,}."
     return ""

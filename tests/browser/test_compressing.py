@@ -103,7 +103,7 @@ def test_nothing_is_compressed_at_a_price_that_is_not_shown(page: Page, session:
 def test_the_bar_moves_while_the_page_is_open(page: Page, session: Session, worker: Worker) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto("/compressions")
-    expect(page.get_by_text("looking through the steps…")).to_be_visible()
+    expect(page.get_by_text("selecting steps…")).to_be_visible()
     carry_out(run.pk, most=5)
     expect(page.locator(".run-state")).to_contain_text("5 of 20")
     bar = page.get_by_role("progressbar")
@@ -133,7 +133,7 @@ def test_a_run_is_cancelled_and_gone_on_with(page: Page, session: Session, worke
     page.goto(run_page(run))
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".note")).to_contain_text("Cancelled with 5 of 20 summaries made")
-    page.get_by_role("button", name="Go on with it").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator(".run-state")).to_contain_text("20 of 20")
 
 
@@ -182,7 +182,7 @@ def test_a_summary_is_edited_by_hand(page: Page, session: Session) -> None:
     sections = page.locator(".part-summary")
     expect(sections).to_have_count(2)
     expect(sections.first).to_contain_text("better words")
-    expect(sections.last).to_contain_text("earlier")
+    expect(sections.last).to_contain_text("replaced")
     assert Summary.objects.filter(strategy="manual").count() == 2
 
 
@@ -205,10 +205,10 @@ def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Sessio
     sides.nth(1).get_by_role("radio", name="Table of steps").check()
     page.get_by_label("From step").fill("1")
     page.get_by_label("To step").fill("4")
-    page.get_by_role("button", name="Try both").click()
+    page.get_by_role("button", name="Run both").click()
     expect(page.locator(".side .trial pre")).to_have_count(5)
     assert not Summary.objects.exists()
-    page.locator(".side").nth(1).get_by_role("button", name="Use this one").click()
+    page.locator(".side").nth(1).get_by_role("button", name="Use this strategy").click()
     expect(page.get_by_role("heading", name="Compression of steps 1–4")).to_be_visible()
     expect(page.locator(".run-state")).to_contain_text("1 of 1")
     assert Summary.objects.get().strategy == "structured"
@@ -220,7 +220,7 @@ def test_settings_are_saved_and_faults_told_in_place(page: Page, session: Sessio
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Window").fill("0")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".setting.has-fault")).to_contain_text("Write a whole number from 1 to 100,000.")
+    expect(page.locator(".setting.has-fault")).to_contain_text("Enter a whole number from 1 to 100,000.")
     page.get_by_label("Window").fill("12")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()

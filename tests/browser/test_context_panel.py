@@ -73,7 +73,7 @@ def test_quick_moves_are_answered_by_one_context(page: Page, session: Session) -
     page.on("request", note)
     with page.expect_response(re.compile(r"/context\?")):
         page.evaluate("for (let moves = 0; moves < 5; moves++) htmx.trigger('#step', 'htmx:afterSwap')")
-    page.get_by_role("link", name="One step forward").click()
+    page.get_by_role("link", name="Next step").click()
     expect_context_after(page, 6)
     assert len(asked) == 2
 
@@ -110,7 +110,7 @@ def test_a_step_in_the_list_moves_the_playhead(page: Page, session: Session) -> 
 
 def test_the_ledger_opens_with_a_chart_that_leads_to_steps(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
-    panel(page).get_by_text("Ledger of the session").click()
+    panel(page).get_by_text("Usage and cost").click()
     bars = panel(page).locator(".chart a")
     expect(bars).to_have_count(12)
     bars.nth(2).click()
@@ -122,7 +122,7 @@ def test_the_ledgers_chart_follows_the_playhead(page: Page, session: Session) ->
     page.goto(page_of(long))
     page.keyboard.press("ArrowRight")
     expect(page.locator("#step h2").first).to_have_text("Step 2")
-    panel(page).get_by_text("Ledger of the session").click()
+    panel(page).get_by_text("Usage and cost").click()
     marked = panel(page).locator(".chart [aria-current]")
     expect(marked).to_have_attribute("data-step", "2")
     page.keyboard.press("ArrowRight")
@@ -140,5 +140,5 @@ def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session
     page.goto(page_of(record_session(session.project, 120)))
     page.keyboard.press("G")
     expect(page.locator("#step h2").first).to_have_text("Step 120")
-    panel(page).get_by_text("Ledger of the session").click()
+    panel(page).get_by_text("Usage and cost").click()
     expect(panel(page).locator(".chart [aria-current]")).to_have_attribute("data-step", "120")

@@ -191,7 +191,7 @@ def test_the_controls_stay_in_sight_on_a_phone(page: Page, project: Project) -> 
     page.set_viewport_size({"width": 360, "height": 640})
     page.goto(page_of(session, "?step=5"))
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    page.get_by_role("link", name="One step forward").click()
+    page.get_by_role("link", name="Next step").click()
     page.locator("[data-at='6']").wait_for()
     box = page.get_by_role("button", name="Play").bounding_box()
     assert box is not None

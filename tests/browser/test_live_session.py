@@ -83,7 +83,7 @@ def test_elsewhere_a_bar_counts_and_leads_to_what_is_new(
     expect(page.get_by_text("3 new steps.")).to_be_visible()
     expect_step(page, 2)
     expect_steps(page, 9)
-    page.get_by_role("link", name="Show the newest").click()
+    page.get_by_role("link", name="Show the newest step").click()
     expect_step(page, 9)
     expect(page.get_by_text("new steps.")).to_be_hidden()
     append(project, session.pk, [act("look"), ok()])
@@ -128,7 +128,7 @@ def test_nothing_moves_under_an_open_dialog(page: Page, project: Project, sessio
     expect_steps(page, 7)
     expect(page.locator("#step h2").first).to_have_text("Step 6")
     page.get_by_role("dialog").get_by_role("link", name="Cancel").click()
-    page.get_by_role("link", name="Show the newest").click()
+    page.get_by_role("link", name="Show the newest step").click()
     expect_step(page, 7)
 
 

@@ -93,7 +93,7 @@ def test_pause_stays_where_it_is(page: Page, project: Project) -> None:
     assert 1 < at < steps
     page.wait_for_timeout(500)  # in which four more would come
     assert step_in_view(page) == at
-    page.get_by_role("link", name="One step forward").click()
+    page.get_by_role("link", name="Next step").click()
     expect_step(page, at + 1)
 
 
@@ -198,7 +198,7 @@ def test_a_view_reached_by_keyboard_is_changed_by_arrows(page: Page, session: Se
 def test_the_question_mark_lists_the_keys(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_be_visible()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")

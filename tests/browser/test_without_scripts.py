@@ -34,7 +34,7 @@ def expect_step(page: Page, number: int) -> None:
 
 def test_moving_goes_by_links(plain: Page, session: Session) -> None:
     plain.goto(page_of(session))
-    plain.get_by_role("link", name="One step forward").click()
+    plain.get_by_role("link", name="Next step").click()
     expect_step(plain, 2)
     plain.get_by_role("link", name="Next error").click()
     expect_step(plain, 3)
@@ -69,10 +69,10 @@ def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> N
 def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
     plain.goto(page_of(session, "?step=40"))
     plain.get_by_role("link", name="Rewind…").click()
-    expect(plain.locator("main")).to_contain_text("Cuts off steps 41–60")
-    plain.get_by_label("Go on after step").fill("30")
-    plain.get_by_role("button", name="Show what that cuts off").click()
-    expect(plain.locator("main")).to_contain_text("Cuts off steps 31–60")
+    expect(plain.locator("main")).to_contain_text("This cuts off steps 41–60")
+    plain.get_by_label("Continue after step").fill("30")
+    plain.get_by_role("button", name="Preview").click()
+    expect(plain.locator("main")).to_contain_text("This cuts off steps 31–60")
     plain.get_by_role("button", name="Rewind to step 30").click()
     expect_step(plain, 30)
     plain.get_by_role("button", name="Undo").click()
@@ -94,8 +94,8 @@ def test_takes_are_links(plain: Page, session: Session) -> None:
     rewind(session.project, session.pk, Target(to_step=10))
     append(session.project, session.pk, [act(), ok()])
     plain.goto(page_of(session))
-    plain.locator(".take summary", has_text="take: 50 steps").click()
-    plain.get_by_role("link", name="Look at it").click()
+    plain.locator(".take summary", has_text="Take: 50 steps").click()
+    plain.get_by_role("link", name="Open").click()
     expect_step(plain, 11)
 
 
@@ -103,7 +103,7 @@ def test_the_list_is_searched_by_its_button(plain: Page, session: Session) -> No
     plain.goto("/")
     plain.get_by_placeholder("Title, agent or tag").fill("zebra")
     plain.get_by_role("button", name="Search").click()
-    expect(plain.get_by_role("heading", name="Nothing matches")).to_be_visible()
+    expect(plain.get_by_role("heading", name="No sessions found")).to_be_visible()
     expect(plain).to_have_url(re.compile(r"\?q=zebra"))
 
 
@@ -115,7 +115,7 @@ def test_compressing_goes_by_forms(plain: Page, session: Session, monkeypatch: p
     plain.get_by_label("To step").fill("7")
     plain.get_by_role("button", name="Estimate").click()
     plain.get_by_role("button", name="Compress steps 1–7").click()
-    expect(plain.get_by_text("looking through the steps…")).to_be_visible()
+    expect(plain.get_by_text("selecting steps…")).to_be_visible()
     carry_out(session.compression_runs.get().pk)
     expect(plain.locator(".run-state")).to_contain_text("7 of 7")  # reloads by itself
     plain.locator("#items").get_by_role("link", name="3", exact=True).click()

@@ -68,7 +68,7 @@ def test_both_sides_are_shown_with_what_they_wrote(alice: Client, session: Sessi
     assert "Simple extract" in page
     assert "Table of steps" in page
     assert "did step 3" in page
-    assert page.count("Use this one") == 2
+    assert page.count("Use this strategy") == 2
     assert not Summary.objects.exists()
     sides = html(fragment(alice, page_of(runs)))
     assert sides.count('<section class="side">') == 2
@@ -80,7 +80,7 @@ def test_the_page_waits_while_one_is_under_way(alice: Client, session: Session) 
     carry_out(runs[0].pk)
     page = html(alice.get(page_of(runs)))
     assert f"/compressions/progress?run={runs[1].pk}" in page
-    assert page.count("Use this one") == 1
+    assert page.count("Use this strategy") == 1
 
 
 def test_a_side_is_used_with_one_button(alice: Client, session: Session) -> None:
@@ -100,7 +100,7 @@ def test_what_a_model_wrote_is_inert_and_cut_where_it_is_endless(alice: Client, 
     CompressionItem.objects.filter(run=runs[0]).update(text="<script>alert(1)</script>" + "x" * 100_000)
     response = alice.get(page_of(runs))
     assert "<script>alert" not in html(response)
-    assert "The first 8,000 of 100,025 characters." in text(response)
+    assert "Showing the first 8,000 of 100,025 characters." in text(response)
     assert len(response.content) < 60_000
 
 

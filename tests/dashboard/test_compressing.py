@@ -58,9 +58,9 @@ def test_a_model_that_costs_is_told_with_its_price(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     page = text(alice.get(form(session, "?strategy=episode_summary&from_step=1&to_step=3")))
-    assert "Calls about 3" in page
+    assert "Model calls about 3" in page
     assert "Cost at most $0.0" in page
-    assert f"At the prices of {load_prices().as_of}." in page
+    assert f"Prices as of {load_prices().as_of}." in page
     unknown = text(
         alice.get(form(session, "?strategy=episode_summary&model=gpt-unheard-of&from_step=1&to_step=3"))
     )
@@ -129,7 +129,7 @@ def test_a_session_without_steps_has_nothing_to_compress(alice: Client, project:
 def test_steps_that_all_stay_in_full_are_nothing_to_compress(alice: Client, session: Session) -> None:
     change_session(session.project, session.pk, {"settings": {"full_message_count": 10}})
     page = text(alice.get(form(session)))
-    assert "all finished steps are among the newest 10, which stay as they are" in page
+    assert "the newest 10 steps stay in full, and there are no other finished steps" in page
 
 
 def test_sending_the_form_starts_a_run_and_calls_a_worker(
@@ -157,10 +157,10 @@ def test_sending_the_form_starts_a_run_and_calls_a_worker(
 def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> None:
     run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
     page = text(alice.get(form(session)))
-    assert "A compression of steps 1–2 is under way. Starting another joins it." in page
+    assert "A compression of steps 1–2 is running. A session has one compression at a time." in page
     response = alice.post(form(session), {"strategy": "structured"})
     assert response["Location"] == reverse("compression", args=[session.pk, run.pk]) + "?joined=1"
-    assert "You joined it; nothing else was started." in text(alice.get(response["Location"]))
+    assert "No second one was started." in text(alice.get(response["Location"]))
     assert CompressionRun.objects.count() == 1
 
 
@@ -203,7 +203,7 @@ def test_the_session_page_offers_it_where_it_can_be_done(alice: Client, session:
     change_session(session.project, session.pk, {"status": "archived"})
     assert form(session) not in html(alice.get(page))
     archived = text(alice.get(form(session)))
-    assert "The session is archived. Take it out of the archive to compress it." in archived
+    assert "The session is archived. Unarchive it to compress it." in archived
     assert "Compress step" not in archived
     assert alice.post(form(session), {"strategy": "simple_extract"}).status_code == 409
 

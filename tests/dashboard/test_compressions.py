@@ -53,7 +53,7 @@ def test_a_run_keeps_the_date_of_the_prices_that_it_was_paid_by(alice: Client, s
     CompressionRun.objects.filter(pk=run.pk).update(**figures)
     page = text(alice.get(page_of(run)))
     assert "Cost $0.0021" in page
-    assert "At the prices of 2024-02-29." in page
+    assert "Prices as of 2024-02-29." in page
 
 
 def test_runs_are_listed_newest_first_a_page_at_a_time(
@@ -123,7 +123,7 @@ def test_the_page_asks_for_progress_only_while_something_is_under_way(
 def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Session) -> None:
     run = run_of(session)
     asked = f"/compressions/progress?run={run.pk}&run={uuid4()}&run=zzz"
-    assert "looking through the steps" in text(fragment(alice, asked))
+    assert "selecting steps" in text(fragment(alice, asked))
     carry_out(run.pk, most=2)
     moving = fragment(alice, asked)
     assert 'max="5" value="2"' in html(moving)
@@ -170,7 +170,7 @@ def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Sessio
     assert alice.post(address)["Location"] == page_of(run)
     page = text(alice.get(page_of(run)))
     assert "Cancelled with 2 of 5 summaries made. They are kept." in page
-    assert "Go on with it" in page
+    assert "Resume" in page
     again = alice.post(address)
     assert again.status_code == 409
     assert "The run has ended already: it was cancelled." in text(again)

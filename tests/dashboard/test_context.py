@@ -200,10 +200,12 @@ def test_a_context_over_its_budget_says_by_how_much() -> None:
     assert [share.width for share in bar.shares] == ["100.00%"]
 
 
-def test_steps_are_counted_by_what_became_of_them(alice: Client, project: Project, session: Session) -> None:
+def test_steps_are_counted_by_their_form(alice: Client, project: Project, session: Session) -> None:
     summarise(project, session.pk, (1, 1), SummaryText("looked at the first file"))
     shown = panel(alice, session, "?step=5&policy=episodic&max_tokens=2000")
-    counted = dict(re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("In it")[0]))
+    counted = dict(
+        re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("Part form")[0])
+    )
     assert sum(map(int, counted.values())) == 5
     assert counted["summarised"] == "1"
 
@@ -233,21 +235,21 @@ def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client,
         append(project, session.pk, [act("read"), ok()])
     shown = panel(alice, session, "?step=3&policy=live&view=diff")
     assert "step 3 – full" in shown
-    assert re.search(r"A cache can reuse 2,\d{3} tokens", shown)
-    assert re.search(r"That saves \$0\.00[1-9]\d*", shown)
-    assert f"At the prices of {load_prices().as_of}." in shown
-    assert "The cache breaks here" in shown
+    assert re.search(r"Reusable from cache 2,\d{3} tokens", shown)
+    assert re.search(r"Saved by caching \$0\.00[1-9]\d*", shown)
+    assert f"Prices as of {load_prices().as_of}." in shown
+    assert "The prompt cache breaks here" in shown
 
 
 def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Session) -> None:
     shown = panel(alice, session, "?step=3&view=diff&model=my-own")
-    assert "That saves unknown" in shown
-    assert f"The price list of {load_prices().as_of} does not have my-own" in shown
+    assert "Saved by caching unknown" in shown
+    assert f"my-own is not in the price list of {load_prices().as_of}." in shown
 
 
 def test_the_same_context_twice_has_no_break(alice: Client, session: Session) -> None:
     shown = panel(alice, session, "?step=5&view=diff&policy=episodic&max_tokens=200")
-    assert "The cache breaks here" in shown or "is the same" in shown
+    assert "The prompt cache breaks here" in shown or "is the same" in shown
 
 
 @pytest.mark.parametrize("view", ["contents", "diff", "messages", "json"])
@@ -292,24 +294,24 @@ def test_the_ledger_adds_up_tokens_and_money(alice: Client, project: Project) ->
     append(project, session.pk, [draft(ModelOutput(text="a"), model="gpt-5-mini", usage=usage)])
     append(project, session.pk, [draft(ModelOutput(text="b"), model="my-own", usage=usage)])
     shown = text(fragment(alice, address(session, name="ledger")))
-    assert "Money $0.16" in shown
-    assert f"At the prices of {load_prices().as_of}." in shown
+    assert "Cost $0.16" in shown
+    assert f"Prices as of {load_prices().as_of}." in shown
     assert "my-own 1.0M 1.0k unknown" in shown
-    assert "uncached 1,200,000 from caches 800,000" in shown
-    assert "step 2 · 1,000,000 in, 400,000 of them from a cache · 1,000 out · price unknown" in shown
+    assert "uncached 1,200,000 cache reads 800,000" in shown
+    assert "step 2 · 1,000,000 in (400,000 from cache) · 1,000 out · price unknown" in shown
 
 
 def test_only_unknown_prices_make_an_unknown_sum(alice: Client, project: Project) -> None:
     session = create_session(project)
     usage = {"input_tokens": 10, "output_tokens": 1}
     append(project, session.pk, [draft(ModelOutput(text="a"), model="my-own", usage=usage)])
-    assert "Money unknown" in text(fragment(alice, address(session, name="ledger")))
+    assert "Cost unknown" in text(fragment(alice, address(session, name="ledger")))
 
 
 def test_without_usage_the_chart_says_what_it_shows(alice: Client, session: Session) -> None:
     shown = text(fragment(alice, address(session, name="ledger")))
-    assert "No call has reported what it used." in shown
-    assert "Steps 1–5 · by our own count" in shown
+    assert "No model call has reported its usage." in shown
+    assert "Steps 1–5 · estimated, because no usage was reported" in shown
 
 
 @pytest.mark.parametrize(
@@ -339,7 +341,7 @@ def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:
 
 def test_the_chart_marks_the_step_under_the_playhead(alice: Client, session: Session) -> None:
     page = html(fragment(alice, address(session, "?step=3", "ledger")))
-    assert re.findall(r'data-step="(\d+)" tabindex="-1" aria-current="step"', page) == ["3"]
+    assert re.findall(r'data-step="(\d+)" tabindex="-1"\s+aria-current="step"', page) == ["3"]
 
 
 def test_the_session_page_has_the_panel_beside_the_step(alice: Client, session: Session) -> None:

@@ -20,7 +20,7 @@ from tests.dashboard.pages import html, text
 def test_an_address_that_leads_nowhere_is_a_page(alice: Client, path: str) -> None:
     response = alice.get(path)
     assert response.status_code == 404
-    assert "There is nothing here" in text(response)
+    assert "Page not found" in text(response)
     assert 'href="/"' in html(response)
 
 

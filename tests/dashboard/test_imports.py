@@ -58,8 +58,8 @@ def test_a_fork_is_new_even_without_an_entry_of_its_own(alice: Client, session: 
 def test_a_file_without_a_session_says_so(alice: Client) -> None:
     snapshot = json.dumps({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}).encode()
     page = upload(alice, ("snapshots.jsonl", snapshot))
-    assert "claude_code, no session in it" in page
-    assert "1 record left out" in page
+    assert "claude_code, no session found" in page
+    assert "1 record skipped" in page
     assert "no session in it" not in upload(alice, chat(), ("poem.json", b"roses are red"))
 
 

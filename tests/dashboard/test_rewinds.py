@@ -26,20 +26,20 @@ def steps(session: Session) -> int:
 
 def test_the_form_tells_exactly_what_goes(alice: Client, session: Session) -> None:
     page = text(alice.get(form(session, "?step=2")))
-    assert "Cuts off steps 3–5: 3 steps, 6 entries." in page
+    assert "This cuts off steps 3–5: 3 steps, 6 entries." in page
     assert steps(session) == 5
 
 
 def test_a_negative_step_counts_from_the_end(alice: Client, session: Session) -> None:
-    assert "Cuts off step 5: 1 step, 2 entries." in text(alice.get(form(session, "?step=-2")))
+    assert "This cuts off step 5: 1 step, 2 entries." in text(alice.get(form(session, "?step=-2")))
 
 
 def test_everything_can_go(alice: Client, session: Session) -> None:
-    assert "Cuts off steps 1–5: 5 steps, 10 entries." in text(alice.get(form(session, "?step=0")))
+    assert "This cuts off steps 1–5: 5 steps, 10 entries." in text(alice.get(form(session, "?step=0")))
     alice.post(form(session), {"step": "0"})
     assert steps(session) == 0
     page = alice.get(reverse("session", args=[session.pk]))
-    assert "take: 5 steps" in text(page)
+    assert "Take: 5 steps" in text(page)
     assert reverse("undo", args=[session.pk, 12]) in html(page)
 
 
@@ -48,7 +48,9 @@ def test_after_the_newest_step_only_what_was_said_goes(
 ) -> None:
     assert "Nothing comes after step 5" in text(alice.get(form(session, "?step=5")))
     append(project, session.pk, [said("wait")])
-    assert "Cuts off 1 entry after step 5, no whole step." in text(alice.get(form(session, "?step=5")))
+    assert "This cuts off 1 entry after step 5, but no whole step." in text(
+        alice.get(form(session, "?step=5"))
+    )
 
 
 def test_a_step_that_does_not_exist_is_a_422(alice: Client, session: Session) -> None:
@@ -61,7 +63,7 @@ def test_a_step_that_does_not_exist_is_a_422(alice: Client, session: Session) ->
 def test_without_a_step_nothing_is_rewound(alice: Client, session: Session, fields: dict[str, str]) -> None:
     response = alice.post(form(session, "?step=2"), fields)
     assert response.status_code == 422
-    assert "Choose the step to go on after." in text(response)
+    assert "Choose the step to continue after." in text(response)
     assert steps(session) == 5
 
 
@@ -105,8 +107,8 @@ def test_undoing_an_older_rewind_tells_first_what_that_cuts_off(
     append(project, session.pk, [act(), ok()])
     address = reverse("undo", args=[session.pk, rewound.position])
     page = text(alice.get(address))
-    assert "Makes 6 entries live again: the session goes on after step 5" in page
-    assert "Cuts off 2 entries that were recorded since." in page
+    assert "This restores 6 entries. The session then continues after step 5" in page
+    assert "This cuts off 2 entries recorded since the rewind" in page
     assert steps(session) == 3
     alice.post(address)
     assert steps(session) == 5

@@ -44,7 +44,7 @@ def test_an_empty_list_tells_how_to_fill_it(alice: Client) -> None:
 
 def test_a_search_that_finds_nothing_says_so_and_leads_back(alice: Client, session: Session) -> None:
     page = text(alice.get("/?q=zebra"))
-    assert "Nothing matches" in page
+    assert "No sessions found" in page
     assert "“ zebra ”" in page
 
 
@@ -84,7 +84,7 @@ def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> N
 
 
 def test_a_wrong_cursor_says_what_to_do(alice: Client) -> None:
-    assert "Begin anew with the newest sessions." in text(alice.get("/?cursor=zzz"))
+    assert "Reload the list from the start." in text(alice.get("/?cursor=zzz"))
 
 
 def test_a_time_at_the_end_of_the_calendar_is_a_422(alice: Client) -> None:

@@ -75,7 +75,7 @@ def _used_up(client: Client, host: str) -> Any:
 
 
 def test_it_tells_what_to_type_where_the_program_is_not_on_the_path(client: Client) -> None:
-    assert "the program is .venv/bin/playhead" in text(client.get("/sign-in"))
+    assert "run .venv/bin/playhead" in text(client.get("/sign-in"))
 
 
 def test_a_password_signs_in_and_leads_back(client: Client, alice_user: User) -> None:

@@ -84,7 +84,7 @@ def test_a_search_that_broke_off_says_where(
     query = f"since={datetime(2000, 1, 1, tzinfo=UTC):%Y-%m-%dT%H:%M}&tool=nothing&status=success"
     monkeypatch.setattr("historyapp.models.step_filters.SEVERAL_TOOLS", "ls")
     page = alice.get(f"/sessions/{session.pk}?{query}")
-    assert "Steps after 1 have not been looked at." in text(page)
+    assert "Steps after 1 have not been searched." in text(page)
     assert f"/sessions/{session.pk}/steps?after=1&amp;" in html(page)
 
 

@@ -202,7 +202,7 @@ def test_results_that_answer_no_call_are_counted(alice: Client, empty: Session) 
     stray = ToolResults(results=(ToolResult(tool_call_id="nobody", status="success", outputs="stray"),))
     drafts = [EntryDraft(body) for body in (called("x"), result(), stray)]
     append(empty.project, empty.pk, drafts, lenient=True)
-    assert "It names the call nobody. stray" in shown(alice, empty)
+    assert "Its tool call ID is nobody. stray" in shown(alice, empty)
 
 
 def test_long_output_is_folded_and_opens_to_its_last_character(alice: Client, empty: Session) -> None:

@@ -29,7 +29,9 @@ def form(session: Session, query: str = "") -> str:
 def marks(client: Client, address: str) -> dict[str, str]:
     """What the rows say of summaries, by step."""
     rows = re.findall(
-        r'data-step="(\d+)"(?:(?!</li>).)*class="mark" title="([^"]*)"', html(client.get(address))
+        r'data-step="(\d+)"(?:(?!</li>).)*class="mark"\s+title="([^"]*)"',
+        html(client.get(address)),
+        re.DOTALL,
     )
     return dict(rows)
 
@@ -96,7 +98,7 @@ def test_editing_makes_a_new_summary_and_keeps_the_old(alice: Client, session: S
     assert (new.text, new.strategy, new.actor) == ("better\nwords", "manual", "user:alice")
     assert (new.first_step, new.last_step, new.level) == (2, 4, 2)
     page = text(fragment(alice, reverse("step", args=[session.pk, 3])))
-    assert page.index("better words") < page.index("earlier") < page.index("the old words")
+    assert page.index("better words") < page.index("replaced") < page.index("the old words")
     assert "Written by hand" in page
     assert [summary.text for summary in History(session).summaries()] == ["the old words", "better\nwords"]
 
@@ -117,9 +119,9 @@ def test_a_step_without_a_summary_gets_one_by_hand(alice: Client, session: Sessi
 @pytest.mark.parametrize(
     ("fields", "status", "sentence"),
     [
-        ({"first": "1", "last": "1", "text": " "}, 422, "Write what the summary is to say."),
-        ({"first": "1", "last": "1", "text": "x" * 100_001}, 422, "A summary may have 100,000 characters"),
-        ({"text": "x"}, 422, "Say which steps the summary stands for"),
+        ({"first": "1", "last": "1", "text": " "}, 422, "Write the text of the summary."),
+        ({"first": "1", "last": "1", "text": "x" * 100_001}, 422, "A summary has at most 100,000 characters"),
+        ({"text": "x"}, 422, "Name the steps that the summary covers"),
         ({"first": "1", "last": "9", "text": "x"}, 422, "There is no step 9."),
         ({"first": "9", "last": "9", "text": "x"}, 404, "There is no step 9."),
         ({"of": "zzz", "text": "x"}, 404, "There is no such summary"),
