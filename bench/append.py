@@ -1,4 +1,4 @@
-"""What one durable action and its result cost over HTTP, beside a bare endpoint with as many raw inserts."""
+"""The time of a durable action and its result over HTTP, compared with an endpoint of bare inserts."""
 
 from bench.machinery import Client, action, alternate, home, playhead, report, result, server
 

@@ -1,6 +1,6 @@
-"""The floor that appending is compared with: a Django view that parses JSON and inserts rows.
+"""The baseline for appending: a Django view that parses JSON and inserts rows.
 
-Same server, same driver, same database settings as the product; no middleware, no schema, no checks.
+It has the same server, driver and database settings as Playhead, and no middleware, schema or checks.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""How close compression comes to what the model's own time allows, with one worker and with two.
+"""The time of a compression run, compared with the time that its model calls need, with one worker and two.
 
-The model is a loopback that takes 200 ms an answer; the broker is a real Redis; the workers are processes.
+The model is a local server that takes 200 ms for an answer. The broker is Redis. Workers are processes.
 """
 
 import json
@@ -22,7 +22,7 @@ from tests.redis import redis_server
 LATENCY = 0.2
 """Seconds that the model takes."""
 CONCURRENCY = 8
-"""Calls that one worker has under way."""
+"""Model calls that one worker makes at the same time."""
 
 
 def main(steps: int = 1000) -> None:
@@ -62,10 +62,10 @@ def _measure(steps: int, workers: int, strategy: str = "episode_summary") -> tup
         ):
             client = Client(port)
             session = client.json("GET", "/api/v1/sessions")["items"][0]["id"]
-            wish: dict[str, Any] = {"strategy": strategy, "from_step": 1, "to_step": steps}
+            request: dict[str, Any] = {"strategy": strategy, "from_step": 1, "to_step": steps}
             if strategy == "episode_summary":
-                wish["model"] = "gpt-5-mini"
-            run = client.json("POST", f"/api/v1/sessions/{session}/compressions", wish)
+                request["model"] = "gpt-5-mini"
+            run = client.json("POST", f"/api/v1/sessions/{session}/compressions", request)
             return _wait(client, f"/api/v1/sessions/{session}/compressions/{run['id']}", steps, running)
 
 
@@ -80,19 +80,19 @@ def _wait(client: Client, path: str, steps: int, running: list[psutil.Process]) 
             break
         time.sleep(0.05)
     if (run["state"], run["done"]) != ("succeeded", steps):
-        raise SystemExit(f"the run ended otherwise: {json.dumps(run)}")
+        raise SystemExit(f"the run did not succeed: {json.dumps(run)}")
     return time.perf_counter() - (begin or 0), peak >> 20
 
 
 def answer_slowly(_: object) -> Answer:
-    """What the loopback says, after its time."""
+    """The answer of the local model, after its latency."""
     time.sleep(LATENCY)
     return Answer(text="Read the module; it loads a path and splits its lines.", sizes=(1000,))
 
 
 @contextmanager
 def worker_processes(count: int, environment: dict[str, str]) -> Iterator[list[psutil.Process]]:
-    """So many workers, ready to work."""
+    """Starts worker processes and waits until they are ready."""
     command = [sys.executable, "manage.py", "worker"]
     processes = [
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE) for _ in range(count)

@@ -1,7 +1,7 @@
-"""How much of what the next action needs stands in the context that a policy serves, and at what price.
+"""How many of the identifiers that the next action needs a policy's context contains, and its price.
 
-No model is asked. Run it with a folder of transcripts in any format that can be imported:
-``python -m bench.context_quality FOLDER``. What it tells and what not: docs/context-quality.md.
+No model is called. Run it with a folder of transcripts in any format that can be imported:
+``python -m bench.context_quality FOLDER``. docs/context-quality.md says what the figures mean.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     cases: list[Case] = [(session, targets(session)) for session in sessions]
     print(f"Prices as of {load_prices().as_of}: {OPENAI} and {ANTHROPIC}, dollars for 1,000 requests.")
     _table("All files", cases, options.budgets)
-    _table("Files set aside while the policy was made", _half(cases, held_out=True), options.budgets)
+    _table("Files set aside while the policy was developed", _half(cases, held_out=True), options.budgets)
     if options.formats:
         for name in dict.fromkeys(session.format for session in sessions):
             _table(name, [case for case in cases if case[0].format == name], options.budgets)
@@ -36,10 +36,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="transcripts, searched in all folders below")
+    parser.add_argument("folder", type=Path, help="transcripts, including subfolders")
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
-    parser.add_argument("--cache", type=Path, help="a file that keeps what was parsed for the next run")
-    parser.add_argument("--formats", action="store_true", help="a table for each transcript format as well")
+    parser.add_argument("--cache", type=Path, help="a file that stores parsed transcripts")
+    parser.add_argument("--formats", action="store_true", help="also a table for each transcript format")
     return parser.parse_args(arguments)
 
 

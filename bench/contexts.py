@@ -1,4 +1,4 @@
-"""What building a context costs at 100 and at 100,000 steps: server time, and queries."""
+"""The cost of building a context at 100 and at 100,000 steps: processor time and queries."""
 
 import json
 import os
@@ -16,13 +16,13 @@ from historyapp.core.policies import POLICIES
 BUDGET = 2048
 ROUNDS = 100
 COLD_ROUNDS = 20
-"""Of what takes longer, or is looked at by people."""
+"""For the slower measurements."""
 MEASURE = """
 from bench.contexts import measure
 measure({ids})
 """
 WHAT_IF = "what-if in the dashboard, with the diff"
-COLD = "budgeted, nothing remembered"
+COLD = "budgeted, in a process without caches"
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def _measured(folder: Path, ids: tuple[str, str]) -> dict[str, list[tuple[float,
 def measure(ids: tuple[str, str]) -> None:
     """Prints median milliseconds and queries for each policy and session, as JSON; runs inside Django.
 
-    Measured is the view with all that it does for a request, without the network around it.
+    It measures the view with everything that it does for a request, without the network.
     """
     ask, look = _agent(), _person()
     measured = {policy: _medians(ids, partial(ask, policy), ROUNDS) for policy in POLICIES}
@@ -67,7 +67,7 @@ def measure(ids: tuple[str, str]) -> None:
     print(json.dumps(measured))
 
 
-def _medians(ids: tuple[str, str], call: Callable[[str], Any], rounds: int) -> list[tuple[float, int]]:
+def _medians(ids: tuple[str, str], send: Callable[[str], Any], rounds: int) -> list[tuple[float, int]]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -75,17 +75,17 @@ def _medians(ids: tuple[str, str], call: Callable[[str], Any], rounds: int) -> l
 
     def queries(id: str) -> int:
         with CaptureQueriesContext(connection) as captured:
-            call(id)
+            send(id)
         return len(captured)
 
     for id in ids:
-        call(id)
-    times = alternate(*(partial(call, id) for id in ids), rounds=rounds)
+        send(id)
+    times = alternate(*(partial(send, id) for id in ids), rounds=rounds)
     return [(time, queries(id)) for time, id in zip(times, ids, strict=True)]
 
 
 def _agent() -> Callable[[str, str], None]:
-    """Asks for a context of a session under a policy."""
+    """A function that requests a context of a session under a policy."""
     from django.test import Client
 
     from historyapp.services.bootstrap import default_project
@@ -103,7 +103,7 @@ def _agent() -> Callable[[str, str], None]:
 
 
 def _person() -> Callable[[str], None]:
-    """Looks at what has changed in the context at a session's middle, under other terms at each look."""
+    """A function that opens the context diff in the middle of a session, with another budget each time."""
     from itertools import count
 
     from django.test import Client
@@ -130,7 +130,7 @@ def _person() -> Callable[[str], None]:
 
 
 def _anew(ask: Callable[[str, str], None], id: str) -> None:
-    """As a process asks that has read nothing of the session."""
+    """Requests a context as in a process that has not read the session before."""
     from historyapp.models import outlines
 
     outlines._kept.clear()

@@ -1,4 +1,4 @@
-"""How long ``import historyapp.core`` takes, all of its modules included, and that Django stays out."""
+"""The time of ``import historyapp.core``, also with all its modules. Checks that Django is not imported."""
 
 import statistics
 import subprocess
@@ -23,7 +23,7 @@ def main(rounds: int = 15) -> None:
 
 _CODES = {
     "python itself": "pass",
-    "import historyapp.core.entries (pydantic and the log's vocabulary)": "import historyapp.core.entries",
+    "import historyapp.core.entries (pydantic and the entries)": "import historyapp.core.entries",
     "import historyapp.core": "import historyapp.core",
     "every module of the core": CODE,
 }

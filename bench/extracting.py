@@ -1,7 +1,7 @@
-"""How fast ``simple_extract`` is, and how much of what later steps need it keeps.
+"""The speed of ``simple_extract``, and how many of the identifiers that later steps need it keeps.
 
-No model is asked, and spaCy has no statistical one. Run it with a folder of transcripts in any format that
-can be imported: ``python -m bench.extracting FOLDER``. What it tells: docs/context-quality.md, "Extracts".
+No model is called, and spaCy has no statistical model. Run it with a folder of transcripts in any format that
+can be imported: ``python -m bench.extracting FOLDER``. See docs/context-quality.md, "Extracts".
 """
 
 import argparse
@@ -34,13 +34,13 @@ Case = tuple[Recorded, dict[int, list[Target]]]
 
 
 def extracted(episode: Episode, tokens: int) -> str:
-    """What the strategy makes of the step."""
+    """The step's extract."""
     means = Resources(LANGUAGE, options=ExtractOptions(max_tokens=tokens))
     return SIMPLE_EXTRACT.write(Material((episode,)), means).text
 
 
 def beginning(episode: Episode, tokens: int) -> str:
-    """The most of the step's beginning, call and result, that has so many tokens."""
+    """The longest beginning of the step, tool call and result, with at most this many tokens."""
     text = clean(short_form(episode))[: tokens * _LONGEST_TOKEN]
     least, most = 0, len(text)
     while least < most:
@@ -51,18 +51,18 @@ def beginning(episode: Episode, tokens: int) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="transcripts, searched in all folders below")
+    parser.add_argument("folder", type=Path, help="transcripts, including subfolders")
     folder = parser.parse_args(arguments).folder
     sessions = [session for session in load(folder) if len(session.episodes) >= FIRST_STEP]
     print(f"# Measured on {machine()}")
     speed([episode for session in sessions for episode in session.episodes])
     cases: list[Case] = [(session, targets(session)) for session in sessions]
     _table("All files", cases)
-    _table("Files set aside while the strategy was made", [case for case in cases if case[0].held_out])
+    _table("Files set aside while the strategy was developed", [case for case in cases if case[0].held_out])
 
 
 def speed(episodes: list[Episode]) -> None:
-    """Prints steps a second of processor time, on one core."""
+    """Prints the steps per second of processor time, on one core."""
     taken = []
     for _ in range(_ROUNDS):
         begun = process_time()
@@ -77,35 +77,35 @@ def speed(episodes: list[Episode]) -> None:
 
 def _table(title: str, cases: list[Case]) -> None:
     print(f"\n## {title}: {len(cases)} sessions\n")
-    print("| tokens a step | written | recall | grounded | recall of what no input told |")
+    print("| tokens a step | text | recall | grounded | recall without inputs |")
     print("|---|---|---|---|---|")
     for budget in BUDGETS:
         for name, write in (("beginning", beginning), ("simple_extract", extracted)):
-            whole, untold = recall(cases, write, budget)
-            figures = f"{whole.recall:.1f} % | {whole.grounding:.1f} % | {untold.recall:.1f} %"
+            whole, without_inputs = recall(cases, write, budget)
+            figures = f"{whole.recall:.1f} % | {whole.grounding:.1f} % | {without_inputs.recall:.1f} %"
             print(f"| {budget} | {name} | {figures} |", flush=True)
 
 
 def recall(cases: Iterable[Case], write: Write, budget: int) -> tuple[Tally, Tally]:
-    """How much of what each step takes from the past stands in what was written of the steps before it.
+    """How many of the identifiers that each step takes from the past are in the texts of the steps before it.
 
-    For all identifiers, and for those only that no input told: nobody else keeps these.
+    The first tally counts all identifiers, the second only those that appear in no input.
     """
-    whole, untold = Tally(), Tally()
+    whole, without_inputs = Tally(), Tally()
     for recorded, needs in cases:
         texts = [write(episode, budget) + "\n" for episode in recorded.episodes] if needs else []
         ends = list(accumulate(map(len, texts)))
         all_of_it = "".join(texts)
         for step, wanted in needs.items():
             text = all_of_it[: ends[step - 2]]
-            said = _said(recorded, recorded.episodes[step - 1].first_position)
+            inputs = _inputs_before(recorded, recorded.episodes[step - 1].first_position)
             for target in wanted:
-                tallies = (whole,) if occurrences(target.name, said) else (whole, untold)
+                tallies = (whole,) if occurrences(target.name, inputs) else (whole, without_inputs)
                 _look(tallies, target, text)
-    return whole, untold
+    return whole, without_inputs
 
 
-def _said(recorded: Recorded, before: int) -> str:
+def _inputs_before(recorded: Recorded, before: int) -> str:
     inputs = (entry for entry in recorded.inputs if entry.position < before)
     return "\n".join(text_of(getattr(entry.body, "content", "")) for entry in inputs)
 

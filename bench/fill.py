@@ -1,4 +1,4 @@
-"""Sessions of a given length, written through the services; runs inside Django."""
+"""Creates sessions of a given length through the services. Runs inside Django."""
 
 import json
 
@@ -28,7 +28,7 @@ def fill(lengths: tuple[int, ...]) -> None:
 
 
 def step(number: int) -> tuple[EntryDraft, EntryDraft]:
-    """An action and its result; every tenth fails."""
+    """An action and its result. Every tenth step fails."""
     if number % 10:
         answer = ToolResult(tool_name="search", status="success", outputs=result(number)["outputs"])
     else:

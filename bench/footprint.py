@@ -1,4 +1,4 @@
-"""How many bytes a step takes on disk, and where they lie: a real server's SQLite file after a checkpoint."""
+"""The bytes that a step takes in the SQLite file of a server, by table and index."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ SOURCES = ("historyapp/core", "historyapp/services", "docs")
 
 def main(steps: int = STEPS) -> None:
     rows = []
-    for name, workload in (("one text again and again", _repeated), ("texts of this project", _natural)):
+    for name, workload in (("one text repeated", _repeated), ("texts of this project", _natural)):
         with home() as folder:
             size, parts = _record(folder, islice(workload(), steps))
         sent = sum(len(json.dumps(part)) for step in islice(workload(), 200) for part in step) / 200
@@ -31,7 +31,7 @@ def _repeated() -> Iterator[tuple[Any, Any]]:
 
 
 def _natural() -> Iterator[tuple[Any, Any]]:
-    """The same sizes with text from this project's files: hardly two steps alike."""
+    """Steps of the same sizes with text from this project's files, which seldom repeats."""
     files = [
         path
         for source in SOURCES

@@ -1,4 +1,4 @@
-"""How fast a large transcript is imported, and whether memory stays the same whatever its size."""
+"""The speed of importing a large transcript, and its peak memory at two sizes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from bench.machinery import RESULT, ROOT, THOUGHT, home, report
 
 SMALL, LARGE = 5_000, 100_000
 BATCH = 1_000
-"""Lines that the bare import inserts at once, as the product does."""
+"""Lines that the bare import inserts in one transaction, as Playhead does."""
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def import_measured(folder: Path, file: Path) -> tuple[float, float, float]:
-    """Seconds that the import took, without starting Python; peak memory of storing and of reading in MB."""
+    """Seconds without the start of Python, and peak memory of the storing and the reading process in MB."""
     environment = {**os.environ, "PLAYHEAD_HOME": str(folder / "home")}
     for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", PREPARE]):
         subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, check=True)
@@ -50,7 +50,7 @@ def import_measured(folder: Path, file: Path) -> tuple[float, float, float]:
 
 
 def _bare(database: Path, file: Path) -> float:
-    """Seconds of what any import has to do, plainly done: each line parsed, its message inserted as JSON."""
+    """Seconds of the simplest import: each line is parsed and its message inserted as JSON."""
     begin = time.perf_counter()
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -79,7 +79,7 @@ PREPARE = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
 
 
 def write_claude_code(path: Path, steps: int) -> None:
-    """A session of the workload that the peers were measured with: about 3.7 KB a step."""
+    """Writes a session with the workload of the peers: about 3.7 KB a step."""
     common = {"sessionId": "5e550000-0000-7000-8000-000000000000", "cwd": "/repo", "version": "2.0.1"}
     with path.open("w") as file:
         for n in range(steps):

@@ -1,6 +1,6 @@
-"""An agent records many steps while the worker of ``playhead up`` compresses them: what stalls or fails.
+"""Records many steps while the worker of ``playhead up`` compresses them, and counts stalls and failures.
 
-Sessions compress automatically by extracts, so that run follows run and each wakes workers through the queue.
+Sessions compress automatically by extracts, so runs follow each other, and each wakes workers by the queue.
 """
 
 import re
@@ -16,7 +16,7 @@ from tests.installation import Installation, ended, installation
 
 STEPS_A_SESSION = 1000
 _DETAILED = 7
-"""The newest four steps of a session, and up to three more that are no batch yet."""
+"""The newest four steps of a session, and up to three more that are not a full batch yet."""
 _QUEUED = "SELECT COUNT(*) FROM historyapp_queuedmessage"
 _ACTIVE = "SELECT 1 FROM historyapp_compressionrun WHERE state IN ('queued', 'running')"
 _DUE = "SELECT 1 FROM historyapp_session WHERE compression_due"
@@ -24,7 +24,7 @@ _DUE = "SELECT 1 FROM historyapp_session WHERE compression_due"
 
 @dataclass
 class Incoming:
-    """What happened."""
+    """The outcome."""
 
     steps: int
     times: list[float] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Incoming:
     unfinished: int = 0
     """Runs that did not succeed."""
     uncompressed: int = 0
-    """Steps without a summary, outside those that stay detailed."""
+    """Steps without a summary, except those that stay detailed."""
     messages: int = 0
     """Left in the queue."""
     log: str = ""
@@ -61,7 +61,7 @@ def main(steps: int = 20_000) -> None:
 
 
 def append_meanwhile(folder: Path, steps: int) -> Incoming:
-    """Records steps over HTTP, waits until the worker has done all, and stops the server."""
+    """Records steps over HTTP, waits until the worker has finished, and stops the server."""
     with installation(folder / "home", PLAYHEAD_API_KEY=KEY) as ours:
         server = ours.start("manage.py", "up", "--port", "0", "--no-demo")
         client = Client(_port(server.stdout))

@@ -1,7 +1,7 @@
-"""200 forced kills of web server, workers and Redis, in random order, while 2,000 steps are compressed.
+"""Kills web server, workers and Redis 200 times, in random order, while 2,000 steps are compressed.
 
-Afterwards every step must have exactly one summary, and the model must not have been asked much more than
-once for each: at most 1.05 times, and once more for each kill and call under way.
+Afterwards every step must have exactly one summary. The number of model calls must be at most 1.05 a step,
+plus one for each model call that could have been running at a kill.
 """
 
 import json
@@ -22,7 +22,7 @@ from tests.llm.loopback import Answer, Loopback
 from tests.redis import Redis, redis_server
 
 SLOTS = 8
-"""Calls that one worker has under way."""
+"""Model calls that one worker makes at the same time."""
 LATENCY = 1.0
 """Seconds that the model takes."""
 STRATEGY = "episode_summary"
@@ -30,7 +30,7 @@ STRATEGY = "episode_summary"
 
 @dataclass
 class Process:
-    """A part of the product that is killed and started again."""
+    """A process that is killed and started again."""
 
     name: str
     command: list[str]
@@ -51,13 +51,13 @@ class Process:
 
 @dataclass
 class Kills:
-    """What happened."""
+    """The outcome."""
 
     steps: int
     by_part: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     done_by_then: int = 0
-    """Summaries that there were at the last kill."""
+    """The number of summaries at the last kill."""
     summaries: Counter[int] = field(default_factory=Counter)
     state: str = ""
 
@@ -80,13 +80,13 @@ def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
         ("summaries at the last kill", f"{seen.done_by_then:,}", ""),
         ("run", seen.state, "succeeded"),
         ("steps without exactly one summary", str(seen.wrong), "0"),
-        (f"calls of the model for {steps:,} steps", f"{seen.calls:,}", f"{seen.most_calls:,.0f}"),
+        (f"model calls for {steps:,} steps", f"{seen.calls:,}", f"{seen.most_calls:,.0f}"),
     ]
     report("Forced kills during a run", rows)
 
 
 def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause: float = 1.0) -> Kills:
-    """Compresses a session of so many steps while its parts are killed, ``pause`` seconds apart or so."""
+    """Compresses a session while processes are killed, on average every ``pause`` seconds."""
     with home() as folder, redis_server() as redis, Loopback() as model:
         environment = _environment(folder, redis, model)
         session = _prepare(folder, steps, environment)
@@ -143,7 +143,7 @@ def _environment(folder: Path, redis: Redis, model: Loopback) -> dict[str, str]:
 
 
 def _prepare(folder: Path, steps: int, environment: Mapping[str, str]) -> str:
-    """A session of so many steps; returns its id."""
+    """Creates a session with this many steps and returns its id."""
     file = folder / "session.jsonl"
     write_claude_code(file, steps)
     _manage(environment, "migrate", "--verbosity", "0")
@@ -171,7 +171,7 @@ _SUMMARIES = "list(Summary.objects.filter(strategy='episode_summary').values_lis
 
 
 def _shell(environment: Mapping[str, str], expression: str) -> Any:
-    """What an expression over the models comes to."""
+    """The value of an expression over the models."""
     names = "CompressionRun, Session, Summary"
     code = f"import json; from historyapp.models import {names}; print(json.dumps({expression}))"
     return json.loads(_manage(environment, "shell", "--no-imports", "-c", code))

@@ -1,4 +1,4 @@
-"""What reading and appending cost in a session of 100,000 steps, beside one of 100: time and bytes."""
+"""Time and bytes of reads and appends in a session of 100,000 steps, compared with one of 100."""
 
 import gzip
 import json
@@ -25,8 +25,8 @@ def main(rounds: int = 200) -> None:
         short, long = filled(folder)
         agent, person = Client(port), _signed_in(port, folder)
         rows = []
-        for name, call in _calls(agent, person).items():
-            one, other = alternate(partial(call, short, SHORT), partial(call, long, LONG), rounds=rounds)
+        for name, send in _requests(agent, person).items():
+            one, other = alternate(partial(send, short, SHORT), partial(send, long, LONG), rounds=rounds)
             bound = "1.2" if name == "append" else "1.3"
             rows.append((f"{name}: {one:.2f} ms → {other:.2f} ms", f"**{other / one:.2f}**", bound))
         rows += _sizes(person, long)
@@ -34,7 +34,7 @@ def main(rounds: int = 200) -> None:
 
 
 def filled(folder: Path) -> tuple[str, str]:
-    """The ids of a short and a long session, written by the services in the server's database."""
+    """The ids of a short and a long session, written by the services into the server's database."""
     code = FILL.format(lengths=(SHORT, LONG))
     environment = {**os.environ, "PLAYHEAD_HOME": str(folder), "PLAYHEAD_SYNCHRONOUS": "OFF"}
     command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
@@ -55,7 +55,7 @@ def _signed_in(port: int, folder: Path) -> Client:
 
 
 def _follow(client: Client, path: str) -> None:
-    """Signs in as a person would: opens the link and presses its button."""
+    """Signs in like a person: opens the link and presses the button."""
     cookies: dict[str, str] = {}
 
     def ask(method: str, body: str | None = None) -> str:
@@ -80,7 +80,7 @@ def _follow(client: Client, path: str) -> None:
     }
 
 
-def _calls(agent: Client, person: Client) -> dict[str, Any]:
+def _requests(agent: Client, person: Client) -> dict[str, Any]:
     base = "/api/v1/sessions"
     number = iter(range(1 << 30))
 

@@ -1,4 +1,4 @@
-"""What the measurements share: a real server on loopback, a client, a workload, a report."""
+"""Shared by the measurements: a local server, a client, a workload and a report."""
 
 import http.client
 import json
@@ -26,18 +26,18 @@ RESULT = ("def load(path: str) -> list[str]:\n    return path.read_text().splitl
 
 
 def action(number: int) -> dict[str, Any]:
-    """A proposal: a thought of 600 characters and arguments of about 300."""
+    """An action with 600 characters of thoughts and about 300 of arguments."""
     arguments = {"path": PATH.format(number), "query": f"needle {number} " * 22}
     return {"thoughts": THOUGHT, "use_tool": {"name": "search", "arguments": arguments}}
 
 
 def result(number: int) -> dict[str, Any]:
-    """What came back: 2,000 characters."""
+    """A result of 2,000 characters."""
     return {"status": "success", "outputs": f"{number}: {RESULT}"}
 
 
 class Client:
-    """One connection that is kept, as an agent's would be."""
+    """An HTTP client that keeps one connection open."""
 
     def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
@@ -46,7 +46,7 @@ class Client:
         self.headers = headers or {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> bytes:
-        """The answer's body; anything but a 2xx ends the measurement."""
+        """The response's body. Any status but 2xx ends the measurement."""
         data = None if body is None else json.dumps(body)
         self.connection.request(method, path, data, {**self.headers, **headers})
         response = self.connection.getresponse()
@@ -61,7 +61,7 @@ class Client:
 
 @contextmanager
 def server(application: str, environment: dict[str, str], probe: str) -> Iterator[int]:
-    """A granian worker with the product's settings, in a process of its own; gives its port."""
+    """A granian process with Playhead's settings; gives its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
@@ -93,7 +93,7 @@ def _wait_for(port: int, path: str) -> None:
 
 @contextmanager
 def home() -> Iterator[Path]:
-    """A data folder that is gone afterwards, on the disk that the project lies on."""
+    """A temporary data folder on the project's disk."""
     folder = Path(tempfile.mkdtemp(prefix=".bench-", dir=ROOT))
     try:
         yield folder
@@ -103,7 +103,7 @@ def home() -> Iterator[Path]:
 
 @contextmanager
 def playhead(folder: Path) -> Iterator[int]:
-    """The product itself, with a key and its durable default settings."""
+    """A Playhead server with an API key and its default, durable settings."""
     environment = {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
     prepare = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
     for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", prepare]):
@@ -114,7 +114,7 @@ def playhead(folder: Path) -> Iterator[int]:
 
 
 def alternate(*jobs: Callable[[], object], rounds: int) -> list[float]:
-    """The median time of each job in milliseconds, run by turns, so that what disturbs one disturbs all."""
+    """The median time of each job in milliseconds. Jobs run by turns, so a disturbance affects all."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(rounds):
         for job, taken in zip(jobs, times, strict=True):
@@ -125,13 +125,13 @@ def alternate(*jobs: Callable[[], object], rounds: int) -> list[float]:
 
 
 def machine() -> str:
-    """In one line, for the report."""
+    """The machine in one line, for the report."""
     python = platform.python_version()
     return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {python}"
 
 
 def report(title: str, rows: list[tuple[str, str, str]]) -> None:
-    """A table: what, figure, bound."""
+    """Prints a table with the columns measured, figure and bound."""
     print(f"\n## {title}\n\n| measured | figure | bound |\n|---|---|---|")
     for row in rows:
         print(f"| {' | '.join(row)} |")

@@ -1,4 +1,4 @@
-"""What an agent's appends lose while a compression of the same session is under way."""
+"""How much slower an agent appends while its session is compressed."""
 
 import os
 import statistics
@@ -17,7 +17,7 @@ from tests.environment import start_postgres, stop_postgres
 from tests.redis import redis_server
 
 STEPS = 3000
-"""Recorded before, to be compressed: enough for all rounds."""
+"""Recorded before the rounds begin, and compressed in each round."""
 ROUNDS = 6
 SECONDS = 4.0
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _measure(database: str, strategy: str) -> tuple[float, float]:
-    """Steps recorded in a second, alone and during a run: medians of rounds that alternate."""
+    """Steps recorded in a second, alone and during a run. Medians of alternating rounds."""
     with home() as folder, redis_server() as redis, _model() as model, _database(database, folder) as url:
         environment = {
             **os.environ, **model, **url, "NO_PROXY": "127.0.0.1",
@@ -75,7 +75,7 @@ def _rate(client: Client, session: str, number: int) -> tuple[int, float]:
 
 @contextmanager
 def _model() -> Iterator[dict[str, str]]:
-    """A loopback in a process of its own, so that it does not hold up the agent; the variables for it."""
+    """Starts the local model in its own process, so that it does not delay the agent; gives its variables."""
     command = [sys.executable, "-m", "tests.llm.loopback", "--latency", str(LATENCY)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -89,12 +89,12 @@ def _model() -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _run(client: Client, session: str, strategy: str) -> Iterator[None]:
-    """A run that is under way for the whole block: its steps are done again each time."""
+    """A run that lasts for the whole block. It compresses the same steps again each time."""
     path = f"/api/v1/sessions/{session}/compressions"
-    wish: dict[str, Any] = {"strategy": strategy, "from_step": 1, "to_step": STEPS, "again": True}
+    request: dict[str, Any] = {"strategy": strategy, "from_step": 1, "to_step": STEPS, "again": True}
     if strategy == "episode_summary":
-        wish["model"] = "gpt-5-mini"
-    run = client.json("POST", path, wish)
+        request["model"] = "gpt-5-mini"
+    run = client.json("POST", path, request)
     while client.json("GET", f"{path}/{run['id']}")["done"] == 0:
         time.sleep(0.02)
     yield

@@ -1,4 +1,4 @@
-"""What the processes of ``playhead up`` take of memory: idle, at work, and idle again."""
+"""The resident memory of the processes of ``playhead up``: idle, at work, and idle again."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def _measure(parent: psutil.Process, client: Client) -> list[tuple[str, tuple[in
 
 
 def _memory(parent: psutil.Process) -> tuple[int, str]:
-    """Megabytes in all, and of each process."""
+    """Megabytes of all processes together, and of each."""
     each = [process.memory_info().rss // 1_000_000 for process in (parent, *parent.children(recursive=True))]
     return sum(each), " + ".join(map(str, each))
 

@@ -1,8 +1,8 @@
-"""Importing beside a peer in one run: ``python -m bench.peer PYTHON``, a Python that has openai-agents.
+"""Importing, compared with a peer in one run: ``python -m bench.peer PYTHON``, a Python with openai-agents.
 
-The peer is the quickest of those in ``../shared/bench``, a library that puts an agent's items into SQLite.
-On the machine of that table it takes 5,000 steps a second in batches, and an import is held to the same
-number. Where both were measured in the same minutes, their ratio says what no other machine's clock can.
+The peer is the fastest of those in ``../shared/bench``: a library that stores an agent's items in SQLite. In
+the table there it stores 5,000 steps a second in batches, which is also the target of an import. Times
+differ between machines, so this runs both on one machine and reports their ratio.
 """
 
 import json
@@ -53,15 +53,15 @@ def _peer(python: str) -> float:
 
 
 def _floor(python: str) -> float:
-    """Rows a second that SQLite takes of one process that does nothing else."""
+    """Rows that one process inserts into SQLite in a second."""
     found = _FLOOR.search(_run(python, "b5_raw_db.py"))
     if found is None:
-        raise SystemExit("b5_raw_db.py did not print what was expected")
+        raise SystemExit("b5_raw_db.py printed no rate")
     return float(found[1])
 
 
 def _run(python: str, script: str) -> str:
-    """What a script of the peers prints; its complaints are shown."""
+    """The output of one of the peers' scripts. Its errors are shown."""
     return subprocess.run([python, script], cwd=_PEERS, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""Imports one file with the command itself and prints seconds and the peak memory of both processes in MB."""
+"""Imports a file with ``playhead import`` and prints the seconds and the peak memory of both processes."""
 
 import os
 import resource

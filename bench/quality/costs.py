@@ -1,4 +1,4 @@
-"""What messages cost, as the product counts them; remembered, because contexts share most of theirs."""
+"""The tokens of messages, as Playhead counts them. Cached, because contexts share most messages."""
 
 import json
 from functools import lru_cache
@@ -18,9 +18,9 @@ METER = RequestMeter(format="openai_chat", count=tokens_of)
 _costs: dict[str, int] = {}
 
 
-def messages_of(said: ConversationPart) -> list[Item]:
-    """A turn or an aside as the messages of one provider, which all policies share here."""
-    return OPENAI_CHAT.write(said).items
+def messages_of(part: ConversationPart) -> list[Item]:
+    """A turn or an aside as messages of OpenAI chat, the format of all policies here."""
+    return OPENAI_CHAT.write(part).items
 
 
 def text_of_message(message: Item) -> str:
@@ -30,8 +30,8 @@ def text_of_message(message: Item) -> str:
 
 
 def readable(message: Item) -> str:
-    """A message as a model reads it: its text, and its arguments with their line breaks."""
-    arguments = [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+    """The text of a message, and its arguments with their line breaks."""
+    arguments = [json.loads(each["function"]["arguments"]) for each in message.get("tool_calls", ())]
     return "\n".join((*texts_in(message["content"]), *texts_in(arguments)))
 
 
@@ -43,7 +43,7 @@ def cost_of(message: Item) -> int:
 
 
 def fixed_cost(recorded: Recorded) -> int:
-    """Of the newest instruction and notebook, with which every request begins."""
+    """The tokens of the newest instruction and notebook, which begin every request."""
     system = notebook = ""
     for entry in recorded.fixed:
         match entry.body:

@@ -1,4 +1,4 @@
-"""Plays sessions against a policy and adds up what its contexts held and what they would have cost."""
+"""Replays sessions against a policy, and adds up what its contexts contained and what they would cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -10,8 +10,8 @@ from bench.quality.targets import FIRST_STEP, Target, is_grounded, occurrences
 from historyapp.core.context import Item
 
 Serve = Callable[[Recorded, int, int], list[Item]]
-"""A policy: a session, the number of the step that comes next, the budget in tokens."""
-_SPOTS = 200  # places of a name in one context that are looked at
+"""A policy. Takes a session, the number of the next step, and the budget in tokens."""
+_SPOTS = 200  # occurrences of a name in a context that are checked
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Tally:
 
     @property
     def recall(self) -> float:
-        """In per cent, like ``grounding`` and ``cache``."""
+        """Per cent, like ``grounding`` and ``cache``."""
         return 100 * self.found / max(1, self.wanted)
 
     @property
@@ -47,7 +47,7 @@ class Tally:
 
 
 def play(recorded: Recorded, serve: Serve, budget: int, wanted: dict[int, list[Target]]) -> Tally:
-    """One session, from its seventh step on. Instructions are paid for, and are not part of the budget."""
+    """Replays one session from its seventh step on. Prices include instructions; the budget does not."""
     tally = Tally()
     fixed = fixed_cost(recorded)
     previous: list[Item] = []
@@ -77,7 +77,7 @@ def _look(tally: Tally, targets: list[Target], messages: list[Item]) -> None:
 
 
 def _shared(before: list[Item], now: list[Item], sizes: list[int]) -> int:
-    """Tokens with which both contexts begin; of the first message that differs, those of its beginning."""
+    """The tokens of the beginning that both contexts share, within the first different message too."""
     shared = 0
     for old, new, size in zip(before, now, sizes, strict=False):
         if old == new:

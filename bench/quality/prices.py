@@ -1,4 +1,4 @@
-"""What the input of a request costs at two providers when its beginning was sent with the request before."""
+"""The price of a request's input at two providers, if the previous request had the same beginning."""
 
 from functools import cache
 from typing import NamedTuple
@@ -7,10 +7,10 @@ from historyapp.core.prices import Price, load_prices
 
 OPENAI, ANTHROPIC = "gpt-5-mini", "claude-sonnet-4-5"
 CACHEABLE = 1024
-"""Tokens of the shortest beginning that is cached. Source: both providers' documentation of prompt caching
-(some of Anthropic's models want more)."""
+"""Tokens of the shortest beginning that is cached. Source: both providers' documentation of prompt caching.
+Some of Anthropic's models require more."""
 STEP = 128
-"""OpenAI serves cached tokens in steps of this many. Source: the same."""
+"""OpenAI serves cached tokens in multiples of this. Source: the same."""
 
 
 class Paid(NamedTuple):
@@ -22,9 +22,9 @@ class Paid(NamedTuple):
 
 
 def paid(tokens: int, repeated: int) -> Paid:
-    """For a request of ``tokens`` whose first ``repeated`` also began the request before it.
+    """The price of ``tokens``, of which the first ``repeated`` also began the previous request.
 
-    Anthropic is paid for writing all of a request to its cache, or for none where that is cheaper.
+    For Anthropic, a request is written to the cache completely or not at all, whichever is cheaper.
     """
     read = repeated if repeated >= CACHEABLE else 0
     served = read // STEP * STEP

@@ -1,4 +1,4 @@
-"""The product's own policy over a recorded session, as it stands before any step."""
+"""The ``budgeted`` policy on a recorded session, as it was before a given step."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from historyapp.core.tokens import entry_tokens
 
 
 class Replayed:
-    """A session's past, held in memory. Instructions are left out: every policy has the same ones."""
+    """A session's past in memory. It has no instructions, because they are the same for every policy."""
 
     instruction: str | None = None
     notebook: str | None = None
@@ -28,7 +28,7 @@ class Replayed:
         self.steps = len(recorded.episodes)
 
     def before(self, step: int) -> "Replayed":
-        """As it stood when step ``step`` was about to be taken."""
+        """The past as it was directly before step ``step``."""
         self.steps = step - 1
         return self
 
@@ -63,9 +63,9 @@ class Replayed:
 
 
 def _outlined(episode: Episode) -> StepOutline:
-    said = entry_tokens(episode.output, tokens_of)
-    told = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
-    excerpt = excerpt_of(episode, said, told, tokens_of)
+    output_tokens = entry_tokens(episode.output, tokens_of)
+    result_tokens = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
+    excerpt = excerpt_of(episode, output_tokens, result_tokens, tokens_of)
     return StepOutline(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
 
 
@@ -82,7 +82,7 @@ _pasts: dict[int, tuple[Recorded, Replayed]] = {}
 
 
 def past_of(recorded: Recorded) -> Replayed:
-    """Made once for each session: excerpts are worked out when a step is written, not when it is read."""
+    """Built once for each session, because excerpts are computed when a step is written."""
     if id(recorded) not in _pasts:
         _pasts[id(recorded)] = recorded, Replayed(recorded)
     return _pasts[id(recorded)][1]

@@ -1,4 +1,4 @@
-"""What a step needs from its past: the identifiers of its arguments, and the lines where they first stood."""
+"""What a step needs from its past: the identifiers in its arguments, and where they first appeared."""
 
 import re
 from collections.abc import Iterable
@@ -11,22 +11,22 @@ from historyapp.core.results import returned_text
 
 FIRST_STEP = 7
 WINDOW = 200
-"""Characters around an identifier that count as its line where lines are long."""
+"""Characters around an identifier that count as its line, for long lines."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An identifier that the next action writes and that an input or a result told first."""
+    """An identifier in the arguments of the next action that first appeared in an input or a result."""
 
     name: str
     windows: tuple[frozenset[str], ...]
-    """The words around it in each line of the entry where it first stood."""
+    """The words around it in each line of the entry where it first appeared."""
 
 
 def targets(recorded: Recorded) -> dict[int, list[Target]]:
-    """For each step from the seventh, by its number: what its arguments take from the past."""
-    told = _texts(recorded)
+    """The targets of each step from the seventh on, by its number."""
+    texts = _texts(recorded)
     firsts: dict[str, Target | None] = {}
     found: dict[int, list[Target]] = {}
     for episode in recorded.episodes:
@@ -36,7 +36,7 @@ def targets(recorded: Recorded) -> dict[int, list[Target]]:
         wanted = []
         for name in names:
             if name not in firsts:
-                firsts[name] = _first(name, episode.first_position, told)
+                firsts[name] = _first(name, episode.first_position, texts)
             if (target := firsts[name]) is not None:
                 wanted.append(target)
         if wanted:
@@ -45,26 +45,26 @@ def targets(recorded: Recorded) -> dict[int, list[Target]]:
 
 
 def arguments_of(output: ModelOutput) -> Iterable[str]:
-    for call in output.tool_calls:
-        yield from texts_in(call.arguments)
+    for tool_call in output.tool_calls:
+        yield from texts_in(tool_call.arguments)
     if output.use_tool and not output.tool_calls:
         yield from texts_in(output.use_tool.arguments)
 
 
 def _texts(recorded: Recorded) -> list[tuple[int, bool, str]]:
-    """``(position, whether a model was told, text)``, oldest first; results stand after their step."""
-    told = [(entry.position, True, text_of(entry.body.content)) for entry in recorded.inputs]  # type: ignore[union-attr]
-    told += [(entry.position, False, getattr(entry.body, "text", "")) for entry in recorded.fixed]
+    """``(position, whether the model reads it, text)``, oldest first. Results come after their step."""
+    texts = [(entry.position, True, text_of(entry.body.content)) for entry in recorded.inputs]  # type: ignore[union-attr]
+    texts += [(entry.position, False, getattr(entry.body, "text", "")) for entry in recorded.fixed]
     for episode in recorded.episodes:
-        said = "\n".join([episode.thoughts, episode.output.text, *arguments_of(episode.output)])
-        told.append((episode.first_position, False, said))
-        told.extend((episode.last_position, True, returned_text(result)) for result in episode.results)
-    return sorted(told, key=lambda item: item[0])
+        written = "\n".join([episode.thoughts, episode.output.text, *arguments_of(episode.output)])
+        texts.append((episode.first_position, False, written))
+        texts.extend((episode.last_position, True, returned_text(result)) for result in episode.results)
+    return sorted(texts, key=lambda item: item[0])
 
 
-def _first(name: str, before: int, told: list[tuple[int, bool, str]]) -> Target | None:
-    """Where the name first stood; None where the model wrote it first, or nobody did before."""
-    for position, to_model, text in told:
+def _first(name: str, before: int, texts: list[tuple[int, bool, str]]) -> Target | None:
+    """Where the name first appeared, or None if the model wrote it first or it never appeared."""
+    for position, to_model, text in texts:
         if position >= before:
             return None
         if spots := occurrences(name, text):
@@ -77,7 +77,7 @@ def _first(name: str, before: int, told: list[tuple[int, bool, str]]) -> Target 
 
 
 def occurrences(name: str, text: str) -> list[int]:
-    """Where the name stands as a whole: no letter, digit or underscore adjoins it."""
+    """The places of the name as a whole word: no letter, digit or underscore next to it."""
     found = []
     at = text.find(name)
     while at >= 0:
@@ -95,7 +95,7 @@ def _is_word(character: str) -> bool:
 
 
 def words_around(text: str, at: int, length: int) -> frozenset[str]:
-    """The words of the line in which the name stands, at most 100 characters to either side."""
+    """The words of the line around the name, at most 100 characters to either side."""
     reach = max(0, WINDOW - length) // 2
     start = max(text.rfind("\n", 0, at) + 1, at - reach)
     end = text.find("\n", at)
@@ -104,6 +104,6 @@ def words_around(text: str, at: int, length: int) -> frozenset[str]:
 
 
 def is_grounded(target: Target, text: str, spots: list[int]) -> bool:
-    """Whether some line with the name has at least half the words of a line in which it first stood."""
+    """Whether a line with the name has at least half the words of a line in which it first appeared."""
     here = {words_around(text, at, len(target.name)) for at in spots}
     return any(2 * len(first & line) >= len(first) for first in target.windows for line in here)
