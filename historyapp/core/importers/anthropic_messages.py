@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from historyapp.core.content import neutral_content, plain_text
-from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResult, ToolResults
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResults
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
-from historyapp.core.importers.messages import Calls, SourceCall, session_of, usage_facts
-from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.importers.messages import Calls, SourceCall, session_of, tool_result, usage_facts
+from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -26,7 +26,7 @@ _DIRECT = (None, {"type": "direct"})
 
 @dataclass(slots=True)
 class _Segment:
-    """A part of an assistant message: what the model said up to the results that came back in between."""
+    """A part of an assistant message: blocks of the model, then the results that came back for them."""
 
     blocks: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class AnthropicReader:
         self.calls = Calls(session)
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries that a message amounts to.
+        """The entries of a message.
 
         Raises:
             ValueError: when it has no role.
@@ -63,42 +63,40 @@ class AnthropicReader:
                 answers = [block for block in blocks if _is_result(block)]
                 if answers:
                     yield self._results(answers)
-                said = [block for block in blocks if not _is_result(block)]
-                if said or not answers:
-                    yield EntryDraft(ModelInput(channel=role, content=neutral_content(said)))
+                others = [block for block in blocks if not _is_result(block)]
+                if others or not answers:
+                    yield EntryDraft(ModelInput(channel=role, content=neutral_content(others)))
             case _:
                 raise ValueError("a message without a role")
+
+    def _results(self, blocks: list[dict[str, Any]]) -> EntryDraft:
+        results = []
+        for block in blocks:
+            id, name = self.calls.answer(block.get("tool_use_id"))
+            outputs = neutral_content(block.get("content"))
+            results.append(tool_result(id, name, outputs, error=_failure(block) or None))
+        return EntryDraft(ToolResults(results=tuple(results)))
 
     def _output(self, blocks: list[dict[str, Any]]) -> EntryDraft:
         called = [block for block in blocks if block.get("type") in _CALLS]
         calls, renamed = self.calls.begin(
             SourceCall(b.get("id"), b.get("name"), b.get("input")) for b in called
         )
-        thoughts = "\n\n".join(said for b in blocks if (said := text(b.get("thinking"))))
+        thoughts = [text(block.get("thinking")) for block in blocks]
+        texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
+        cited = any(block.get("citations") for block in blocks)  # one text, cut into pieces
         body = ModelOutput(
-            thoughts=thoughts or None,
-            text=_text(blocks),
+            thoughts="\n\n".join(filter(None, thoughts)) or None,
+            text="".join(texts) if cited else "\n\n".join(filter(None, texts)),
             tool_calls=calls,
             reasoning=[block for block in blocks if block.get("type") in _THINKING],
             raw_message={"role": "assistant", "content": blocks} if _says_more(blocks) else None,
         )
         return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
 
-    def _results(self, blocks: list[dict[str, Any]]) -> EntryDraft:
-        results = []
-        for block in blocks:
-            call, name = self.calls.answer(block.get("tool_use_id"))
-            outputs = neutral_content(block.get("content"))
-            if reason := _failure(block):
-                result = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=reason)
-            else:
-                result = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
-            results.append(result)
-        return EntryDraft(ToolResults(results=tuple(results)))
-
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
-    """A message's content as blocks; what is no block becomes text."""
+    """A message's content as blocks. Anything that is not a block becomes text."""
     items = content if isinstance(content, list) else [content]
     return [
         item if isinstance(item, dict) else {"type": "text", "text": plain_text(item)}
@@ -123,15 +121,8 @@ def _segments(blocks: list[dict[str, Any]]) -> list[_Segment]:
     return segments if blocks else [_Segment([{"type": "text", "text": ""}])]
 
 
-def _text(blocks: list[dict[str, Any]]) -> str:
-    """The text of an output. A text with citations comes cut into pieces that belong together."""
-    texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
-    cited = any(block.get("citations") for block in blocks)
-    return "".join(texts) if cited else "\n\n".join(filter(None, texts))
-
-
 def _says_more(blocks: list[dict[str, Any]]) -> bool:
-    """Whether the neutral fields of an output do not hold everything that the blocks say."""
+    """Whether the blocks have content that the neutral fields of an output do not hold."""
     kinds = [block.get("type") for block in blocks]
     known_kinds = all(kind in ("text", "tool_use", *_THINKING) for kind in kinds)
     extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
@@ -139,19 +130,19 @@ def _says_more(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _failure(block: dict[str, Any]) -> str:
-    """Why a result is an error; empty when it is none."""
+    """Why a result is an error; empty for a success."""
     content = block.get("content")
     inner = mapping(content)
     if block.get("is_error") is True or text(inner.get("type")).endswith("_error"):
-        said = inner.get("error_code") or plain_text(neutral_content(content))
-        return said if isinstance(said, str) and said else "failed"
+        reason = inner.get("error_code") or plain_text(neutral_content(content))
+        return reason if isinstance(reason, str) and reason else "failed"
     code = inner.get("return_code")
     if isinstance(code, int) and code != 0:
         return text(inner.get("stderr")) + text(inner.get("stdout")) or f"return code {code}"
     return ""
 
 
-class _Anthropic:
+class _AnthropicDialect:
     """The dialect."""
 
     name = "anthropic_messages"
@@ -160,19 +151,19 @@ class _Anthropic:
         return AnthropicReader(session)
 
     def key(self, message: dict[str, Any]) -> str:
-        said: list[Any] = [message.get("role")]
+        parts: list[Any] = [message.get("role")]
         for block in _blocks(message.get("content")):
             if block.get("type") in _CALLS:
-                said.append([block.get("name"), block.get("input")])
+                parts.append([block.get("name"), block.get("input")])
             elif block.get("type") not in _THINKING:  # clients may leave thinking out when they send it back
-                said.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
-        return dump_json(said)
+                parts.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
+        return dump_json(parts)
 
     def call_ids(self, message: dict[str, Any]) -> list[Any]:
         return [block.get("id") for block in _blocks(message.get("content")) if block.get("type") in _CALLS]
 
 
-class _AnthropicMessages:
+class _AnthropicMessagesImporter:
     name = "anthropic_messages"
     title = "Anthropic messages"
 
@@ -185,7 +176,9 @@ class _AnthropicMessages:
 
     def read(self, source: Source) -> Iterator[Operation]:
         exchanges = _exchanges(source, head_of(source))
-        yield from readable(import_exchanges(exchanges, _Anthropic(), session_of(source)), source, self.title)
+        yield from readable(
+            import_exchanges(exchanges, _AnthropicDialect(), session_of(source)), source, self.title
+        )
 
 
 def _is_own(messages: Any) -> bool:
@@ -216,27 +209,17 @@ def _is_conversation(record: Any) -> bool:
 
 
 def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
-    file = session_of(source)
-    if isinstance(head.document, list) and any("role" in mapping(item) for item in head.document[:5]):
-        yield _exchange({"messages": head.document}, 0, file)
-    elif isinstance(head.document, list):
-        yield from _listed(records(head.document), file)
-    elif head.document is not None:
-        yield _exchange(mapping(head.document), 0, file)
+    file, document = session_of(source), head.document
+    if isinstance(document, list) and any("role" in mapping(item) for item in document[:5]):
+        yield _exchange({"messages": document}, 0, file)
+    elif document is not None and not isinstance(document, list):
+        yield _exchange(mapping(document), 0, file)
     else:
-        lines = (
-            SourceRecord(*line) if isinstance(line, SourceRecord) else line
-            for line in read_lines(source.stream)
-        )
-        yield from _listed(lines, file)
-
-
-def _listed(items: Iterator[SourceRecord | Skipped], file: str) -> Iterator[Exchange | Skipped]:
-    for item in items:
-        if isinstance(item, Skipped):
-            yield item
-        else:
-            yield _exchange(item.data, item.number, f"{file}#{item.number}")
+        for item in read_lines(source.stream) if document is None else records(document):
+            if isinstance(item, Skipped):
+                yield item
+            else:
+                yield _exchange(item.data, item.number, f"{file}#{item.number}")
 
 
 def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Skipped:
@@ -247,12 +230,14 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
     response = record.get("response")
     answer = mapping(streamed_message(response) if isinstance(response, str) else response)
     reply = {"role": "assistant", "content": answer["content"]} if "content" in answer else None
+    source = known(id=answer.get("id"), stop_reason=answer.get("stop_reason"))
+    facts = known(model=answer.get("model"), source=source)
     return Exchange(
         request["messages"],
         index=index,
         instruction=plain_text(neutral_content(request.get("system"))),
         reply=reply,
-        reply_facts=_facts(answer),
+        reply_facts=usage_facts(answer.get("usage"), "anthropic") | facts,
         failure="" if reply or response is None else dump_json(answer.get("error") or record.get("status")),
         session=None if recorded else session,
         model=text(answer.get("model")) or text(request.get("model")),
@@ -260,10 +245,4 @@ def _exchange(record: dict[str, Any], index: int, session: str) -> Exchange | Sk
     )
 
 
-def _facts(response: dict[str, Any]) -> dict[str, Any]:
-    source = known(id=response.get("id"), stop_reason=response.get("stop_reason"))
-    told = known(model=response.get("model"), source=source)
-    return usage_facts(response.get("usage"), "anthropic") | told
-
-
-ANTHROPIC_MESSAGES = _AnthropicMessages()
+ANTHROPIC_MESSAGES = _AnthropicMessagesImporter()

@@ -10,12 +10,11 @@ from historyapp.core.entries import (
     ModelInput,
     ModelOutput,
     SystemInstruction,
-    ToolResult,
     ToolResults,
     UseTool,
     text_of,
 )
-from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.importers.messages import Calls, SourceCall, tool_result
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -36,7 +35,7 @@ def split_instruction(messages: list[Any]) -> tuple[str, list[Any]]:
 
 
 def message_key(message: Any) -> str:
-    """What a message says: its role, text and calls, but no ids. Equal for a reply and its repetition."""
+    """A message's role, text and calls without ids: equal for a reply and its repetition."""
     if not isinstance(message, dict):
         return dump_json(message)
     calls = [(call.name, arguments_key(call.arguments)) for call in source_calls(message)]
@@ -53,14 +52,11 @@ def source_calls(message: dict[str, Any]) -> list[SourceCall]:
     found = []
     for call in map(mapping, listing(message.get("tool_calls"))):
         function = mapping(call.get("function")) or mapping(call.get("custom")) or call
-        found.append(SourceCall(call.get("id"), function.get("name"), _arguments(function)))
+        arguments = function["arguments"] if "arguments" in function else function.get("input")
+        found.append(SourceCall(call.get("id"), function.get("name"), arguments))
     if not found and (function := mapping(message.get("function_call"))):
         found.append(SourceCall(None, function.get("name"), function.get("arguments")))
     return found
-
-
-def _arguments(function: dict[str, Any]) -> Any:
-    return function["arguments"] if "arguments" in function else function.get("input")
 
 
 def call_in_text(content: str) -> tuple[UseTool, str] | None:
@@ -83,29 +79,37 @@ class ChatReader:
         """The tool whose result comes as the next user message."""
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries that a message amounts to.
+        """The entries of a message.
 
         Raises:
             ValueError: when it has no role.
         """
+        content = neutral_content(message.get("content"))
         match message.get("role"):
             case "assistant":
-                yield self._output(message)
+                yield self._output(message, text_of(content) or text(message.get("refusal")))
             case "tool" | "function":
-                yield self._result(message)
+                id, name = self.calls.answer(message.get("tool_call_id"), message.get("name"))
+                words = plain_text(content)
+                result = tool_result(id, name, content, error=words if self._fails(words) else None)
+                yield EntryDraft(ToolResults(results=(result,)))
+            case "user" if self._awaited is not None:
+                result = tool_result(None, self._awaited, content)
+                self._awaited = None
+                yield EntryDraft(ToolResults(results=(result,)))
             case "user":
-                yield self._input(message)
+                source = known(name=message.get("name"))
+                yield EntryDraft(ModelInput(content=content), metadata={"source": source})
             case "system" | "developer" if not self._begun:
-                yield EntryDraft(SystemInstruction(text=plain_text(neutral_content(message.get("content")))))
+                yield EntryDraft(SystemInstruction(text=plain_text(content)))
             case str() as role:  # an instruction in the middle does not replace the one at the head
-                yield EntryDraft(ModelInput(channel=role, content=neutral_content(message.get("content"))))
+                yield EntryDraft(ModelInput(channel=role, content=content))
             case _:
                 raise ValueError("a message without a role")
         self._begun = True
 
-    def _output(self, message: dict[str, Any]) -> EntryDraft:
+    def _output(self, message: dict[str, Any], content: str) -> EntryDraft:
         calls, renamed = self.calls.begin(source_calls(message))
-        content = text_of(neutral_content(message.get("content"))) or text(message.get("refusal"))
         written = None if calls else call_in_text(content)
         self._awaited = written[0].name if written else None
         body = ModelOutput(
@@ -120,26 +124,9 @@ class ChatReader:
         )
         return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
 
-    def _result(self, message: dict[str, Any]) -> EntryDraft:
-        call, name = self.calls.answer(message.get("tool_call_id"), message.get("name"))
-        outputs = neutral_content(message.get("content"))
-        if self._fails(said := plain_text(outputs)):
-            result = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=said)
-        else:
-            result = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
-        return EntryDraft(ToolResults(results=(result,)))
-
-    def _input(self, message: dict[str, Any]) -> EntryDraft:
-        content = neutral_content(message.get("content"))
-        if self._awaited is not None:
-            result = ToolResult(tool_name=self._awaited, status="success", outputs=content)
-            self._awaited = None
-            return EntryDraft(ToolResults(results=(result,)))
-        return EntryDraft(ModelInput(content=content), metadata={"source": known(name=message.get("name"))})
-
 
 def says_more(message: dict[str, Any]) -> bool:
-    """Whether an assistant message says something that the neutral fields of an output do not hold."""
+    """Whether an assistant message has content that the neutral fields of an output do not hold."""
     extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
     parts = listing(message.get("content"))
     plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)

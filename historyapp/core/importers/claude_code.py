@@ -43,28 +43,27 @@ class ClaudeCode:
     def recognises(self, head: Head) -> bool:
         if "loglines" in mapping(head.document):
             return True
-        return any("loglines" in line or _is_record(line) for line in head.lines)
+        for line in head.lines:
+            kind = line.get("type")
+            if kind in (*_LINKED, "queue-operation") and ("sessionId" in line or "parentUuid" in line):
+                return True
+            if "loglines" in line or (kind == "summary" and "leafUuid" in line):
+                return True
+            if kind == "file-history-snapshot" and "snapshot" in line:
+                return True
+        return False
 
     def read(self, source: Source) -> Iterator[Operation]:
         return readable(_operations(source), source, self.title)
-
-
-def _is_record(line: Any) -> bool:
-    kind = line.get("type")
-    if kind in (*_LINKED, "queue-operation"):
-        return "sessionId" in line or "parentUuid" in line
-    return (kind == "summary" and "leafUuid" in line) or (
-        kind == "file-history-snapshot" and "snapshot" in line
-    )
 
 
 def _operations(source: Source) -> Iterator[Operation]:
     source.stream.seek(0)
     if _LOGLINES.search(source.stream.read(_EDGE)):
         lines: Iterable[SourceRecord | Skipped] = list(_loglines(source))
-        file = _File(source, lines)
+        file = _SessionFile(source, lines)
     else:
-        file = _File(source, _edges(source.stream))
+        file = _SessionFile(source, _edges(source.stream))
         lines = read_lines(source.stream)
     try:
         for line in lines:
@@ -94,14 +93,16 @@ def _edges(stream: BinaryIO) -> list[SourceRecord | Skipped]:
     return [*read_lines(io.BytesIO(first)), *read_lines(io.BytesIO(stream.read(_EDGE)))]
 
 
-class _File:
+class _SessionFile:
     """Hands the records of one file to the conversations that they belong to."""
 
     def __init__(self, source: Source, edges: Iterable[SourceRecord | Skipped]) -> None:
         known_ahead = [line.data for line in edges if isinstance(line, SourceRecord)]
         stem = PurePath(source.name).stem
         self._folder = source.folder
-        self._session = stem if _UUID.fullmatch(stem) else _last_session(known_ahead) or stem
+        # The newest id: a resumed session's file begins with lines of the older one.
+        ids = (id for record in reversed(known_ahead) if (id := text(record.get("sessionId"))))
+        self._session = stem if _UUID.fullmatch(stem) else next(ids, stem)
         self._title = _title(known_ahead)
         self._main: ClaudeCodeSession | None = None
         self._queue = PromptQueue()
@@ -156,11 +157,16 @@ class _File:
         conversation = self._agents.get(agent) if agent else self._thread(record)
         if conversation is None:
             name = f"agent-{agent}" if agent else f"sidechain-{uuid_of(record) or line}"
-            conversation = yield from self._start_agent(name, record, call=self._task(record))
+            starts = self._main is not None and record["type"] == "user"
+            call = self._main.tasks.get(text_of(blocks_of(record)), "") if self._main and starts else ""
+            conversation = yield from self._start_agent(name, record, call)
             conversation.recording.partial_copy = f"{self._session}/progress-{agent}" if agent else None
             self._agents[agent or name] = conversation
         if not agent:
-            self._note_thread(uuid_of(record), conversation)
+            number = self._threads.setdefault(conversation, len(self._threads))
+            if number == len(self._numbered):
+                self._numbered.append(conversation)
+            self._newest_thread = self._thread_of[uuid_of(record)] = number
         yield from conversation.add(line, record)
 
     def _thread(self, record: dict[str, Any]) -> ClaudeCodeSession | None:
@@ -170,18 +176,6 @@ class _File:
             return None
         number = self._thread_of.get(parent)
         return self._numbered[self._newest_thread if number is None else number] if self._numbered else None
-
-    def _note_thread(self, uuid: str, conversation: ClaudeCodeSession) -> None:
-        number = self._threads.setdefault(conversation, len(self._threads))
-        if number == len(self._numbered):
-            self._numbered.append(conversation)
-        self._newest_thread = self._thread_of[uuid] = number
-
-    def _task(self, record: dict[str, Any]) -> str:
-        """The call that started a sub-agent with these words; empty where it is not known."""
-        if self._main is None or record["type"] != "user":
-            return ""
-        return self._main.tasks.get(text_of(blocks_of(record)), "")
 
     def _start_agent(
         self, name: str, record: dict[str, Any], call: str
@@ -205,7 +199,7 @@ class _File:
         )
 
     def _add_progress(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
-        """Progress says nothing of the history, except where it is the only trace of something."""
+        """Progress records are left out, except where they are the only trace of something."""
         data = mapping(record.get("data"))
         if data.get("hookName") == "SessionStart:clear":
             cleared = {**record, "type": "system", "subtype": "clear", "content": "The context was cleared."}
@@ -220,15 +214,12 @@ class _File:
         elif agent in self._agents or self._has_file(agent):
             yield Skipped(line, f"echo of the sub-agent {preview(agent, 40)}", damaged=False)
         else:
-            yield from self._add_echo(agent, line, echo)
-
-    def _add_echo(self, agent: str, line: int, echo: dict[str, Any]) -> Iterator[Operation]:
-        """A sub-agent known only by echoes. These leave things out: its own file takes their place."""
-        if agent not in self._echoes:
-            call = text(echo.get("parentToolUseID"))
-            self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
-            self._echoes[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
-        yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
+            # A sub-agent known only by echoes. These leave things out: its own file takes their place.
+            if agent not in self._echoes:
+                call = text(echo.get("parentToolUseID"))
+                self._echoes[agent] = yield from self._start_agent(f"progress-{agent}", echo, call)
+                self._echoes[agent].recording.whole_copy = f"{self._session}/agent-{agent}"
+            yield from self._echoes[agent].add(line, {**echo, "parentUuid": None})
 
     def _has_file(self, agent: str) -> bool:
         """Whether the sub-agent has a file of its own beside this one."""
@@ -239,13 +230,8 @@ class _File:
         return bool(own) or (folder / name).is_file()
 
 
-def _last_session(known_ahead: list[dict[str, Any]]) -> str:
-    """The newest session id: a resumed session's file begins with lines of the older one."""
-    return next((id for record in reversed(known_ahead) if (id := text(record.get("sessionId")))), "")
-
-
 def _title(known_ahead: list[dict[str, Any]]) -> str:
-    """The name that a person gave, or the model; else a summary, if it is of this file and not of another."""
+    """The title given by a person, or by the model; else a summary, if it is of this file."""
     uuids = {uuid_of(record) for record in known_ahead}
     titles = {
         text(record.get("type")): text(

@@ -1,4 +1,4 @@
-"""Prompts that were typed while Claude Code was busy, as far as its ``queue-operation`` records tell of them.
+"""Prompts that were typed while Claude Code was busy, from its ``queue-operation`` records.
 
 ``enqueue`` holds the text. ``dequeue`` begins a turn with it: the prompt follows as a ``user`` record.
 ``remove`` hands it to the turn that is under way. Newer versions write it again as an attachment; for older
@@ -8,6 +8,7 @@ ones the queue is its only record. So a removed prompt waits for its own record,
 import re
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,8 @@ from historyapp.core.importers.messages import moment
 from historyapp.core.json import parse_embedded, text
 
 _MOST_QUEUED = 500
-_MOST_TOLD = 50
+_MOST_GIVEN = 50
+_REPEATED = "a queued prompt, which has a record of its own"
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 
 
@@ -31,7 +33,7 @@ class QueuedPrompt:
     record: dict[str, Any]
     text: str
     is_task: bool
-    """Whether it only tells of a background task. Claude Code keeps these in the same queue."""
+    """Whether it is a notice of a background task. Claude Code keeps these in the same queue."""
     taken_at: datetime | None = None
     """When a running turn took it."""
 
@@ -48,23 +50,27 @@ class PromptQueue:
     def __init__(self) -> None:
         self._queued: deque[QueuedPrompt] = deque()
         self._taken: deque[QueuedPrompt] = deque()
-        self._told: deque[str] = deque(maxlen=_MOST_TOLD)
+        self._given: deque[str] = deque(maxlen=_MOST_GIVEN)
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Skipped]:
-        """Follows one ``queue-operation``. A prompt that is given up with it is named as skipped."""
+        """Follows one ``queue-operation``. A prompt that it discards is skipped."""
         operation, content = text(record.get("operation")), record.get("content")
-        said = text_of(content) if isinstance(content, (str, list)) else ""
-        if operation == "enqueue" and said.strip():
-            self._queued.append(QueuedPrompt(line, record, said, _is_task(said)))
+        words = text_of(content) if isinstance(content, (str, list)) else ""
+        if operation == "enqueue" and words.strip():
+            is_task = False
+            if words.startswith("{"):
+                with suppress(ValueError):
+                    is_task = "task_id" in parse_embedded(words)
+            self._queued.append(QueuedPrompt(line, record, words, is_task))
             if len(self._queued) > _MOST_QUEUED:
                 yield _unsent(self._queued.popleft())
             return
         yield Skipped(line, f"queue operation {operation[:40]}", damaged=False)
-        prompt = self._next(said) if operation in ("dequeue", "remove") else None
+        prompt = self._next(words) if operation in ("dequeue", "remove") else None
         if prompt is None:
             return
         if operation == "dequeue":
-            yield _repeated(prompt)
+            yield Skipped(prompt.line, _REPEATED, damaged=False)
         elif prompt.is_task:
             yield Skipped(prompt.line, "a background task in the queue", damaged=False)
         else:
@@ -73,29 +79,29 @@ class PromptQueue:
             if len(self._taken) > _MOST_QUEUED:
                 yield _unsent(self._taken.popleft())
 
-    def _next(self, said: str) -> QueuedPrompt | None:
+    def _next(self, words: str) -> QueuedPrompt | None:
         """The prompt that an operation means: the one it names, else the first; tasks come last."""
         queued = self._queued
-        named = (prompt for prompt in queued if prompt.text == said)
+        named = (prompt for prompt in queued if prompt.text == words)
         typed = (prompt for prompt in queued if not prompt.is_task)
-        found = next(named if said else typed, None) or (None if said or not queued else queued[0])
+        found = next(named if words else typed, None) or (None if words or not queued else queued[0])
         if found is not None:
             queued.remove(found)
         return found
 
-    def claim(self, said: str) -> Skipped | None:
-        """A record has these words: a prompt that waits for its own record has it now."""
-        prompt = next((prompt for prompt in self._taken if prompt.text == said), None)
+    def claim(self, words: str) -> Skipped | None:
+        """Takes out the prompt that waited for its own record, which has these words."""
+        prompt = next((prompt for prompt in self._taken if prompt.text == words), None)
         if prompt is None:
             return None
         self._taken.remove(prompt)
-        return _repeated(prompt)
+        return Skipped(prompt.line, _REPEATED, damaged=False)
 
-    def has_told(self, said: str) -> bool:
-        """Whether a prompt with these words was told from the queue; true once for each."""
-        if said not in self._told:
+    def has_given_out(self, words: str) -> bool:
+        """Whether a prompt with these words was given out from the queue; true once for each."""
+        if words not in self._given:
             return False
-        self._told.remove(said)
+        self._given.remove(words)
         return True
 
     def due(self, at: datetime | None) -> Iterator[QueuedPrompt]:
@@ -105,7 +111,7 @@ class PromptQueue:
             if at is not None and taken_at is not None and at < taken_at:
                 return
             prompt = self._taken.popleft()
-            self._told.append(prompt.text)
+            self._given.append(prompt.text)
             yield prompt
 
     def rest(self) -> Iterator[Skipped]:
@@ -115,21 +121,8 @@ class PromptQueue:
 
     @property
     def waits(self) -> bool:
-        """Whether a running turn took a prompt that was not told yet."""
+        """Whether a running turn took a prompt that was not given out yet."""
         return bool(self._taken)
-
-
-def _is_task(said: str) -> bool:
-    if not said.startswith("{"):
-        return False
-    try:
-        return "task_id" in parse_embedded(said)
-    except ValueError:
-        return False
-
-
-def _repeated(prompt: QueuedPrompt) -> Skipped:
-    return Skipped(prompt.line, "a queued prompt, which has a record of its own", damaged=False)
 
 
 def _unsent(prompt: QueuedPrompt) -> Skipped:

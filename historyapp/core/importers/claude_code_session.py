@@ -1,4 +1,4 @@
-"""One conversation of a Claude Code file: messages joined from their lines, branches told as rewinds."""
+"""One session of a Claude Code file: messages joined from their lines, branches as rewinds."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class _Message:
     line: int
     first: dict[str, Any]
     late: bool
-    """Whether an earlier part of it had to be told before; its usage has been counted then."""
+    """Whether an earlier part of it was given out before, with its usage."""
     blocks: _Blocks = field(default_factory=list)
     uuids: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class ClaudeCodeSession:
         self.places = Places()
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
-        self._told: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
+        self._given: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
         self._root: int | None = None
         self._linked = False
 
@@ -120,7 +120,7 @@ class ClaudeCodeSession:
         return uuid in self.places
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
-        """What one more record amounts to."""
+        """The operations of one more record."""
         uuid = uuid_of(record)
         if len(uuid) == _UUID_LENGTH and uuid in self.places:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
@@ -141,7 +141,7 @@ class ClaudeCodeSession:
         self.recording.provisional = self._message is not None
         yield from self._complete()
         self.recording.provisional = self.recording.provisional or self._queue.waits
-        yield from self._tell_queued(None)
+        yield from self._give_queued(None)
         yield from self.recording.announce()
 
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
@@ -150,38 +150,35 @@ class ClaudeCodeSession:
             id = uuid_of(record) or f"line {line}"
         if self._message is None or self._message.id != id:
             yield from self._complete()
-            yield from self._tell_queued(record)
+            yield from self._give_queued(record)
             yield from self._branch(record, by_person=False)
-            self._message = _Message(id, line, record, late=id in self._told)
+            self._message = _Message(id, line, record, late=id in self._given)
             model = record["message"].get("model")
             self.recording.model = self.recording.model or (model if isinstance(model, str) else "")
             yield from self.recording.announce()
         self._message.add(record, blocks)
         for block in blocks:
             if block.get("type") == "tool_use" and block.get("name") in _AGENT_TOOLS:
-                self._note_task(text(mapping(block.get("input")).get("prompt")), text(block.get("id")))
-
-    def _note_task(self, prompt: str, call: str) -> None:
-        self.tasks[prompt] = call
-        if len(self.tasks) > _MOST_TASKS:
-            del self.tasks[next(iter(self.tasks))]
+                self.tasks[text(mapping(block.get("input")).get("prompt"))] = text(block.get("id"))
+                if len(self.tasks) > _MOST_TASKS:
+                    del self.tasks[next(iter(self.tasks))]
 
     def _complete(self) -> Iterator[Operation]:
-        """Tells the open message, then what has waited for it."""
+        """Gives out the open message, then the records that waited for it."""
         if self._message is None:
             return
         message, self._message = self._message, None
         waiting, self._waiting = self._waiting, []
-        yield from self._tell_message(message)
+        yield from self._give_message(message)
         for line, record, blocks in waiting:
             yield from self._handle(line, record, blocks)
 
-    def _tell_message(self, message: _Message) -> Iterator[Operation]:
+    def _give_message(self, message: _Message) -> Iterator[Operation]:
         parts, others = parts_of(message.blocks)
         metadata = message.metadata() | ({"blocks": others} if others else {})
         calls = self.recording.calls
         body = parts.body(calls, metadata["source"])
-        self._told.append(message.id)
+        self._given.append(message.id)
         yield from self._append(body, message.first, metadata, OUTPUT)
         if results := results_of(message.blocks, message.first, calls):
             metadata = {"source": metadata["source"]}
@@ -203,27 +200,26 @@ class ClaudeCodeSession:
                 log = DebugLog(category=category, message=text_of(blocks))
                 yield from self._append(log, record, {"source": source})
             case "attachment" if body := attachment_of(record):
-                yield from self._handle_attachment(body, record, source)
+                yield from self._attach(body, record, source)
         if self.recording.position > before:
             return
         if record["type"] != "progress":
             yield Skipped(line, f"{record['type']} without content", damaged=False)
         self._place_at(record, before if parent is None else parent)
 
-    def _handle_attachment(
+    def _attach(
         self, body: ModelInput | DebugLog, record: dict[str, Any], source: dict[str, Any]
     ) -> Iterator[Operation]:
         if isinstance(body, ModelInput):
             if body.raw_input is None:
-                said = text_of(body.content)
-                if repeated := self._queue.claim(said):
+                if repeated := self._queue.claim(text_of(body.content)):
                     yield repeated
-                elif self._queue.has_told(said):
+                elif self._queue.has_given_out(text_of(body.content)):
                     return
             yield from self._branch(record, by_person=False)
         yield from self._append(body, record, {"source": source})
 
-    def _tell_queued(self, record: dict[str, Any] | None) -> Iterator[Operation]:
+    def _give_queued(self, record: dict[str, Any] | None) -> Iterator[Operation]:
         """Prompts that the running turn took from the queue before the record, or before the end."""
         at = None if record is None else moment(record.get("timestamp"))
         for prompt in self._queue.due(at):
@@ -242,10 +238,14 @@ class ClaudeCodeSession:
             yield from self._append(ToolResults(results=results), record, metadata, RESULTS)
         body = input_of(record, blocks)
         if isinstance(body, ModelInput):
-            self._entitle(body)
+            recording = self.recording
+            if body.channel == "user":
+                recording.title = recording.title or title_of(body.content)
+            elif body.channel == "command":
+                recording.second_best_title = recording.second_best_title or title_of_command(body)
             if body.channel == "user" and self._queue.waits:
                 repeated = self._queue.claim(text_of(body.content))
-                yield from (repeated,) if repeated else self._tell_queued(record)
+                yield from (repeated,) if repeated else self._give_queued(record)
             if not answers:
                 yield from self._branch(record, may_branch(body), restarts(record, body))
             # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
@@ -254,22 +254,15 @@ class ClaudeCodeSession:
         elif body:
             yield from self._append(body, record, {"source": source})
 
-    def _entitle(self, body: ModelInput) -> None:
-        recording = self.recording
-        if body.channel == "user":
-            recording.title = recording.title or title_of(body.content)
-        elif body.channel == "command":
-            recording.second_best_title = recording.second_best_title or title_of_command(body)
-
     def _append(
         self, body: Body, record: dict[str, Any], metadata: dict[str, Any], kind: int = OTHER
     ) -> Iterator[Operation]:
         parent = self._place(record)
-        aside = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
+        beside = parent is not None and kind in (OTHER, RESULTS) and not self._branches.is_end(parent)
         self._branches.append(kind)
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
-        # What is only noted beside an older record does not carry along those that name it as their parent.
-        self._place_at(record, parent if aside and parent is not None else self.recording.position)
+        # A record beside an older one keeps its place: records that name it as their parent follow there.
+        self._place_at(record, parent if beside and parent is not None else self.recording.position)
 
     def _place_at(self, record: dict[str, Any], position: int) -> None:
         if uuid := uuid_of(record):
@@ -291,17 +284,14 @@ class ClaudeCodeSession:
         if place is not None:
             self._linked = True
         elif by_person and record.get("parentUuid") is None:
-            place = self._place_of_root(restart)
+            # Input without a parent belongs before the first such input, if there are links at all.
+            if self._root is None or restart:
+                self._root = self.recording.position
+            elif self._linked:
+                place = self._root
         if place is None:
             return
         if not self._branches.is_live(place):
             yield from self.recording.rewind(self._branches.rewind(place), "went on with another branch")
         elif by_person and not self._branches.is_end(place):
             yield from self.recording.rewind(self._branches.rewind(place), "went back in Claude Code")
-
-    def _place_of_root(self, restart: bool) -> int | None:
-        """Where input without a parent belongs: before the first such input, if there are links at all."""
-        if self._root is None or restart:
-            self._root = self.recording.position
-            return None
-        return self._root if self._linked else None

@@ -134,7 +134,7 @@ class CodexSession:
         meta = line.payload
         if self._has_meta:
             yield Skipped(line.number, "session_meta of a copied history", damaged=False)
-        elif self._recording.is_untold:
+        elif self._recording.is_empty:
             self._recording = described(meta, self._recording)
         self._has_meta = True
         self._provider = text(meta.get("model_provider")) or self._provider

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from historyapp.core.entries import DebugLog, EntryDraft, SystemInstruction
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import Append, Operation, SessionStart, Skipped, Source
-from historyapp.core.importers.messages import Calls, title_of
+from historyapp.core.importers.messages import Calls, title_of, with_source
 from historyapp.core.importers.records import SourceRecord, records
 from historyapp.core.json import depth_exceeds
 
@@ -50,7 +50,7 @@ class MessageReader(Protocol):
     calls: Calls
 
     def drafts(self, message: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries that a message amounts to.
+        """The entries of a message.
 
         Raises:
             ValueError: when the message cannot be understood; the reason is for people.
@@ -80,17 +80,15 @@ class _Thread:
 
     session: str
     reader: MessageReader
-    said: list[int] = field(default_factory=list)
+    hashes: list[int] = field(default_factory=list)
+    """Of its messages so far."""
     instruction: str = ""
-
-    def continues_in(self, said: list[int]) -> bool:
-        return bool(self.said) and said[: len(self.said)] == self.said
 
 
 def import_exchanges(
     exchanges: Iterable[Exchange | Skipped], dialect: Dialect, file: str
 ) -> Iterator[Operation]:
-    """What the exchanges of a file put into which session. ``file`` is the id of the first unnamed one."""
+    """The operations for a file's exchanges. ``file`` is the id of the first conversation without a name."""
     threads: list[_Thread] = []
     for exchange in exchanges:
         if isinstance(exchange, Skipped):
@@ -101,33 +99,31 @@ def import_exchanges(
             alone = _Thread(exchange.session, dialect.reader(exchange.session))
             yield from _new_entries(alone, exchange, dialect.name)
             continue
-        said = [_hash(dialect, message) for message in exchange.messages]
-        thread = _continued(threads, said)
-        if thread is not None:
-            thread.reader.calls.relabel(dialect.call_ids(exchange.messages[len(thread.said) - 1]))
+        hashes = [_hash(dialect, message) for message in exchange.messages]
+        continued = [
+            thread for thread in threads if thread.hashes and hashes[: len(thread.hashes)] == thread.hashes
+        ]
+        if continued:
+            thread = max(continued, key=lambda thread: len(thread.hashes))
+            thread.reader.calls.relabel(dialect.call_ids(exchange.messages[len(thread.hashes) - 1]))
         else:
             session = f"{file}#{len(threads) + 1}" if threads else file
             thread = _Thread(session, dialect.reader(session))
             threads.append(thread)
             yield _start(session, exchange)
         yield from _new_entries(thread, exchange, dialect.name)
-        thread.said = said + ([_hash(dialect, exchange.reply)] if exchange.reply else [])
+        thread.hashes = hashes + ([_hash(dialect, exchange.reply)] if exchange.reply else [])
 
 
 def _hash(dialect: Dialect, message: Any) -> int:
     return hash(dialect.key(message)) if isinstance(message, dict) and not depth_exceeds(message) else 0
 
 
-def _continued(threads: list[_Thread], said: list[int]) -> _Thread | None:
-    fitting = [thread for thread in threads if thread.continues_in(said)]
-    return max(fitting, key=lambda thread: len(thread.said), default=None)
-
-
 def _start(session: str, exchange: Exchange) -> SessionStart:
-    asked = next((m for m in exchange.messages if isinstance(m, dict) and m.get("role") == "user"), {})
+    task = next((m for m in exchange.messages if isinstance(m, dict) and m.get("role") == "user"), {})
     return SessionStart(
         session,
-        title=exchange.title or title_of(asked.get("content")),
+        title=exchange.title or title_of(task.get("content")),
         agent=exchange.agent,
         model=exchange.model,
         tags=exchange.tags,
@@ -136,65 +132,45 @@ def _start(session: str, exchange: Exchange) -> SessionStart:
 
 
 def _new_entries(thread: _Thread, exchange: Exchange, format: str) -> Iterator[Operation]:
-    place = {"format": format} | ({"index": exchange.index} if exchange.index else {})
+    session, source = thread.session, dict[str, Any](format=format)
+    if exchange.index:
+        source["index"] = exchange.index
     if exchange.instruction and exchange.instruction != thread.instruction:
         thread.instruction = exchange.instruction
         body = SystemInstruction(text=exchange.instruction)
-        yield Append(thread.session, EntryDraft(body, metadata={"source": place}))
+        yield Append(session, EntryDraft(body, metadata={"source": source}))
+    name = "message" if exchange.index else "index"
     for record in records(exchange.messages):
-        if isinstance(record, Skipped):
-            if record.line > len(thread.said):
-                yield _skip(exchange, record.line + exchange.offset, record.reason)
-        elif record.number > len(thread.said):
-            yield from _new_message(thread, exchange, record, place)
+        number, reason = (record.line, record.reason) if isinstance(record, Skipped) else (record.number, "")
+        if number <= len(thread.hashes):
+            continue
+        number += exchange.offset
+        if isinstance(record, SourceRecord):
+            try:
+                for draft in thread.reader.drafts(record.data):
+                    yield Append(session, with_source(draft, source | {name: number}))
+            except ValueError as fault:
+                reason = str(fault)
+        if reason:
+            in_call = f"message {number}: {reason}"
+            yield Skipped(exchange.index, in_call) if exchange.index else Skipped(number, reason)
     if exchange.reply is not None:
-        yield from _reply(thread, exchange, exchange.reply, place)
+        facts = dict(exchange.reply_facts)
+        source = source | facts.pop("source", {})
+        for draft in thread.reader.drafts(exchange.reply):
+            placed = with_source(draft, source, exchange.replied_at)
+            yield Append(session, placed._replace(metadata={**placed.metadata, **facts}))
+            facts = {}  # usage and cost are of the whole reply: once
     elif exchange.failure:
-        failed = DebugLog(category="provider_error", message=exchange.failure)
-        yield Append(thread.session, EntryDraft(failed, exchange.replied_at, {"source": place}))
-
-
-def _skip(exchange: Exchange, message: int, reason: str) -> Skipped:
-    if exchange.index:
-        return Skipped(exchange.index, f"message {message}: {reason}")
-    return Skipped(message, reason)
-
-
-def _new_message(
-    thread: _Thread, exchange: Exchange, record: SourceRecord, place: dict[str, Any]
-) -> Iterator[Operation]:
-    number = record.number + exchange.offset
-    place = place | {"message" if exchange.index else "index": number}
-    try:
-        for draft in thread.reader.drafts(record.data):
-            yield Append(thread.session, _placed(draft, place))
-    except ValueError as fault:
-        yield _skip(exchange, number, str(fault))
-
-
-def _reply(
-    thread: _Thread, exchange: Exchange, reply: dict[str, Any], place: dict[str, Any]
-) -> Iterator[Operation]:
-    facts = dict(exchange.reply_facts)
-    place = place | facts.pop("source", {})
-    for draft in thread.reader.drafts(reply):
-        placed = _placed(draft, place)
-        yield Append(
-            thread.session, EntryDraft(placed.body, exchange.replied_at, {**placed.metadata, **facts})
-        )
-        facts = {}  # usage and cost are of the whole reply: once
-
-
-def _placed(draft: EntryDraft, place: Mapping[str, Any]) -> EntryDraft:
-    source = {**place, **draft.metadata.get("source", {})}
-    return EntryDraft(draft.body, draft.created_at, {**draft.metadata, "source": source})
+        log = DebugLog(category="provider_error", message=exchange.failure)
+        yield Append(session, EntryDraft(log, exchange.replied_at, {"source": source}))
 
 
 def readable(operations: Iterable[Operation], source: Source, title: str) -> Iterator[Operation]:
     """The operations as they are.
 
     Raises:
-        UnreadableTranscript: at their end, when there was nothing to import and that was no choice.
+        UnreadableTranscript: at their end, when none was useful: no entry, and nothing left out on purpose.
     """
     useful = False
     for operation in operations:

@@ -1,4 +1,4 @@
-"""What importers of growing transcripts share: sessions told entry by entry, outputs that come in pieces."""
+"""What importers of growing transcripts share: sessions read entry by entry, outputs that come in parts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ class Recording:
     whole_copy: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     position: int = 0
-    """Of the newest entry that was told."""
+    """Of the newest entry."""
     provisional: bool = False
-    """Whether what is told now is told only because the file ended."""
+    """Whether entries are given out now only because the file ended."""
     calls: Calls = field(init=False)
     _held: list[Operation] | None = field(default_factory=list)
 
@@ -37,37 +37,27 @@ class Recording:
         self.calls = Calls(self.session)
 
     @property
-    def is_untold(self) -> bool:
-        """Whether nothing was told of the session yet, not even that it exists."""
+    def is_empty(self) -> bool:
+        """Whether no operation of the session was given out yet, not even its start."""
         return self.position == 0 and self._held is not None
 
     def append(
         self, body: Body, created_at: datetime | None, metadata: Mapping[str, Any]
     ) -> Iterable[Operation]:
-        """One more entry, and whatever else can be told by now."""
+        """Appends an entry. Returns the operations that can be given out now."""
         draft = EntryDraft(body, created_at, metadata)
-        return self._tell(Append(self.session, draft, self.provisional))
+        return self._add(Append(self.session, draft, self.provisional))
 
     def rewind(self, to_position: int, reason: str) -> Iterable[Operation]:
         """The session goes on from an earlier position."""
-        return self._tell(RewindTo(self.session, to_position, reason, actor="user"))
+        return self._add(RewindTo(self.session, to_position, reason, actor="user"))
 
     def announce(self) -> Iterable[Operation]:
-        """The session's start and all that was held back; nothing when it has been announced before."""
+        """The session's start and all operations that were held back; nothing at later calls."""
         if self._held is None:
             return ()
         held, self._held = self._held, None
-        return (self._start(), *held)
-
-    def _tell(self, operation: Append | RewindTo) -> Iterable[Operation]:
-        self.position += 1
-        if self._held is None:
-            return (operation,)
-        self._held.append(operation)
-        return self.announce() if len(self._held) >= _MOST_HELD else ()
-
-    def _start(self) -> SessionStart:
-        return SessionStart(
+        start = SessionStart(
             self.session,
             title=self.title or self.second_best_title,
             agent=self.agent,
@@ -78,11 +68,19 @@ class Recording:
             whole_copy=self.whole_copy,
             metadata=self.metadata,
         )
+        return (start, *held)
+
+    def _add(self, operation: Append | RewindTo) -> Iterable[Operation]:
+        self.position += 1
+        if self._held is None:
+            return (operation,)
+        self._held.append(operation)
+        return self.announce() if len(self._held) >= _MOST_HELD else ()
 
 
 @dataclass(slots=True)
 class OutputParts:
-    """A model output put together from the pieces in which a transcript holds it."""
+    """A model output, collected from the parts in which a transcript holds it."""
 
     thoughts: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)

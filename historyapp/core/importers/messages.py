@@ -1,13 +1,13 @@
-"""What importers of message lists share: titles, times, and calls paired with what answers them."""
+"""What importers share: titles, times, results, sources, and tool calls paired with their results."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, NamedTuple
 
 from historyapp.core.content import arguments_of
-from historyapp.core.entries import ToolCall, text_of
+from historyapp.core.entries import EntryDraft, ToolCall, ToolResult, text_of
 from historyapp.core.importers.base import Source
 from historyapp.core.text import preview
 
@@ -51,8 +51,32 @@ def usage_facts(usage: Any, convention: str) -> dict[str, Any]:
     return {"usage": usage, "usage_convention": convention} if isinstance(usage, dict) and usage else {}
 
 
+def tool_result(
+    id: str | None,
+    name: str | None,
+    outputs: Any = None,
+    *,
+    error: str | None = None,
+    feedback: str | None = None,
+) -> ToolResult:
+    """A result: interrupted by a person who gave ``feedback``, failed with an ``error``, or a success."""
+    if feedback is not None:
+        return ToolResult(tool_call_id=id, tool_name=name, status="interrupted_by_human", feedback=feedback)
+    if error is not None:
+        return ToolResult(tool_call_id=id, tool_name=name, status="error", reason=error)
+    return ToolResult(tool_call_id=id, tool_name=name, status="success", outputs=outputs)
+
+
+def with_source(
+    draft: EntryDraft, source: Mapping[str, Any], created_at: datetime | None = None
+) -> EntryDraft:
+    """The draft with its place in the file as ``source``, beside what it already says of its source."""
+    merged = {**source, **draft.metadata.get("source", {})}
+    return EntryDraft(draft.body, created_at or draft.created_at, {**draft.metadata, "source": merged})
+
+
 class SourceCall(NamedTuple):
-    """A tool call as a transcript has it. Nothing about it is sure."""
+    """A tool call as a transcript has it. Any field may have any type."""
 
     id: Any
     name: Any

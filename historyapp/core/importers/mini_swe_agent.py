@@ -14,15 +14,20 @@ from historyapp.core.entries import (
     EntryDraft,
     ModelInput,
     ModelOutput,
-    ResultStatus,
-    ToolResult,
     ToolResults,
     UseTool,
 )
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatReader
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
+from historyapp.core.importers.messages import (
+    moment,
+    session_of,
+    title_of,
+    tool_result,
+    usage_facts,
+    with_source,
+)
 from historyapp.core.importers.records import known, read_document, records
 from historyapp.core.json import listing, mapping, text
 
@@ -70,7 +75,7 @@ def _is_text_run(messages: list[Any]) -> bool:
 def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
     messages, info = listing(document.get("messages")), mapping(document.get("info"))
     yield _start(document, messages, info, session)
-    run = _Run(session)
+    run = _MiniSweAgentRun(session)
     for record in records(messages):
         if isinstance(record, Skipped):
             yield record
@@ -81,8 +86,8 @@ def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
             yield Skipped(record.number, str(fault))
             continue
         at = moment(mapping(record.data.get("extra")).get("timestamp"))
-        source = {"format": MINI_SWE_AGENT.name, "index": record.number, **draft.metadata.get("source", {})}
-        yield Append(session, EntryDraft(draft.body, at, {**draft.metadata, "source": source}))
+        source = {"format": MINI_SWE_AGENT.name, "index": record.number}
+        yield Append(session, with_source(draft, source, at))
     if trace := text(info.get("traceback")) or text(info.get("exception_str")):
         body = DebugLog(category="exit", message=f"{text(info.get('exit_status'))}\n{trace}".strip())
         draft = EntryDraft(body, metadata={"source": {"format": MINI_SWE_AGENT.name}})
@@ -110,7 +115,7 @@ def _start(document: dict[str, Any], messages: list[Any], info: dict[str, Any], 
     )
 
 
-class _Run:
+class _MiniSweAgentRun:
     """Reads the messages of a run, in order."""
 
     def __init__(self, session: str) -> None:
@@ -118,29 +123,33 @@ class _Run:
         self._written = False
         """Whether the newest output has a command as text whose result has not come back."""
 
-    def draft(self, message: dict[str, Any]) -> EntryDraft:
-        """The entry that a message amounts to.
+    def draft(self, raw: dict[str, Any]) -> EntryDraft:
+        """The entry of a message.
 
         Raises:
             ValueError: when the message has no role.
         """
-        extra = mapping(message.get("extra"))
-        [draft] = self._chat.drafts({name: value for name, value in message.items() if name != "extra"})
+        extra = mapping(raw.get("extra"))
+        is_person = text(extra.get("interrupt_type")).startswith("User")
+        [draft] = self._chat.drafts({name: value for name, value in raw.items() if name != "extra"})
         match draft.body:
             case ModelOutput() as output:
                 self._written = bool(written := _written(output, extra))
-                return EntryDraft(written or output, metadata=_call_facts(extra, draft))
+                response = mapping(extra.get("response"))
+                facts = usage_facts(response.get("usage"), "openai") | known(cost=extra.get("cost"))
+                draft = EntryDraft(written or output, metadata={**draft.metadata, **facts})
+                return with_source(draft, known(id=response.get("id")))
             case ToolResults() as results:
-                return _judged(results, extra)
-            case ModelInput(channel="exit") as said:
-                return self._exit(said, extra)
-            case ModelInput(channel="user") as said if self._awaits and _is_by_person(extra):
-                return EntryDraft(self._answer("interrupted_by_human", plain_text(said.content)))
-            case ModelInput(channel="user") as said if self._written:
-                return _judged(self._answer("success", said.content), extra)
-            case ModelInput() as said if extra.get("interrupt_type"):
-                told = said.model_copy(update={"channel": "environment"})
-                return EntryDraft(told, metadata=known(extra=extra))
+                return _with_status(results, extra)
+            case ModelInput(channel="exit") as message:
+                return self._exit(message, extra)
+            case ModelInput(channel="user") as message if self._awaits and is_person:
+                return EntryDraft(self._answer(feedback=plain_text(message.content)))
+            case ModelInput(channel="user") as message if self._written:
+                return _with_status(self._answer(message.content), extra)
+            case ModelInput() as message if extra.get("interrupt_type"):
+                body = message.model_copy(update={"channel": "environment"})
+                return EntryDraft(body, metadata=known(extra=extra))
             case _:
                 return draft
 
@@ -148,30 +157,23 @@ class _Run:
     def _awaits(self) -> bool:
         return self._written or self._chat.calls.open
 
-    def _answer(self, status: ResultStatus, said: Any) -> ToolResults:
-        """One answer to everything that the newest output still waits for."""
-        field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
+    def _answer(
+        self, outputs: Any = None, *, error: str | None = None, feedback: str | None = None
+    ) -> ToolResults:
+        """One result for every call of the newest output that is still open."""
         calls: list[tuple[str | None, str]] = [*self._chat.calls.answer_rest()] or [(None, _SHELL)]
         self._written = False
-        return ToolResults(
-            results=tuple(
-                ToolResult.model_validate(
-                    {"tool_call_id": call, "tool_name": name, "status": status, field: said}
-                )
-                for call, name in calls
-            )
-        )
+        results = [tool_result(*call, outputs, error=error, feedback=feedback) for call in calls]
+        return ToolResults(results=tuple(results))
 
-    def _exit(self, said: ModelInput, extra: dict[str, Any]) -> EntryDraft:
+    def _exit(self, message: ModelInput, extra: dict[str, Any]) -> EntryDraft:
         """The end of the run. It stands for the result of the last command, which has no other."""
         status = text(extra.get("exit_status"))
-        content = plain_text(said.content)
+        content = plain_text(message.content)
         if not self._awaits:
             return EntryDraft(DebugLog(category="exit", message=f"{status}\n{content}".strip()))
-        if status in ("", _SUBMITTED):
-            body = self._answer("success", content)
-        else:
-            body = self._answer("error", content or status)
+        failed = status not in ("", _SUBMITTED)
+        body = self._answer(error=content or status) if failed else self._answer(content)
         return EntryDraft(body, metadata=known(exit_status=status))
 
 
@@ -179,8 +181,8 @@ def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
     """The output with its command, where that is a text in a fence; None where there is none."""
     if output.tool_calls:
         return None
-    told = [mapping(action) for action in listing(extra.get("actions"))]
-    commands = [text(action.get("command")) or text(action.get("action")) for action in told]
+    actions = [mapping(action) for action in listing(extra.get("actions"))]
+    commands = [text(action.get("command")) or text(action.get("action")) for action in actions]
     fenced = _COMMAND.findall(output.text)
     if not commands and len(fenced) == 1:
         commands = fenced
@@ -197,35 +199,20 @@ def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
     )
 
 
-def _call_facts(extra: dict[str, Any], draft: EntryDraft) -> dict[str, Any]:
-    response = mapping(extra.get("response"))
-    return {
-        **usage_facts(response.get("usage"), "openai"),
-        **known(cost=extra.get("cost")),
-        "source": {**draft.metadata.get("source", {}), **known(id=response.get("id"))},
-    }
-
-
-def _judged(body: ToolResults, extra: dict[str, Any]) -> EntryDraft:
-    """The result with its status, and what the model was not shown of it."""
+def _with_status(body: ToolResults, extra: dict[str, Any]) -> EntryDraft:
+    """The result with its status, and the parts of it that the model did not see."""
     [result] = body.results
-    said = plain_text(result.outputs)
+    output = plain_text(result.outputs)
     code = extra.get("returncode")
-    if code is None and (told := _RETURN_CODE.match(said)):
-        code = int(told[1][:9])
+    if code is None and (found := _RETURN_CODE.match(output)):
+        code = int(found[1][:9])
     if code not in (None, 0) or extra.get("exception_info"):
-        reason = said or f"return code {code}"
-        result = ToolResult(
-            tool_call_id=result.tool_call_id, tool_name=result.tool_name, status="error", reason=reason
-        )
+        reason = output or f"return code {code}"
+        result = tool_result(result.tool_call_id, result.tool_name, error=reason)
     raw = text(extra.get("raw_output"))
     facts = known(
         returncode=code,
         exception_info=extra.get("exception_info"),
-        raw_output=raw if raw.strip() not in said else None,
+        raw_output=raw if raw.strip() not in output else None,
     )
     return EntryDraft(ToolResults(results=(result,)), metadata=facts)
-
-
-def _is_by_person(extra: dict[str, Any]) -> bool:
-    return text(extra.get("interrupt_type")).startswith("User")

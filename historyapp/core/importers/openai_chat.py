@@ -12,7 +12,7 @@ from historyapp.core.importers.chat_messages import ChatReader, message_key, sou
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
-from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -20,7 +20,7 @@ _TAU_ERROR = "Error:"
 """How tau-bench's tools begin what they say when they fail; nothing else marks it."""
 
 
-class _Chat:
+class _ChatDialect:
     """The dialect, with a way to tell failed results where the format has one."""
 
     name = "openai_chat"
@@ -52,25 +52,22 @@ class _OpenAIChat:
         tau = any(
             "traj" in mapping(item) for item in [head.document, *listing(head.document)[:20], *head.lines]
         )
-        dialect = _Chat((lambda said: said.startswith(_TAU_ERROR)) if tau else (lambda _: False))
+        dialect = _ChatDialect((lambda output: output.startswith(_TAU_ERROR)) if tau else (lambda _: False))
         yield from readable(
             import_exchanges(_exchanges(source, head), dialect, session_of(source)), source, self.title
         )
 
 
 def _is_chat(messages: Any) -> bool:
-    """Whether a value is a list of chat messages; a few broken ones do not matter."""
+    """Whether a value is a list of chat messages; up to half of them may be broken."""
     if not isinstance(messages, list):
         return False
-    found = [message for message in messages[:50] if _is_message(message)]
-    return bool(found) and len(found) * 2 >= len(messages[:50])
-
-
-def _is_message(message: Any) -> bool:
-    role, content = mapping(message).get("role"), mapping(message).get("content")
-    if role not in _ROLES:
-        return False
-    return isinstance(content, (str, list)) or (content is None and role == "assistant")
+    found = 0
+    for message in map(mapping, messages[:50]):
+        role, content = message.get("role"), message.get("content")
+        is_text = isinstance(content, (str, list)) or (content is None and role == "assistant")
+        found += is_text and role in _ROLES
+    return found > 0 and found * 2 >= len(messages[:50])
 
 
 def _is_conversation(record: Any) -> bool:
@@ -81,25 +78,15 @@ def _is_conversation(record: Any) -> bool:
 
 
 def _exchanges(source: Source, head: Head) -> Iterator[Exchange | Skipped]:
-    file = session_of(source)
-    if isinstance(head.document, list):
-        if any(map(_is_conversation, head.document)):
-            yield from _listed(records(head.document), file)
-        else:
-            yield _logged({"messages": head.document}, 0, file)
-    elif head.document is not None:
-        yield _exchange(mapping(head.document), 0, file)
-    else:
-        lines = (
-            SourceRecord(*line) if isinstance(line, SourceRecord) else line
-            for line in read_lines(source.stream)
-        )
-        yield from _listed(lines, file)
-
-
-def _listed(items: Iterator[SourceRecord | Skipped], file: str) -> Iterator[Exchange | Skipped]:
+    file, document = session_of(source), head.document
+    if isinstance(document, list) and not any(map(_is_conversation, document)):
+        yield _logged({"messages": document}, 0, file)
+        return
+    if document is not None and not isinstance(document, list):
+        yield _exchange(mapping(document), 0, file)
+        return
     named: set[str] = set()
-    for item in items:
+    for item in read_lines(source.stream) if document is None else records(document):
         if isinstance(item, Skipped):
             yield item
             continue
@@ -144,6 +131,9 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
         response, (reply, facts) = written, _reply(written)
     else:
         facts |= known(as_written=text(mapping(_reply(written)[0]).get("content")))
+    # Messages without the examples that a model without tool calling is given.
+    raw = map(mapping, listing(record.get("raw_messages")))
+    task = next((message.get("content") for message in raw if message.get("role") == "user"), "")
     return Exchange(
         messages,
         offset=len(listed) - len(messages),
@@ -153,33 +143,24 @@ def _logged(record: dict[str, Any], index: int, session: str) -> Exchange:
         reply_facts=facts | known(cost=record.get("cost"), latency=record.get("latency_sec")),
         replied_at=moment(record.get("timestamp")) or moment(response.get("created")),
         session=session,
-        title=_task(record.get("raw_messages")),
+        title=title_of(task),
         model=text(response.get("model")) or text(record.get("model")),
         metadata=known(tools=record.get("tools")),
     )
 
 
 def _with_calls(sent: list[Any], raw: list[Any]) -> list[Any]:
-    """What was sent to a model without tool calling, but calls and results as they were before it.
+    """What was sent to a model without tool calling, with calls and results as they were before.
 
     ``raw`` has the same messages before calls were turned into text; its results name the call they answer.
     """
     if len(raw) != len(sent):
         return sent
-    return [
-        after if _calls_or_answers(mapping(after)) else before
-        for before, after in zip(sent, raw, strict=True)
-    ]
-
-
-def _calls_or_answers(message: dict[str, Any]) -> bool:
-    return message.get("role") == "tool" or bool(source_calls(message))
-
-
-def _task(messages: Any) -> str:
-    """What the user asked, from messages without the examples that a model without tool calling is given."""
-    asked = (mapping(message) for message in listing(messages))
-    return title_of(next((message.get("content") for message in asked if message.get("role") == "user"), ""))
+    merged = []
+    for before, after in zip(sent, raw, strict=True):
+        uses_tools = mapping(after).get("role") == "tool" or source_calls(mapping(after))
+        merged.append(after if uses_tools else before)
+    return merged
 
 
 def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
@@ -187,11 +168,16 @@ def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
     if not _is_chat(request.get("messages")):
         return Skipped(index or 1, "not a chat completion request", damaged=False)
     if isinstance(response, str):
-        response = streamed_message(response)
+        response = streamed_message(response) or {}
     listed = request["messages"]
     instruction, messages = split_instruction(listed)
     answer = mapping(response)
     reply, facts = _reply(answer)
+    failure = ""
+    if not reply and answer.get("error"):
+        failure = dump_json(answer["error"])
+    elif not reply and response is not None:
+        failure = f"no readable response, status {dump_json(record.get('status'))}"
     return Exchange(
         messages,
         offset=len(listed) - len(messages),
@@ -200,29 +186,21 @@ def _recorded_call(record: dict[str, Any], index: int) -> Exchange | Skipped:
         reply=reply,
         reply_facts=facts,
         replied_at=moment(answer.get("created")),
-        failure="" if reply else _failure(record, answer),
+        failure=failure,
         model=text(answer.get("model")) or text(request.get("model")),
         metadata=known(tools=request.get("tools")),
     )
 
 
 def _reply(response: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """The assistant message of a response, and what the response tells of it."""
+    """The assistant message of a response, and the response's other facts about it."""
     choices = [mapping(choice) for choice in listing(response.get("choices"))]
     message = mapping(choices[0].get("message")) if choices else {}
     if not message:
         return None, {}
     source = known(id=response.get("id"), finish_reason=choices[0].get("finish_reason"))
-    told = known(other_choices=choices[1:], model=response.get("model"), source=source)
-    return {**message, "role": "assistant"}, usage_facts(response.get("usage"), "openai") | told
-
-
-def _failure(record: dict[str, Any], response: dict[str, Any]) -> str:
-    if response.get("error"):
-        return dump_json(response["error"])
-    if record.get("response") is None:
-        return ""
-    return f"no readable response, status {dump_json(record.get('status'))}"
+    facts = known(other_choices=choices[1:], model=response.get("model"), source=source)
+    return {**message, "role": "assistant"}, usage_facts(response.get("usage"), "openai") | facts
 
 
 OPENAI_CHAT = _OpenAIChat()

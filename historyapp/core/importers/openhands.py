@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.importers import openhands_v0 as v0
 from historyapp.core.importers import openhands_v1 as v1
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.messages import session_of, title_of
+from historyapp.core.importers.messages import session_of, title_of, with_source
 from historyapp.core.importers.records import (
     SourceRecord,
     head_of,
@@ -29,6 +29,11 @@ from historyapp.core.json import listing, mapping, text
 _PREAMBLE = 200
 """How many events are looked at for what to say of the session."""
 _NUMBER = re.compile(r"(?:event-)?(\d+)")
+
+_ROW_FACTS = (
+    "instance_id", "issue", "test_result", "success", "result_explanation", "git_patch", "metrics"
+)  # fmt: skip
+"""What an evaluation's row says of its session."""
 
 Events = Iterator[SourceRecord | Skipped]
 
@@ -54,9 +59,10 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 def _is_row(record: dict[str, Any]) -> bool:
     """Whether it is one run of an evaluation (``output.jsonl``)."""
-    told = {"instance_id", "instruction", "issue"} & set(record)
+    if record.keys().isdisjoint(("instance_id", "instruction", "issue")):
+        return False
     events = map(mapping, _flat(listing(record.get("history"))[:5]))
-    return bool(told) and any(_is_event(event) or v0.is_bare_event(event) for event in events)
+    return any(_is_event(event) or v0.is_bare_event(event) for event in events)
 
 
 def _is_state(record: dict[str, Any]) -> bool:
@@ -79,13 +85,8 @@ def _operations(source: Source) -> Iterator[Operation]:
         events = list(records(listing(head.document)))
         yield from _conversation(session_of(source), events[:_PREAMBLE], iter(events))
     else:
-        beginning = list(islice(_lines(source), _PREAMBLE))
-        yield from _conversation(session_of(source), beginning, _lines(source))
-
-
-def _lines(source: Source) -> Events:
-    for line in read_lines(source.stream):
-        yield SourceRecord(*line) if isinstance(line, SourceRecord) else line
+        beginning = list(islice(read_lines(source.stream), _PREAMBLE))
+        yield from _conversation(session_of(source), beginning, read_lines(source.stream))
 
 
 def _flat(history: list[Any]) -> Iterator[Any]:
@@ -95,7 +96,9 @@ def _flat(history: list[Any]) -> Iterator[Any]:
 
 
 def _rows(source: Source, head: Head) -> Iterator[Operation]:
-    rows = records(listing(head.document) or [head.document]) if head.document is not None else _lines(source)
+    rows = read_lines(source.stream)
+    if head.document is not None:
+        rows = records(listing(head.document) or [head.document])
     named: set[str] = set()
     for row in rows:
         if isinstance(row, Skipped):
@@ -146,52 +149,36 @@ def _event_records(files: list[Path]) -> Events:
                 yield Skipped(number, f"{path.name}: {record.reason}")
 
 
-class _About(NamedTuple):
-    """What the first events, and the row they stand in, tell of the session."""
-
-    title: str
-    model: str
-    metadata: dict[str, Any]
-    agent: str = "OpenHands"
-
-
 def _conversation(
     session: str, beginning: list[SourceRecord | Skipped], events: Events, row: SourceRecord | None = None
 ) -> Iterator[Operation]:
     known_events = [event.data for event in beginning if isinstance(event, SourceRecord)]
-    reader: v0.Run | v1.Conversation
+    reader: v0.V0EventReader | v1.V1EventReader
     if any(v1.is_event(event) for event in known_events):
         facts = v1.facts_of(known_events)
         session = facts.get("id") or session
-        reader = v1.Conversation(session)
+        reader = v1.V1EventReader(session)
     else:
         facts = v0.facts_of(known_events)
-        reader = v0.Run(session, v0.zone_of(known_events))
-    about = _about(row.data if row else {}, facts)
-    yield SessionStart(session, about.title, about.agent, about.model, metadata=about.metadata)
+        reader = v0.V0EventReader(session, v0.zone_of(known_events))
+    data = row.data if row else {}
+    metadata = mapping(data.get("metadata"))
+    yield SessionStart(
+        session,
+        facts.get("title") or title_of(text(data.get("instruction"))),
+        text(metadata.get("agent_class")) or "OpenHands",
+        text(mapping(metadata.get("llm_config")).get("model")) or facts.get("model", ""),
+        metadata=known(**{name: data.get(name) for name in _ROW_FACTS}),
+    )
     place = {"format": OPENHANDS.name} | ({"row": row.number} if row else {})
     for event in events:
         if isinstance(event, Skipped):
             yield event if row is None else Skipped(row.number, f"event {event.line}: {event.reason}")
         else:
             for draft in reader.drafts(event.data):
-                yield _append(session, draft, {**place, "index": event.number})
-    if isinstance(reader, v1.Conversation):
+                yield Append(session, with_source(draft, {**place, "index": event.number}))
+    if isinstance(reader, v1.V1EventReader):
         for draft in reader.rest():
-            yield _append(session, draft, place)._replace(provisional=True)
+            yield Append(session, with_source(draft, place), provisional=True)
     if row and (error := text(row.data.get("error"))):
-        yield _append(session, EntryDraft(DebugLog(category="error", message=error)), place)
-
-
-def _about(row: dict[str, Any], facts: dict[str, str]) -> _About:
-    metadata = mapping(row.get("metadata"))
-    model = text(mapping(metadata.get("llm_config")).get("model")) or facts.get("model", "")
-    names = ("instance_id", "issue", "test_result", "success", "result_explanation", "git_patch", "metrics")
-    told = {name: row.get(name) for name in names}
-    title = facts.get("title") or title_of(text(row.get("instruction")))
-    return _About(title, model, known(**told), text(metadata.get("agent_class")) or "OpenHands")
-
-
-def _append(session: str, draft: EntryDraft, place: dict[str, Any]) -> Append:
-    source = {**place, **draft.metadata.get("source", {})}
-    return Append(session, EntryDraft(draft.body, draft.created_at, {**draft.metadata, "source": source}))
+        yield Append(session, with_source(EntryDraft(DebugLog(category="error", message=error)), place))

@@ -1,4 +1,4 @@
-"""Events of OpenHands V0: what each says of the session.
+"""Events of OpenHands V0 as entries.
 
 An agent's action and its observation both carry the model's whole answer in ``tool_call_metadata``; the
 first action of an answer brings its text and all its calls. Agents without tool calls act by ``action`` and
@@ -16,12 +16,11 @@ from historyapp.core.entries import (
     ModelInput,
     ModelOutput,
     SystemInstruction,
-    ToolResult,
     ToolResults,
     UseTool,
 )
 from historyapp.core.importers.chat_messages import ChatReader
-from historyapp.core.importers.messages import moment, title_of, usage_facts
+from historyapp.core.importers.messages import moment, title_of, tool_result, usage_facts
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -35,13 +34,8 @@ _ENVELOPE = {
     "tool_call_metadata", "llm_metrics", "is_confirmed",
 }  # fmt: skip
 _INTERNAL = {
-    "thought",
-    "impl_source",
-    "translated_ipython_code",
-    "confirmation_state",
-    "security_risk",
-    "hidden",
-}
+    "thought", "impl_source", "translated_ipython_code", "confirmation_state", "security_risk", "hidden",
+}  # fmt: skip
 _QUARTER = 15 * 60
 _FURTHEST_ZONE = 15 * 3600
 
@@ -58,18 +52,18 @@ def is_bare_event(record: dict[str, Any]) -> bool:
 
 
 def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """The session's ``title`` and ``model``, as far as its events tell them."""
+    """The session's ``title`` and ``model``, as far as they are in its events."""
     facts: dict[str, str] = {}
     for event in events:
         if event.get("action") == "message" and event.get("source", "user") == "user":
-            facts.setdefault("title", title_of(_said(mapping(event.get("args")) or event)))
+            facts.setdefault("title", title_of(_content(mapping(event.get("args")) or event)))
         if model := text(_response(event).get("model")):
             facts.setdefault("model", model)
     return facts
 
 
 def zone_of(events: Iterable[dict[str, Any]]) -> tzinfo:
-    """The zone that the events' times were written in, which they do not say: answers also have Unix time."""
+    """The time zone of the events, which they do not name: answers also have Unix time."""
     for event in events:
         local, answered = moment(event.get("timestamp"), UTC), moment(_response(event).get("created"))
         if local and answered and "action" in event:
@@ -79,7 +73,7 @@ def zone_of(events: Iterable[dict[str, Any]]) -> tzinfo:
     return UTC
 
 
-class Run:
+class V0EventReader:
     """Reads the events of one session, in order."""
 
     def __init__(self, session: str, zone: tzinfo = UTC) -> None:
@@ -92,7 +86,7 @@ class Run:
         """The newest action that was no tool call and has not come back."""
 
     def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries that an event amounts to; none for a further action of an answer already read."""
+        """The entries of an event; none for a further action of an answer that was read already."""
         name = text(event.get("observation")) or text(event.get("action"))
         args = mapping(event.get("args"))
         if name in _ABOUT_THE_AGENT or not name:
@@ -103,7 +97,7 @@ class Run:
             body = SystemInstruction(text=text(args.get("content")))
             yield self._draft(body, event, known(tools=args.get("tools")))
         elif event.get("source") == "user" or (name == "message" and self._is_first(event)):
-            yield self._said_by_user(event, name, args)
+            yield self._input(event, name, args)
         elif listing(_response(event).get("choices")):
             yield from self._answered(event)
         else:
@@ -114,12 +108,12 @@ class Run:
         first, self._begun = not self._begun, True
         return first and "source" not in event
 
-    def _said_by_user(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
+    def _input(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> EntryDraft:
         if name != "message":
             return self._draft(DebugLog(category=f"user_{name}", message=_note(event)), event)
         images = [{"type": "image", "url": url} for url in listing(args.get("image_urls")) if text(url)]
-        said = _said(args or event)
-        content: Any = [{"type": "text", "text": said}, *images] if images else said
+        words = _content(args or event)
+        content: Any = [{"type": "text", "text": words}, *images] if images else words
         return self._draft(ModelInput(content=content), event)
 
     def _answered(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
@@ -140,8 +134,8 @@ class Run:
         thought = text(args.get("thought")) or text(event.get("thought"))
         if name == "message":
             self._acted = ""
-            said = _said(args or event)
-            return self._draft(ModelOutput(thoughts=thought or None, text=said), event)
+            body = ModelOutput(thoughts=thought or None, text=_content(args or event))
+            return self._draft(body, event)
         self._acted = name
         given = args or {key: value for key, value in event.items() if key not in _ENVELOPE}
         arguments = {key: value for key, value in given.items() if key not in _INTERNAL}
@@ -152,20 +146,19 @@ class Run:
         call = mapping(event.get("tool_call_metadata"))
         if not call and name == "error" and not self._acted:
             return self._draft(DebugLog(category="error", message=_note(event)), event)
-        id, tool = (
-            self._chat.calls.answer(call.get("tool_call_id"), call.get("function_name"))
-            if call
-            else (None, None)
-        )
+        id = tool = None
+        if call:
+            id, tool = self._chat.calls.answer(call.get("tool_call_id"), call.get("function_name"))
         tool = tool or self._acted or name
         self._acted = self._acted if call else ""
-        said = _said(event)
+        content, extras = _content(event), mapping(event.get("extras"))
+        codes = [fields.get("exit_code") for fields in (mapping(extras.get("metadata")), extras, event)]
+        failed = name == "error" or event.get("success") is False
+        failed = failed or any(code not in (None, 0) for code in codes)
         if name == "user_rejected":
-            result = ToolResult(tool_call_id=id, tool_name=tool, status="interrupted_by_human", feedback=said)
-        elif _failed(event, name):
-            result = ToolResult(tool_call_id=id, tool_name=tool, status="error", reason=said or "failed")
+            result = tool_result(id, tool, feedback=content)
         else:
-            result = ToolResult(tool_call_id=id, tool_name=tool, status="success", outputs=said)
+            result = tool_result(id, tool, content, error=(content or "failed") if failed else None)
         return self._draft(ToolResults(results=(result,)), event, known(extras=event.get("extras")))
 
     def _draft(
@@ -175,33 +168,23 @@ class Run:
         facts: dict[str, Any] | None = None,
         source: dict[str, Any] | None = None,
     ) -> EntryDraft:
-        told = known(id=event.get("id"), timestamp=event.get("timestamp"), cause=event.get("cause"))
+        own = known(id=event.get("id"), timestamp=event.get("timestamp"), cause=event.get("cause"))
         at = moment(event.get("timestamp"), self._zone)
-        return EntryDraft(body, at, {**(facts or {}), "source": {**told, **(source or {})}})
+        return EntryDraft(body, at, {**(facts or {}), "source": {**own, **(source or {})}})
 
 
 def _response(event: dict[str, Any]) -> dict[str, Any]:
     return mapping(mapping(event.get("tool_call_metadata")).get("model_response"))
 
 
-def _said(fields: dict[str, Any]) -> str:
-    """What was said; an empty ``content`` is an answer too, and ``message`` only words it for people."""
+def _content(fields: dict[str, Any]) -> str:
+    """The content, which may be empty. ``message`` only words it for people."""
     content = fields.get("content")
     return content if isinstance(content, str) else text(fields.get("message"))
 
 
-def _failed(event: dict[str, Any], name: str) -> bool:
-    extras = mapping(event.get("extras"))
-    codes = (
-        mapping(extras.get("metadata")).get("exit_code"),
-        extras.get("exit_code"),
-        event.get("exit_code"),
-    )
-    return name == "error" or event.get("success") is False or any(code not in (None, 0) for code in codes)
-
-
 def _note(event: dict[str, Any]) -> str:
-    """What an event for the record says."""
-    said = text(event.get("content")) or text(event.get("message"))
+    """The text of an event that is no part of the conversation."""
+    note = text(event.get("content")) or text(event.get("message"))
     detail = {**mapping(event.get("args")), **mapping(event.get("extras"))}
-    return said or (dump_json(detail) if detail else "")
+    return note or (dump_json(detail) if detail else "")

@@ -1,4 +1,4 @@
-"""Events of the OpenHands SDK (V1): what each says of the session.
+"""Events of the OpenHands SDK (V1) as entries.
 
 Parallel calls come as one ``ActionEvent`` each with the same ``llm_response_id``. Usage comes as running
 totals in state updates, just before the answer that it was spent on.
@@ -27,13 +27,8 @@ from historyapp.core.json import dump_json, listing, mapping, text
 
 _THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
 _COUNTERS = (
-    "prompt_tokens",
-    "completion_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-)
-_CONDENSER = "condenser"
+    "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
+)  # fmt: skip
 
 
 def is_event(record: dict[str, Any]) -> bool:
@@ -41,7 +36,7 @@ def is_event(record: dict[str, Any]) -> bool:
 
 
 def facts_of(events: list[dict[str, Any]]) -> dict[str, str]:
-    """The session's ``id``, ``title`` and ``model``, as far as its first events tell them."""
+    """The session's ``id``, ``title`` and ``model``, as far as they are in its first events."""
     facts: dict[str, str] = {}
     for event in events:
         value = mapping(event.get("value"))
@@ -51,12 +46,12 @@ def facts_of(events: list[dict[str, Any]]) -> dict[str, str]:
         for metrics in map(mapping, mapping(value.get("usage_to_metrics")).values()):
             facts.setdefault("model", text(metrics.get("model_name")))
         if event.get("kind") == "MessageEvent" and event.get("source") == "user":
-            said = mapping(event.get("llm_message")).get("content")
-            facts.setdefault("title", title_of(neutral_content(said)))
+            content = mapping(event.get("llm_message")).get("content")
+            facts.setdefault("title", title_of(neutral_content(content)))
     return facts
 
 
-class Conversation:
+class V1EventReader:
     """Reads the events of one session, in order."""
 
     def __init__(self, session: str) -> None:
@@ -69,7 +64,7 @@ class Conversation:
         self._unclaimed: dict[str, float] = {}
 
     def drafts(self, event: dict[str, Any]) -> Iterator[EntryDraft]:
-        """The entries that the event, and the answer that ends with it, amount to."""
+        """The entries of the event, after that of the answer that ends before it."""
         if event.get("key") == "stats":
             self._count(mapping(mapping(event.get("value")).get("usage_to_metrics")))
             return
@@ -93,17 +88,19 @@ class Conversation:
     def _answer(self) -> EntryDraft:
         actions, self._actions = self._actions, []
         first = actions[0]
-        calls, renamed = self._calls.begin(_call(action) for action in actions)
-        thoughts, said = _split_thinking(
-            text(first.get("reasoning_content")), "".join(_said(action.get("thought")) for action in actions)
-        )
-        reasoning = [*listing(first.get("thinking_blocks")), first.get("responses_reasoning_item")]
-        body = ModelOutput(
-            thoughts=thoughts or None,
-            text=said,
-            tool_calls=calls,
-            reasoning=[block for block in reasoning if block],
-        )
+        source_calls = []
+        for action in actions:
+            call = mapping(action.get("tool_call"))
+            fields = mapping(action.get("action"))
+            arguments = {name: value for name, value in fields.items() if name != "kind"}
+            id, name = (
+                call.get("id") or action.get("tool_call_id"),
+                call.get("name") or action.get("tool_name"),
+            )
+            source_calls.append(SourceCall(id, name, call.get("arguments", arguments)))
+        calls, renamed = self._calls.begin(source_calls)
+        content = "".join(plain_text(neutral_content(action.get("thought"))) for action in actions)
+        body = _output(first, content).model_copy(update={"tool_calls": calls})
         source = known(
             ids=[action.get("id") for action in actions],
             llm_response_id=first.get("llm_response_id"),
@@ -115,8 +112,8 @@ class Conversation:
         match event.get("kind"):
             case "SystemPromptEvent":
                 parts = (event.get("system_prompt"), event.get("dynamic_context"))
-                told = "\n\n".join(text(mapping(part).get("text")) for part in parts if part)
-                return _draft(SystemInstruction(text=told), event, facts=known(tools=event.get("tools")))
+                prompt = "\n\n".join(text(mapping(part).get("text")) for part in parts if part)
+                return _draft(SystemInstruction(text=prompt), event, facts=known(tools=event.get("tools")))
             case "MessageEvent":
                 return self._message(event)
             case "ObservationEvent":
@@ -133,19 +130,15 @@ class Conversation:
         content = neutral_content([*listing(message.get("content")), *listing(event.get("extended_content"))])
         if event.get("source") == "agent":
             self._calls.begin(())
-            thoughts, said = _split_thinking(text(message.get("reasoning_content")), text_of(content))
-            reasoning = [*listing(message.get("thinking_blocks")), message.get("responses_reasoning_item")]
-            body = ModelOutput(
-                thoughts=thoughts or None, text=said, reasoning=[block for block in reasoning if block]
-            )
+            body = _output(message, text_of(content))
             return _draft(body, event, known(llm_response_id=event.get("llm_response_id")), self._spent())
         channel = text(event.get("source")) or "user"
         return _draft(ModelInput(channel=channel, content=content), event, known(sender=event.get("sender")))
 
-    def _result(self, event: dict[str, Any], status: str, said: Any) -> EntryDraft:
+    def _result(self, event: dict[str, Any], status: str, content: Any) -> EntryDraft:
         call, name = self._calls.answer(event.get("tool_call_id"), event.get("tool_name"))
         field = {"success": "outputs", "interrupted_by_human": "feedback"}.get(status, "reason")
-        result = {"tool_call_id": call, "tool_name": name, "status": status, field: said}
+        result = {"tool_call_id": call, "tool_name": name, "status": status, field: content}
         observation = mapping(event.get("observation"))
         facts = known(
             exit_code=observation.get("exit_code"),
@@ -155,14 +148,16 @@ class Conversation:
         return _draft(body, event, known(action_id=event.get("action_id")), facts)
 
     def _count(self, metrics: dict[str, Any]) -> None:
-        """Takes in new running totals; what they grew by belongs to the next answer."""
+        """Reads new running totals. What they grew by belongs to the next answer."""
         totals: dict[str, float] = dict.fromkeys((*_COUNTERS, "cost"), 0)
         for usage_id, one in metrics.items():
-            if usage_id != _CONDENSER:
-                usage = mapping(mapping(one).get("accumulated_token_usage"))
-                for name in _COUNTERS:
-                    totals[name] += _number(usage.get(name))
-                totals["cost"] += _number(mapping(one).get("accumulated_cost"))
+            if usage_id == "condenser":
+                continue
+            usage = mapping(mapping(one).get("accumulated_token_usage"))
+            values = {name: usage.get(name) for name in _COUNTERS}
+            for name, value in {**values, "cost": mapping(one).get("accumulated_cost")}.items():
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    totals[name] += value
         for name, total in totals.items():
             grown = max(0, total - self._counted.get(name, 0))
             self._unclaimed[name] = self._unclaimed.get(name, 0) + grown
@@ -181,32 +176,21 @@ def _draft(
     source: dict[str, Any] | None = None,
     facts: dict[str, Any] | None = None,
 ) -> EntryDraft:
-    told = known(id=event.get("id"), timestamp=event.get("timestamp"))
+    own = known(id=event.get("id"), timestamp=event.get("timestamp"))
     # Written without a zone, by machines that mostly run in UTC; the text is kept beside it.
     at = moment(event.get("timestamp"), UTC)
-    return EntryDraft(body, at, {**(facts or {}), "source": {**told, **(source or {})}})
+    return EntryDraft(body, at, {**(facts or {}), "source": {**own, **(source or {})}})
 
 
-def _call(action: dict[str, Any]) -> SourceCall:
-    call = mapping(action.get("tool_call"))
-    performed = {name: value for name, value in mapping(action.get("action")).items() if name != "kind"}
-    return SourceCall(
-        call.get("id") or action.get("tool_call_id"),
-        call.get("name") or action.get("tool_name"),
-        call.get("arguments", performed),
-    )
-
-
-def _said(parts: Any) -> str:
-    return plain_text(neutral_content(parts))
-
-
-def _split_thinking(reasoning: str, said: str) -> tuple[str, str]:
-    """Thoughts and speech; some models repeat their reasoning as ``<think>…</think>`` in what they say."""
-    inside = "\n\n".join(thought.strip() for thought in _THINKING.findall(said))
-    if not inside or (reasoning and inside.strip() != reasoning.strip()):
-        return reasoning, said
-    return reasoning or inside, _THINKING.sub("", said).strip()
+def _output(fields: dict[str, Any], content: str) -> ModelOutput:
+    """An output without calls. Some models repeat their reasoning as ``<think>…</think>`` in the content."""
+    thoughts = text(fields.get("reasoning_content"))
+    inside = "\n\n".join(thought.strip() for thought in _THINKING.findall(content))
+    if inside and (not thoughts or inside.strip() == thoughts.strip()):
+        thoughts, content = thoughts or inside, _THINKING.sub("", content).strip()
+    reasoning = [*listing(fields.get("thinking_blocks")), fields.get("responses_reasoning_item")]
+    blocks = [block for block in reasoning if block]
+    return ModelOutput(thoughts=thoughts or None, text=content, reasoning=blocks)
 
 
 def _outcome(observation: dict[str, Any]) -> tuple[str, Any]:
@@ -221,16 +205,12 @@ def _outcome(observation: dict[str, Any]) -> tuple[str, Any]:
 
 
 def _note(event: dict[str, Any]) -> str:
-    """What an event for the record says."""
+    """The text of an event that is no part of the conversation."""
     for name in ("summary", "detail", "error", "message", "reason"):
-        if said := text(event.get(name)):
-            return said
+        if note := text(event.get(name)):
+            return note
     if "value" in event:
         return f"{text(event.get('key'))}: {plain_text(event['value'])}"
     return dump_json(
         {name: value for name, value in event.items() if name not in ("id", "timestamp", "kind")}
     )
-
-
-def _number(value: Any) -> float:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

@@ -17,14 +17,13 @@ from historyapp.core.entries import (
     ModelInput,
     ModelOutput,
     SystemInstruction,
-    ToolResult,
     ToolResults,
     UseTool,
 )
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.messages import Calls, session_of, title_of
+from historyapp.core.importers.messages import Calls, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, known, read_document, records
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
@@ -63,7 +62,7 @@ SWE_AGENT = _SweAgent()
 def _operations(document: dict[str, Any], session: str) -> Iterator[Operation]:
     history, steps = listing(document.get("history")), listing(document.get("trajectory"))
     yield _start(document, history, session)
-    run = _Run(session, steps)
+    run = _SweAgentRun(session, steps)
     for record in records(history):
         if isinstance(record, Skipped):
             yield record
@@ -81,7 +80,9 @@ def _start(document: dict[str, Any], history: list[Any], session: str) -> Sessio
         (mapping(m) for m in history if mapping(m).get("role") == "user" and not m.get("is_demo")), {}
     )
     stated = text(mapping(replay.get("problem_statement")).get("text")).strip()
-    task = stated.split("\n")[0] or _task(asked)
+    prompt = plain_text(neutral_content(asked.get("content")))
+    issue = _ISSUE.search(prompt)
+    task = stated.split("\n")[0] or (issue[1] if issue else prompt)
     return SessionStart(
         session,
         title=title_of(task),
@@ -96,13 +97,6 @@ def _start(document: dict[str, Any], history: list[Any], session: str) -> Sessio
     )
 
 
-def _task(message: dict[str, Any]) -> str:
-    """The issue's title, which the prompt has after a heading; else the prompt."""
-    prompt = plain_text(neutral_content(message.get("content")))
-    issue = _ISSUE.search(prompt)
-    return issue[1] if issue else prompt
-
-
 def _parsed(value: Any) -> Any:
     """The value; what is JSON in a text is read (older runs keep their state so)."""
     try:
@@ -111,7 +105,7 @@ def _parsed(value: Any) -> Any:
         return value
 
 
-class _Run:
+class _SweAgentRun:
     """Merges the history with the trajectory's steps, which come in the same order."""
 
     def __init__(self, session: str, steps: list[Any]) -> None:
@@ -128,19 +122,19 @@ class _Run:
         """The entries of a message, after those of the steps before it that only the trajectory has."""
         message, source = record.data, {"format": SWE_AGENT.name, "index": record.number}
         content = neutral_content(message.get("content"))
-        said = plain_text(content)
+        words = plain_text(content)
         match message.get("role"):
             case _ if message.get("is_demo"):
-                yield self._append(DebugLog(category="demonstration", message=said), source)
+                yield self._append(DebugLog(category="demonstration", message=words), source)
             case "system":
-                yield self._append(SystemInstruction(text=said), source)
+                yield self._append(SystemInstruction(text=words), source)
             case "assistant":
                 at = self._find(message)
                 for number in range(self._next_step, at or self._next_step):
                     yield from self._step_alone(number)
                 self._step = self._steps[at] if at is not None else {}
                 self._next_step = self._next_step if at is None else at + 1
-                yield self._output(message, said, source)
+                yield self._output(message, words, source)
             case "tool":
                 yield self._results(message, content, source)
             case "user" if self._awaited:
@@ -180,14 +174,14 @@ class _Run:
         while self._awaited:
             yield self._results({}, self._step.get("observation"), source)
 
-    def _output(self, message: dict[str, Any], said: str, source: dict[str, Any]) -> Operation:
+    def _output(self, message: dict[str, Any], words: str, source: dict[str, Any]) -> Operation:
         calls, renamed = self._calls.begin(source_calls(message))
         command, thought = text(message.get("action")), text(message.get("thought"))
         written = not calls and bool(command.strip())
         self._awaited = bool(calls) or written
         body = ModelOutput(
-            thoughts=thought if thought and (written or thought.strip() != said.strip()) else None,
-            text="" if written else said,
+            thoughts=thought if thought and (written or thought.strip() != words.strip()) else None,
+            text="" if written else words,
             tool_calls=calls,
             use_tool=UseTool(name=_SHELL, arguments={"command": command}) if written else None,
             reasoning=listing(message.get("thinking_blocks")),
@@ -201,19 +195,16 @@ class _Run:
         for id in ids:
             call, name = self._calls.answer(id)
             name = name or (_SHELL if call is None else None)
-            results.append(ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs))
+            results.append(tool_result(call, name, outputs))
         self._awaited = self._calls.open
+        observation = text(self._step.get("observation"))
+        is_hidden = observation.strip() not in plain_text(outputs)  # the model saw something else
         facts = known(
             execution_time=self._step.get("execution_time"),
             state=_parsed(self._step.get("state")),
-            observation=self._hidden_observation(outputs),
+            observation=observation if is_hidden else None,
         )
         return self._append(ToolResults(results=tuple(results)), source, facts)
-
-    def _hidden_observation(self, outputs: Any) -> str | None:
-        """What really came back, where the model was shown something else."""
-        observation = text(self._step.get("observation"))
-        return observation if observation.strip() not in plain_text(outputs) else None
 
     def _append(self, body: Body, source: dict[str, Any], facts: dict[str, Any] | None = None) -> Append:
         return Append(self._session, EntryDraft(body, metadata={**(facts or {}), "source": source}))
