@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -44,14 +45,6 @@ class Example:
     files: list[str]
     edits: list[Edit]
     checks: list[str]
-
-    def add(self, folder: Path) -> None:
-        for edit in self.edits:
-            _replace(folder / edit.path, edit.before, edit.after)
-
-    def remove(self, folder: Path) -> None:
-        for edit in reversed(self.edits):
-            _replace(folder / edit.path, edit.after, edit.before)
 
 
 def _replace(path: Path, before: str | None, after: str | None) -> None:
@@ -109,16 +102,27 @@ EXAMPLES = {example.title: example for example in read(PAGE.read_text())}
 each = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """The project without its documentation and its tools."""
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project without its documentation and its tools. Every test leaves it as it found it."""
+    folder = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name)  # with what is compiled: its sources keep their times
         else:
-            shutil.copy(source, tmp_path / name)
-    return tmp_path
+            shutil.copy2(source, folder / name)
+    return folder
+
+
+@contextmanager
+def added(folder: Path, *examples: Example) -> Iterator[None]:
+    """The folder with these examples in it."""
+    with ExitStack() as undo:
+        for edit in (edit for example in examples for edit in example.edits):
+            _replace(folder / edit.path, edit.before, edit.after)
+            undo.callback(_replace, folder / edit.path, edit.after, edit.before)
+        yield
 
 
 def run(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
@@ -146,39 +150,59 @@ def test_it_touches_the_files_that_it_lists_and_no_more_than_the_table_says(
     example: Example, copy: Path
 ) -> None:
     before = contents(copy)
-    example.add(copy)
-    after = contents(copy)
+    with added(copy, example):
+        after = contents(copy)
     touched = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert touched == set(example.files)
     assert len(touched) <= limits()[example.title]
-    example.remove(copy)
     assert contents(copy) == before
 
 
 @pytest.mark.slow
+def test_all_of_them_work_once_they_are_added(copy: Path) -> None:
+    """In one process. That each works alone is what `make test-all` tries."""
+    chosen, options = list[str](), list[str]()
+    for example in EXAMPLES.values():
+        for command in example.checks:
+            _, _, _, _, _, word, *arguments = shlex.split(command)
+            names = [Path(argument).name for argument in arguments if not argument.startswith("-")]
+            chosen.append(f"({word} and ({' or '.join(names)}))")
+            options += arguments
+    with added(copy, *EXAMPLES.values()):
+        done = run(
+            copy, shlex.join([".venv/bin/python", "-m", "pytest", "-v", "-k", " or ".join(chosen), *options])
+        )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    for example in EXAMPLES.values():
+        for command in example.checks:
+            word = shlex.split(command)[5]
+            assert re.search(rf"^\S+::\S*{word}\S* PASSED", done.stdout, re.MULTILINE), example.title
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
 @each
 def test_it_works_once_it_is_added_and_not_before(example: Example, copy: Path) -> None:
     assert example.checks
     for command in example.checks:
         assert run(copy, command).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    example.add(copy)
-    for command in example.checks:
-        done = run(copy, command)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    with added(copy, example):
+        for command in example.checks:
+            done = run(copy, command)
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
-@pytest.mark.slow
 @each
 def test_it_is_written_as_the_project_is(example: Example, copy: Path) -> None:
-    example.add(copy)
-    for tool in (["check"], ["format", "--check"]):
-        command = [sys.executable, "-m", "ruff", *tool, *example.files]
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
+    with added(copy, example):
+        for tool in (["check"], ["format", "--check"]):
+            command = [sys.executable, "-m", "ruff", *tool, *example.files]
+            done = subprocess.run(command, cwd=copy, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_line_that_is_not_there_any_more_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\n")
-    edit = _edit("a.py", "diff", " one\n-three\n+two\n")
-    with pytest.raises(AssertionError, match="holds these lines 0 times"):
-        Example("x", ["a.py"], [edit], []).add(tmp_path)
+    example = Example("x", ["a.py"], [_edit("a.py", "diff", " one\n-three\n+two\n")], [])
+    with pytest.raises(AssertionError, match="holds these lines 0 times"), added(tmp_path, example):
+        pass
