@@ -10,8 +10,9 @@ from subprocess import CompletedProcess
 
 import pytest
 from django.core.management import CommandError
+from django.db import connections
 
-from historyapp.__main__ import split_home
+from historyapp.__main__ import main, split_home
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.management import exit_codes
 from historyapp.management.command_line import plain_errors
@@ -46,8 +47,7 @@ def test_every_exit_code_is_documented_and_no_other() -> None:
     assert [int(code) for code in told] == sorted(codes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+ENDS = pytest.mark.parametrize(
     ("code", "arguments"),
     [
         (0, ["--help"]),
@@ -72,11 +72,43 @@ def test_every_exit_code_is_documented_and_no_other() -> None:
     ],
     ids=name_of,
 )
-def test_a_command_ends_with_the_code_of_what_happened(home: str, code: int, arguments: list[str]) -> None:
+
+
+@ENDS
+def test_a_command_ends_with_the_code_of_what_happened(
+    code: int,
+    arguments: list[str],
+    db: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["playhead", *arguments])
+    monkeypatch.setattr(connections, "close_all", lambda: None)  # the test's own connection stays
+    ended = exit_codes.DONE
+    try:
+        main()
+    except SystemExit as end:
+        ended = int(end.code or exit_codes.DONE)
+    assert ended == code
+    assert (capsys.readouterr().err == "") == (code == exit_codes.DONE)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@ENDS
+def test_a_process_ends_with_the_code_of_what_happened(home: str, code: int, arguments: list[str]) -> None:
     done = playhead(*arguments, "--home", home)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert (done.stderr == "") == (code == exit_codes.DONE)
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_a_sentence_instead_of_a_traceback(home: str) -> None:
+    done = playhead("compress", NO_SESSION, "--home", home)
+    assert done.returncode == exit_codes.FAILED
+    assert done.stderr.startswith("CommandError: ")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -102,10 +134,10 @@ def test_a_reader_that_has_seen_enough_causes_no_traceback(home: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--home", "HOME", "keys", "create", "x"],
         ["keys", "--home", "HOME", "create", "x"],
-        ["keys", "create", "--home", "HOME", "x"],
-        ["keys", "create", "x", "--home=HOME"],
+        pytest.param(["--home", "HOME", "keys", "create", "x"], marks=pytest.mark.thorough),
+        pytest.param(["keys", "create", "--home", "HOME", "x"], marks=pytest.mark.thorough),
+        pytest.param(["keys", "create", "x", "--home=HOME"], marks=pytest.mark.thorough),
         ["keys", "--project", "Default", "create", "x", "--home=HOME"],
     ],
     ids=name_of,
