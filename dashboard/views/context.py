@@ -17,7 +17,7 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
-from historyapp.services.contexts import BuiltContext, ContextOptions
+from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import serve
 
@@ -65,7 +65,7 @@ class Look:
         Raises:
             Invalid: as :func:`historyapp.services.contexts.build`.
         """
-        wish = ContextOptions(
+        wish = RequestedContext(
             self.policy or None, self.format or None, self.model or None, self.budget, as_of=position
         )
         return serve(self.place.session, wish).built

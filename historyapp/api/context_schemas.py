@@ -10,7 +10,7 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.policies import POLICIES
 from historyapp.core.text import Text
-from historyapp.services.contexts import ContextOptions
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.snapshots import ServedContext
 
 POLICY = "How the context is chosen; without it the session's setting."
@@ -60,8 +60,8 @@ class Asked(RequestBody):
         default="", description="A volatile text that rides behind the newest input or result. Never stored."
     )
 
-    def wish(self, model: str | None, as_of: int | None = None) -> ContextOptions:
-        return ContextOptions(
+    def wish(self, model: str | None, as_of: int | None = None) -> RequestedContext:
+        return RequestedContext(
             policy=self.policy,
             format=self.format,
             model=model,

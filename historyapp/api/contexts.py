@@ -39,7 +39,7 @@ from historyapp.core.sliding_history import sliding_history
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.services.contexts import ContextOptions, count_by_provider, model_of
+from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
 from historyapp.services.snapshots import ServedContext, record_snapshot, serve
 from historyapp.wire.problems import ModelCallFailed
@@ -152,8 +152,8 @@ class ContextFilter(BaseModel):
     max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
     as_of: AsOf = None
 
-    def wish(self) -> ContextOptions:
-        wish = ContextOptions(self.policy, self.format, self.model, as_of=self.as_of)
+    def wish(self) -> RequestedContext:
+        wish = RequestedContext(self.policy, self.format, self.model, as_of=self.as_of)
         return wish if self.max_tokens is None else replace(wish, max_tokens=self.max_tokens)
 
 

@@ -21,7 +21,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.models.unpaired import UnpairedReason, UnpairedResult, explain_unpaired
-from historyapp.services.snapshots import settle
+from historyapp.services.snapshots import link_snapshot
 from historyapp.services.statements import (
     Row,
     insert_entries,
@@ -205,7 +205,7 @@ def _link(session: Session, entries: list[Row]) -> None:
     """An output whose metadata name a snapshot answers it."""
     for entry, *_ in entries:
         if isinstance(entry.body, ModelOutput) and "snapshot" in entry.metadata:
-            settle(session, entry.position, entry.metadata)
+            link_snapshot(session, entry.position, entry.metadata)
 
 
 def _settle(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:

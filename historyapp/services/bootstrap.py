@@ -1,4 +1,4 @@
-"""What a fresh installation needs to be of use: an owner, a project, a key and a way to sign in."""
+"""What a fresh installation needs: an owner, a project, an API key and a sign-in link."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,18 @@ from historyapp.services.transactions import writing
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What ``playhead up`` shows when it is ready."""
+    """What ``playhead up`` prints when it is ready."""
 
     project: Project
     user: User
     api_key: str | None
-    """The first key; None once it has been revoked."""
+    """The first key, or None once it has been revoked."""
     sign_in_path: str
     """Path of a link that signs the owner in once, within 15 minutes."""
 
 
 def bootstrap() -> Bootstrap:
-    """Makes the owner, the default project and its first key where missing, and a new sign-in link."""
+    """Creates the owner, the default project and its first key if missing, and a new sign-in link."""
     with writing():
         project, user = default_project(), owner()
         Membership.objects.get_or_create(project=project, user=user, defaults={"is_owner": True})
@@ -31,11 +31,11 @@ def bootstrap() -> Bootstrap:
 
 
 def default_project() -> Project:
-    """The oldest project; made when there is none."""
+    """The oldest project; created if there is none."""
     return Project.objects.order_by("created_at", "id").first() or Project.objects.create(name="Default")
 
 
 def owner() -> User:
-    """The person who runs this installation; made without a password when there is nobody."""
+    """The person who runs this installation; created without a password if there is none."""
     user = User.objects.filter(is_superuser=True).order_by("id").first()
     return user or User.objects.create_superuser("owner")

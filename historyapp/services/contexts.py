@@ -1,4 +1,4 @@
-"""Building the context that an agent's next call needs (DESIGN 6 to 8)."""
+"""Building the context for an agent's next model call (DESIGN 6 to 8)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ Request = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ContextOptions:
-    """What a caller asks for. What is left out comes from the session's settings and its model."""
+class RequestedContext:
+    """A requested context. None and "session" stand for the session's settings and model."""
 
     policy: str | None = None
     format: str | None = None
     model: str | None = None
     max_tokens: int | Literal["session"] | None = "session"
-    """Null: no limit."""
+    """None: no limit."""
     tools: Sequence[Mapping[str, Any]] = ()
     live_screen: str = ""
     as_of: int | None = None
@@ -41,7 +41,7 @@ class ContextOptions:
 
 @dataclass(frozen=True, slots=True)
 class ContextSpec:
-    """All that decides a context, apart from the log: the same spec gives the same bytes."""
+    """Everything besides the log that determines a context: the same spec gives the same bytes."""
 
     policy: str
     format: str
@@ -51,7 +51,7 @@ class ContextSpec:
     factor: float
     tools: Sequence[Mapping[str, Any]]
     screen_tokens: int
-    """Of the budget, taken by a live screen."""
+    """The part of the budget that a live screen takes."""
 
     @property
     def meter(self) -> RequestMeter:
@@ -66,56 +66,56 @@ class BuiltContext:
     manifest: Manifest
     request: Request
     tokens: int
-    """Of the whole request, by our own count."""
+    """Of the whole request, by our count."""
     sha256: str
     """Of the request's canonical bytes, without the live screen."""
 
 
 def resolve_options(
-    session: Session, options: ContextOptions, correction: TokenCorrection | None = None
+    session: Session, requested: RequestedContext, correction: TokenCorrection | None = None
 ) -> ContextSpec:
-    """What the options mean in a session. ``correction``: what is known of the model's tokens.
+    """The spec of a requested context.
+
+    Args:
+        correction: what is known of the model's tokens.
 
     Raises:
         Invalid: for a policy or format that does not exist; it lists those that do.
     """
     settings = load_settings(session.settings)
-    model = model_of(session, options)
-    format = options.format or default_format(model)
+    model = model_of(session, requested)
+    format = requested.format
+    if not format:
+        try:
+            format = ProviderRouter().route(model).provider.format
+        except Invalid:
+            format = DEFAULT_FORMAT  # many servers accept it
     meter = meter_for(format, model, learned_factor(correction))
     return ContextSpec(
-        policy=policy_named(options.policy or settings.policy).name,
+        policy=policy_named(requested.policy or settings.policy).name,
         format=format,
         model=model,
-        max_tokens=settings.budget(model) if options.max_tokens == "session" else options.max_tokens,
+        max_tokens=settings.budget(model) if requested.max_tokens == "session" else requested.max_tokens,
         settings=settings,
         factor=meter.factor,
-        tools=options.tools,
-        screen_tokens=meter.message(options.live_screen),
+        tools=requested.tools,
+        screen_tokens=meter.message(requested.live_screen),
     )
 
 
-def model_of(session: Session, options: ContextOptions) -> str:
+def model_of(session: Session, requested: RequestedContext) -> str:
     """The model that a context is for; may be empty."""
-    return session.model if options.model is None else options.model
-
-
-def default_format(model: str) -> str:
-    """The format that a model's provider takes; OpenAI's, which many servers speak, where none is known."""
-    try:
-        return ProviderRouter().route(model).provider.format
-    except Invalid:
-        return DEFAULT_FORMAT
+    return session.model if requested.model is None else requested.model
 
 
 def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> BuiltContext:
     """The context of a session for a spec.
 
     Raises:
-        Invalid: when not even the pinned part fits the budget (``smallest`` is one that works), or a tool's
-            definition is none.
+        Invalid: when the pinned part alone exceeds the budget (the error's ``smallest`` is a budget that
+            works), or for an invalid tool definition.
     """
-    context = _chosen(past, spec)
+    context = _choose(past, spec)
     format = format_named(spec.format)
     bare = format.request(context, spec.tools)
     request = bare
@@ -126,7 +126,7 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
 
 
 def model_request(built: BuiltContext, **more: Any) -> ModelRequest:
-    """A call with this context, for :mod:`historyapp.llm`."""
+    """A model request with this context, for :mod:`historyapp.llm`."""
     return ModelRequest(built.spec.model, built.request, **more)
 
 
@@ -134,8 +134,8 @@ def count_by_provider(built: BuiltContext) -> int:
     """Tokens of the request as its model's provider counts them.
 
     Raises:
-        Invalid: when the provider is not known, takes another format, or does not count; without a key.
-        ModelCallError: when it fails to.
+        Invalid: when the provider is unknown, has no key, takes another format or cannot count.
+        ModelCallError: when the provider fails.
     """
     return count_tokens(model_request(built))
 
@@ -145,8 +145,8 @@ def digest(request: Request) -> str:
     return hashlib.sha256(render_bytes(request)).hexdigest()
 
 
-def _chosen(past: OutlinedPast, spec: ContextSpec) -> Context:
-    """Without the live screen. It is not stored, so all it may change is how much of the budget is left."""
+def _choose(past: OutlinedPast, spec: ContextSpec) -> Context:
+    """The context without the live screen. The screen is not stored, so it only reduces the budget."""
     left = None if spec.max_tokens is None else max(0, spec.max_tokens - spec.screen_tokens)
     settings = spec.settings.model_copy(update={"max_tokens": left})
     try:
@@ -166,7 +166,7 @@ def _with_screen(context: Context, spec: ContextSpec, live_screen: str) -> Conte
     screen = spec.meter.write(InputMessage(0, live_screen, "live_screen"))
     context = replace(context, live_screen=screen)
     segments = list(context.manifest.segments)
-    if segments and segments[-1].source == "overhead":  # the format's own; the screen changes it
+    if segments and segments[-1].source == "overhead":  # the screen changes it
         segments.pop()
     segments.append(Segment(source="live_screen", tokens=spec.screen_tokens))
     if overhead := spec.meter.added(context):

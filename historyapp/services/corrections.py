@@ -1,6 +1,7 @@
-"""What providers bill for our requests, as the factor by which our own token counts are corrected.
+"""Factors that correct our token counts, learned from what providers bill.
 
-OpenAI's models are counted exactly; all others are estimated, and each call's usage makes that better.
+OpenAI's models are counted exactly. Tokens of all others are estimated, and each model call's usage improves
+the estimate.
 """
 
 from math import ceil
@@ -12,27 +13,27 @@ from historyapp.core.tokens import encoding_for
 from historyapp.models import TokenCorrection
 
 LEAST, MOST = 0.5, 4.0
-"""Bounds of a factor: usage beyond them is of another request, or nonsense."""
+"""Bounds of a factor. Usage beyond them belongs to another request or is wrong."""
 
 
 def correction_of(project_id: UUID, model: str) -> TokenCorrection | None:
-    """What is known of a model's tokens; None before its first call."""
+    """What is known of a model's tokens, or None before its first call."""
     return TokenCorrection.objects.filter(project_id=project_id, model=model).first() if model else None
 
 
 def learned_factor(correction: TokenCorrection | None) -> float | None:
-    """The model's tokens for each of ours; None where ours are exact, or nothing has been learned yet."""
+    """The model's tokens for each of ours, or None if ours are exact or nothing has been learned yet."""
     if correction is None or not correction.ours or encoding_for(correction.model) is not None:
         return None
-    # Rounded up to hundredths, so that contexts do not change with every call.
+    # Rounded up to hundredths: otherwise contexts would change with every call.
     return ceil(correction.theirs * 100 / correction.ours) / 100
 
 
 def learn(project_id: UUID, model: str, *, ours: int, estimated: int, billed: int) -> None:
-    """Takes the usage of one call into account.
+    """Learns from the usage of one model call.
 
     Args:
-        ours: tokens by our own count, uncorrected.
+        ours: tokens by our count, uncorrected.
         estimated: the same, corrected by what was known before the call.
     """
     if not (model and ours and LEAST <= billed / ours <= MOST):

@@ -1,4 +1,4 @@
-"""Exporting sessions: streamed, so that a session of any length passes through a fixed amount of memory."""
+"""Exporting sessions. Files are streamed, so the memory used does not depend on a session's length."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from historyapp.core.exporters import EXPORTERS
 from historyapp.core.exporters.base import ExportSession, ExportSummary
 from historyapp.models import Entry, Session, Summary
 from historyapp.models.history import History
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 
 _PAGE = 500
@@ -18,7 +18,7 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file to hand out."""
+    """A file to download."""
 
     name: str
     media_type: str
@@ -28,8 +28,8 @@ class Export:
 def export_session(session: Session, format: str, *, as_of: int | None = None, actor: str = "") -> Export:
     """A session in one of the export formats.
 
-    Playhead's own format holds takes and forks as well, and of a fork's parents what the fork shares. The
-    others hold what is live.
+    Playhead's own format includes takes, forks, and the entries that a fork shares with its parents. The
+    other formats hold the live history.
 
     Raises:
         Invalid: for a format that does not exist, or a position beyond the head.
@@ -39,8 +39,10 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
         raise Invalid(f"There is no export format {format!r}. Use one of: {', '.join(EXPORTERS)}.")
     history = History(session, as_of)
     with writing():
-        record(session.project_id, actor, "export", session.pk, {"format": format})
-    name = f"{_file_name(session)}{exporter.suffix}"
+        add_audit_record(session.project_id, actor, "export", session.pk, {"format": format})
+    # A name that every file system accepts; the end of the id tells sessions with one title apart.
+    words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
+    name = f"{words or 'session'}-{str(session.pk)[-6:]}{exporter.suffix}"
     if exporter.live_only:
         entries = (entry.core() for entry in history.entries())
         live = _described(session, entries, history.summaries(), session.head if as_of is None else as_of)
@@ -50,7 +52,7 @@ def export_session(session: Session, format: str, *, as_of: int | None = None, a
 
 
 def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
-    """What it shares of its ancestors, the oldest first; the session; its forks, each after its parent."""
+    """The ancestors' shared entries, oldest first; the session; then its forks, each after its parent."""
     line = [(session, session.head if as_of is None else as_of)]
     while (parent := line[-1][0].forked_from) is not None:
         child, head = line[-1]
@@ -67,15 +69,15 @@ def _family(session: Session, as_of: int | None) -> Iterator[ExportSession]:
 def _own(session: Session, head: int) -> ExportSession:
     """A session's own entries up to ``head``, rewinds included."""
     summaries = Summary.objects.filter(made_in=session, made_at__lte=head, last_position__lte=head)
-    return _described(session, _own_entries(session, head), summaries.order_by("id"), head)
 
+    def entries() -> Iterator[core.Entry]:
+        position = session.fork_position
+        own = Entry.objects.filter(session=session, position__lte=head).order_by("position")
+        while page := list(own.filter(position__gt=position)[:_PAGE]):
+            yield from (entry.core() for entry in page)
+            position = page[-1].position
 
-def _own_entries(session: Session, head: int) -> Iterator[core.Entry]:
-    position = session.fork_position
-    own = Entry.objects.filter(session=session, position__lte=head).order_by("position")
-    while page := list(own.filter(position__gt=position)[:_PAGE]):
-        yield from (entry.core() for entry in page)
-        position = page[-1].position
+    return _described(session, entries(), summaries.order_by("id"), head)
 
 
 def _described(
@@ -111,9 +113,3 @@ def _described(
             for summary in summaries
         ),
     )
-
-
-def _file_name(session: Session) -> str:
-    """The title as a name that every file system takes, and the end of the id, which tells sessions apart."""
-    words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
-    return f"{words or 'session'}-{str(session.pk)[-6:]}"

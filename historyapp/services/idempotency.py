@@ -1,4 +1,4 @@
-"""Carrying out a request once, however often it is sent (the ``Idempotency-Key`` header)."""
+"""Executing a request once, however often it is sent (the ``Idempotency-Key`` header)."""
 
 import re
 from collections.abc import Callable
@@ -18,16 +18,16 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """What was answered to a request."""
+    """The response to a request."""
 
     status: int
     body: str
     replayed: bool = False
-    """Whether it is the answer to an earlier, equal request."""
+    """Whether it is the response to an earlier, equal request."""
 
 
 def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | None:
-    """The first answer to a request that came with the same key before; None when it is new.
+    """The response to an earlier request with the same key, or None for a new key.
 
     Raises:
         Invalid: as :func:`once`.
@@ -40,13 +40,13 @@ def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | No
 def once(
     project: Project, key: str, fingerprint: str, carry_out: Callable[[], StoredResponse]
 ) -> StoredResponse:
-    """The answer of ``carry_out``, or the first one where the same request came with the same key before.
+    """The response of ``carry_out``, or the stored one if the same request came before with the same key.
 
-    Key and write are one transaction, so that of two equal requests at once the second waits for the first.
-    A request that fails leaves no trace of its key: nothing was written, and trying again may succeed.
+    Storing the key and carrying out the request are one transaction, so the second of two equal requests
+    waits for the first. A failed request stores no key: nothing was written, and a retry may succeed.
 
     Raises:
-        Invalid: for a malformed key, and for one that came with another request before.
+        Invalid: for a malformed key, and for a key that came before with another request.
     """
     _check(key)
     with writing():
@@ -70,5 +70,5 @@ def _check(key: str) -> None:
 
 def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
-        raise Invalid("This Idempotency-Key came with another request before. Use a new key.")
+        raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
     return StoredResponse(row.status, row.response, replayed=True)

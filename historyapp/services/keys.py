@@ -1,4 +1,4 @@
-"""API keys and sign-in links: made here, shown once, stored as hashes."""
+"""API keys and sign-in links. Their texts are shown once; only hashes are stored."""
 
 import hashlib
 import hmac
@@ -9,14 +9,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import SCOPES, ApiKey, Project, SignInLink
 from historyapp.models.sql import api_key
 from historyapp.running import running_address
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 
 SIGN_IN_MINUTES = 15
@@ -25,7 +24,7 @@ _PREFIX_LENGTH = 10
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 in hex: what is stored of a key or token."""
+    """SHA-256 in hex, which is stored instead of a key or token."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -36,25 +35,17 @@ def create_key(
     scopes: Sequence[str] = ("read", "write"),
     expires_at: datetime | None = None,
     actor: str = "",
+    text: str = "",
 ) -> tuple[ApiKey, str]:
     """A new key and its text, which cannot be shown again.
+
+    Args:
+        text: the key itself; by default a random one.
 
     Raises:
         Invalid: for a scope that does not exist.
     """
-    text = f"ph_{secrets.token_urlsafe(32)}"
-    return _store_key(project, name, text, scopes=scopes, expires_at=expires_at, actor=actor), text
-
-
-def _store_key(
-    project: Project,
-    name: str,
-    text: str,
-    *,
-    scopes: Sequence[str],
-    expires_at: datetime | None = None,
-    actor: str,
-) -> ApiKey:
+    text = text or f"ph_{secrets.token_urlsafe(32)}"
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
@@ -67,28 +58,33 @@ def _store_key(
             scopes=[scope for scope in SCOPES if scope in scopes],
             expires_at=expires_at,
         )
-        record(project.pk, actor, "make key", None, {"key": str(key.pk), "name": name, "scopes": key.scopes})
-        return key
+        detail = {"key": str(key.pk), "name": name, "scopes": key.scopes}
+        add_audit_record(project.pk, actor, "make key", None, detail)
+    return key, text
 
 
 def find_key(text: str) -> ApiKey | None:
-    """The key with this text, usable or not; None when there is none."""
+    """The key with this text, usable or not, or None."""
     return api_key(hash_secret(text))
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
-    """Makes a key useless at once.
+    """Revokes a key; it stops working at once.
 
     Args:
-        name: how the key begins, or its id.
+        name: the beginning of the key, or its id.
 
     Raises:
-        NotFound: when no usable key of the project begins so or has this id.
-        Conflict: when several begin so.
+        NotFound: when no usable key of the project matches.
+        Conflict: when several begin with it.
     """
     with writing():
         usable = ApiKey.objects.filter(project=project, revoked_at=None)
-        keys = _with_id(usable, name) or list(usable.filter(prefix=name[:_PREFIX_LENGTH]))
+        try:
+            keys = list(usable.filter(pk=UUID(name)))
+        except ValueError:
+            keys = []
+        keys = keys or list(usable.filter(prefix=name[:_PREFIX_LENGTH]))
         if len(keys) > 1:
             ids = ", ".join(str(key.pk) for key in keys)
             raise Conflict(f"{len(keys)} keys begin with {name}. Revoke one by its id: {ids}.")
@@ -96,19 +92,12 @@ def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
             raise NotFound(f"No usable key begins with {name} or has it as its id.")
         keys[0].revoked_at = timezone.now()
         keys[0].save(update_fields=["revoked_at"])
-        record(project.pk, actor, "revoke key", None, {"key": str(keys[0].pk)})
+        add_audit_record(project.pk, actor, "revoke key", None, {"key": str(keys[0].pk)})
         return keys[0]
 
 
-def _with_id(keys: QuerySet[ApiKey], id: str) -> list[ApiKey]:
-    try:
-        return list(keys.filter(pk=UUID(id)))
-    except ValueError:
-        return []
-
-
 def note_use(key: ApiKey, now: datetime) -> None:
-    """Keeps ``last_used_at`` to the minute."""
+    """Updates ``last_used_at``, at most once a minute."""
     if key.last_used_at is None or now - key.last_used_at > timedelta(minutes=1):
         with writing():
             ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
@@ -117,8 +106,8 @@ def note_use(key: ApiKey, now: datetime) -> None:
 def bootstrap_key(project: Project) -> str | None:
     """The project's first key: ``PLAYHEAD_API_KEY``, or one derived from ``SECRET_KEY``.
 
-    So it can be shown again at each start although only its hash is stored. Once revoked it stays revoked:
-    then there is none to show.
+    It can be shown again at each start although only its hash is stored. Once it has been revoked, this
+    returns None.
     """
     derived = hmac.new(
         settings.SECRET_KEY.encode(), f"first key of {project.pk}".encode(), "sha256"
@@ -126,7 +115,7 @@ def bootstrap_key(project: Project) -> str | None:
     text = settings.PLAYHEAD_API_KEY or f"ph_{derived}"
     key = find_key(text)
     if key is None:
-        _store_key(project, "first key", text, scopes=SCOPES, actor="bootstrap")
+        create_key(project, "first key", scopes=SCOPES, actor="bootstrap", text=text)
     return None if key and key.revoked_at else text
 
 
@@ -143,15 +132,15 @@ def create_sign_in_link(user: User) -> str:
 
 
 def usual_address() -> str:
-    """Where a sign-in link leads when nobody says where the server is reached."""
+    """The server's address in sign-in links, unless it is given."""
     return settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME) or LOCAL_ADDRESS
 
 
 def use_sign_in_link(token: str) -> User:
-    """The person that a link signs in. It works once.
+    """The user that a link signs in. It works once.
 
     Raises:
-        NotFound: when it never existed, has been used or is too old; which of these is not told.
+        NotFound: when it never existed, has been used or has expired; the error does not say which.
     """
     now = timezone.now()
     with writing():

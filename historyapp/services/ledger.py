@@ -1,4 +1,4 @@
-"""What a session cost: tokens and money, from running totals, however long it is."""
+"""What a session cost in tokens and money, read from running totals, whatever its length."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class ModelAccount:
     """What one model used in a session."""
 
     model: str
-    """Empty where the calls do not name it."""
+    """Empty if the model calls do not name it."""
     totals: ModelTotals
     priced: int | None
-    """At the price list, in millionths of a dollar; null: the model's price is not known."""
+    """By the price list, in millionths of a dollar; None if the model's price is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class SessionLedger:
 
     @property
     def priced(self) -> int:
-        """Of the models whose prices are known, in millionths of a dollar."""
+        """By the price list, for the models that it has, in millionths of a dollar."""
         return sum(account.priced for account in self.models if account.priced is not None)
 
     @property
     def unknown(self) -> list[str]:
-        """The models whose prices are not known."""
+        """The models whose prices are unknown."""
         return [account.model for account in self.models if account.priced is None]
 
 
 @dataclass(frozen=True, slots=True)
 class StepAccount:
-    """What one step's call used."""
+    """What one step's model call used."""
 
     row: Episode
     model: str
@@ -49,13 +49,16 @@ class StepAccount:
     estimated: int
     counted: int
     priced: int | None
-    """In millionths of a dollar; null: the model's price is not known, or nothing was reported."""
+    """In millionths of a dollar; None if the model's price is unknown or no usage was reported."""
 
 
 def ledger_of(history: History) -> SessionLedger:
-    """The ledger of all that is live."""
+    """The ledger of the live history."""
     prices = price_list()
-    used = _by_model(history)
+    used = dict(history.tail.totals.models)
+    if unnamed := used.pop("", None):  # model calls that do not name a model count for the session's
+        known = used.get(history.session.model, ModelTotals())
+        used[history.session.model] = ModelTotals(*map(sum, zip(known, unnamed, strict=True)))
     models = [
         ModelAccount(model, totals, price.cost(totals.usage) if (price := prices.of(model)) else None)
         for model, totals in used.items()
@@ -64,17 +67,6 @@ def ledger_of(history: History) -> SessionLedger:
     return SessionLedger(
         ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))), models, prices
     )
-
-
-def _by_model(history: History) -> Mapping[str, ModelTotals]:
-    """Totals by model. Calls that do not name theirs count for the session's model."""
-    used = dict(history.tail.totals.models)
-    unnamed = used.pop("", None)
-    if unnamed:
-        name = history.session.model
-        known = used.get(name, ModelTotals())
-        used[name] = ModelTotals(*map(sum, zip(known, unnamed, strict=True)))
-    return used
 
 
 def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
@@ -98,6 +90,8 @@ def _step(row: Episode, metadata: Mapping[str, object], prices: Prices, default:
     given = metadata.get("model")
     model = given if isinstance(given, str) and given else default
     usage = usage_of(metadata)
-    told = ModelTotals().plus(usage, 0, metadata)
+    reported = ModelTotals().plus(usage, 0, metadata)
     price = prices.of(model) if usage.input or usage.output else None
-    return StepAccount(row, model, usage, told.estimated, told.counted, price.cost(usage) if price else None)
+    return StepAccount(
+        row, model, usage, reported.estimated, reported.counted, price.cost(usage) if price else None
+    )

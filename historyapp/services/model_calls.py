@@ -16,7 +16,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, Appended, append, check_open, check_position
-from historyapp.services.contexts import ContextOptions, model_of, model_request
+from historyapp.services.contexts import RequestedContext, model_of, model_request
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.transactions import writing
@@ -28,7 +28,7 @@ CATEGORY = "model_call"
 
 @dataclass(frozen=True, slots=True)
 class ModelCallRequest:
-    context: ContextOptions
+    context: RequestedContext
     provider: str | None = None
     """Null: chosen by the model's name."""
     max_output_tokens: int | None = None

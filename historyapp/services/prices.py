@@ -1,4 +1,4 @@
-"""The price list that holds on this server: ours, with the operator's own over it."""
+"""This server's price list: ours, overridden by the operator's."""
 
 from django.conf import settings
 
@@ -6,16 +6,16 @@ from historyapp.core.prices import Prices, load_prices
 
 
 def price_list() -> Prices:
-    """What models cost, and the day as of which that is known."""
+    """The models' prices and their date."""
     return load_prices(settings.PLAYHEAD_PRICES)
 
 
 def money_text(micros: int | None, as_of: str) -> str:
-    """What model calls cost, in words that say as of which day the prices are.
+    """The cost of model calls in words, with the date of the prices.
 
     Args:
-        micros: millionths of a dollar; None: the model's price is not known.
-        as_of: the date of the price list; empty where it is not known.
+        micros: millionths of a dollar, or None if the model's price is unknown.
+        as_of: the date of the price list, or empty if it is unknown.
     """
     if micros is None:
         return f"at a price that the list of {as_of} does not have" if as_of else "at an unknown price"

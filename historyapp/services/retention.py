@@ -1,7 +1,7 @@
-"""Retention: the one way in which entries leave the log, whole sessions at a time."""
+"""Retention: the only way to delete entries, whole sessions at a time."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,13 +10,13 @@ from django.db.models import DateTimeField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How much was deleted."""
+    """The numbers of deleted sessions and entries."""
 
     sessions: int
     entries: int
@@ -25,13 +25,13 @@ class Purged:
 def purgeable(
     project: Project, archived_before: datetime, among: Collection[UUID] | None = None
 ) -> list[Session]:
-    """The archived sessions that may go, forks before the sessions they were forked from.
+    """The archived sessions that may be deleted, forks before the sessions they were forked from.
 
-    A session counts as archived since its newest audit record of that, or since its newest entry where it has
-    none. One that another session was forked from stays, unless all its forks go too: they share its entries.
+    A session counts as archived since its newest audit record of it, or since its newest entry if there is no
+    such record. A session with forks stays unless all its forks are deleted too: they share its entries.
 
     Args:
-        among: look at these sessions only; null: at all of the project.
+        among: consider only these sessions; None: all of the project.
     """
     archived = AuditRecord.objects.filter(
         project=project, session=OuterRef("pk"), action=f"status: {Session.Status.ARCHIVED}"
@@ -42,38 +42,34 @@ def purgeable(
     )
     if among is not None:
         sessions = sessions.filter(pk__in=among)
-    return _without_kept_forks(list(sessions.filter(archived_at__lt=archived_before)))
-
-
-def _without_kept_forks(sessions: Sequence[Session]) -> list[Session]:
-    forks = Session.objects.filter(forked_from__in=sessions).values_list("forked_from", "pk")
+    waiting = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
     forks_of = defaultdict[UUID | None, set[UUID]](set)
+    forks = Session.objects.filter(forked_from__in=list(waiting)).values_list("forked_from", "pk")
     for parent, fork in forks:
         forks_of[parent].add(fork)
-    going: dict[UUID, Session] = {}
-    waiting = {session.pk: session for session in sessions}
-    while free := [id for id in waiting if forks_of[id] <= going.keys()]:
-        going.update((id, waiting.pop(id)) for id in free)
-    return list(going.values())
+    found: dict[UUID, Session] = {}
+    while free := [id for id in waiting if forks_of[id] <= found.keys()]:
+        found.update((id, waiting.pop(id)) for id in free)
+    return list(found.values())
 
 
 def purge(
     project: Project, sessions: Collection[UUID], archived_before: datetime, *, actor: str = ""
 ) -> Purged:
-    """Deletes those of ``sessions`` that may still go, with all that belongs to them, in one transaction.
+    """Deletes those of ``sessions`` that may still be deleted, with all their data, in one transaction.
 
-    Audit records stay. A transcript that is imported again afterwards is a new session.
+    Audit records stay. A transcript that is imported again afterwards becomes a new session.
     """
     with writing():
         list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
-        going = purgeable(project, archived_before, sessions)
-        held = RetentionPass.objects.create()
+        purged = purgeable(project, archived_before, sessions)
+        retention_pass = RetentionPass.objects.create()
         entries = 0
-        for session in going:
+        for session in purged:
             own = Entry.objects.filter(session=session).count()
             entries += own
             detail = {"title": session.title, "entries": own, "steps": session.steps}
-            record(project.pk, actor, "purge", session.pk, detail)
+            add_audit_record(project.pk, actor, "purge", session.pk, detail)
             session.delete()
-        held.delete()
-        return Purged(len(going), entries)
+        retention_pass.delete()
+        return Purged(len(purged), entries)

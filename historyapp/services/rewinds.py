@@ -1,4 +1,4 @@
-"""Rewind, undo and fork: moving where a session's history ends. Nothing is ever deleted."""
+"""Rewind, undo and fork: changing where a session's history ends. Nothing is deleted."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,39 +14,34 @@ from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
 from historyapp.models import Entry, Episode, Project, Session
 from historyapp.models.history import History, tail_of
-from historyapp.services.append import (
-    apply_tail,
-    check_open,
-    check_position,
-    lock_session,
-)
-from historyapp.services.audit import record
+from historyapp.services.append import apply_tail, check_open, check_position, lock_session
+from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.automatic import THRESHOLDS, set_thresholds
 from historyapp.services.sessions import insert
 from historyapp.services.statements import TAIL_COLUMNS, Row, insert_entries
 from historyapp.services.transactions import writing
 
-GOOD = ("success", "answered")
-"""How a step ended that one may go back to."""
+SUCCESSFUL = ("success", "answered")
+"""Statuses of steps that one can go back to."""
 _LOOKED_AT = 250
 _LOOKED_THROUGH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How far to go back; exactly one is given. All None: drop the step in flight only."""
+    """How far to go back. At most one field is given; without any, only the step in flight is dropped."""
 
     episodes: int | None = None
-    """Drop the step in flight, then this many finished ones."""
+    """Drop the step in flight and then this many finished ones."""
     to_step: int | None = None
-    """Go on from where this step ended; 0: from before step 1. Negative ones count from the end."""
+    """Continue after this step; 0: before step 1. Negative numbers count from the end."""
     to_position: int | None = None
-    """Go on from this position, which may lie in a take."""
+    """Continue after this position, which may be in a take."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewindResult:
-    """What a rewind did. ``position`` is that of its entry, by which it can be undone."""
+    """A rewind that was done. ``position`` is the position of its entry, with which it can be undone."""
 
     position: int
     to_position: int
@@ -56,23 +51,23 @@ class RewindResult:
 
 
 def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]:
-    """What a rewind would do: the position it goes back to, the entries it cuts off, and how many steps.
+    """A rewind without doing it: its position, the entries that it would cut off, and the number of steps.
 
     Raises:
         Invalid: when the target does not exist.
     """
     to_position = resolve(history, target)
     left = path_to(history.session, to_position)
-    steps_left = tail_of(left).totals.steps
-    return to_position, history.lineage.without(left), max(0, history.steps - steps_left)
+    steps_cut = max(0, history.steps - tail_of(left).totals.steps)
+    return to_position, history.lineage.without(left), steps_cut
 
 
 def last_good_step(history: History) -> int | None:
-    """The newest step that succeeded or answered; None when none of the newest 1,000 did."""
+    """The newest step that succeeded or answered, or None if none of the newest 1,000 did."""
     last = history.steps
     while last > max(0, history.steps - _LOOKED_THROUGH):
         rows = history.rows(last - _LOOKED_AT + 1, last)
-        good = [row.number for row in rows if row.status in GOOD]
+        good = [row.number for row in rows if row.status in SUCCESSFUL]
         if good:
             return good[-1]
         last -= _LOOKED_AT
@@ -88,7 +83,7 @@ def rewind(
     actor: str = "",
     expected_position: int | None = None,
 ) -> RewindResult:
-    """Makes the lineage end earlier (or at the end of a take). The part that is cut off stays as a take.
+    """Makes the lineage end earlier, or in a take. The part that is cut off becomes a take.
 
     Raises:
         NotFound: when the project has no such session.
@@ -98,8 +93,7 @@ def rewind(
     with writing():
         session = lock_session(project, session_id)
         check_position(session, expected_position)
-        history = History(session)
-        to_position = resolve(history, target)
+        to_position = resolve(History(session), target)
         body = Rewind(to_position=to_position, spans=(), reason=reason or None, actor=actor or None)
         return rewind_locked(session, EntryDraft(body), actor)
 
@@ -109,26 +103,22 @@ def undo_rewind(project: Project, session_id: UUID, position: int, *, actor: str
 
     Raises:
         NotFound: when the session has no rewind there.
-        Conflict: when that has nothing to restore any more, or the session is archived.
+        Conflict: when the rewind is undone already, or the session is archived.
     """
     with writing():
         session = lock_session(project, session_id)
         restored = before_rewind(session, position)
-        body = Rewind(
-            to_position=restored.last,
-            spans=(),
-            reason=f"undo of the rewind at {position}",
-            actor=actor or None,
-        )
+        reason = f"undo of the rewind at {position}"
+        body = Rewind(to_position=restored.last, spans=(), reason=reason, actor=actor or None)
         return rewind_locked(session, EntryDraft(body), actor, restored)
 
 
 def before_rewind(session: Session, position: int) -> Lineage:
-    """What was live before the rewind at ``position``, which undoing it restores.
+    """What was live before the rewind at ``position`` and is restored by undoing it.
 
     Raises:
         NotFound: when the session has no rewind there.
-        Conflict: when that is live already.
+        Conflict: when it is live already.
     """
     if not session.rewinds().filter(position=position).exists():
         raise NotFound(f"The session has no rewind at position {position}.")
@@ -165,13 +155,13 @@ def rewind_locked(
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
-    record(session.project_id, actor, "rewind", session.pk, detail)
+    add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
     cut_off = before.without(left)
     return RewindResult(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
 
 
 def resolve(history: History, target: Target) -> int:
-    """The position that a target means.
+    """The position of a target.
 
     Raises:
         Invalid: when it does not exist, or more than one is given.
@@ -204,7 +194,7 @@ def _step_end(history: History, number: int) -> int:
 
 
 def _drop(history: History, episodes: int) -> int:
-    """Before the first step that goes: the one in flight, if any, does not count."""
+    """The position before the first dropped step. The step in flight is dropped too and does not count."""
     newest = history.tail.step
     if newest is None:
         return history.lineage.last
@@ -216,7 +206,7 @@ def _drop(history: History, episodes: int) -> int:
 
 
 def path_to(session: Session, position: int) -> Lineage:
-    """The lineage that ends at a position: the entries before it, as they were when it was appended."""
+    """The lineage that ends at a position: the entries that were live when its entry was appended."""
     return session.lineage(position).cut(position)
 
 
@@ -230,11 +220,11 @@ def fork(
     actor: str = "",
     fork_id: UUID | None = None,
 ) -> Session:
-    """A new session that shares this one's history up to a point and copies none of it.
+    """A new session that shares this one's history up to a point, without copying it.
 
     Args:
         at_step: share up to the end of this step; negative ones count from the end.
-        at_position: share up to this position. Neither: up to the newest live entry.
+        at_position: share up to this position. By default everything live is shared.
 
     Raises:
         NotFound: when the project has no such session.
@@ -264,12 +254,12 @@ def fork(
             forked_from=parent,
         )
         begin_fork(child, shared, position)
-        record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
+        add_audit_record(project.pk, actor, "fork", parent.pk, {"position": position, "fork": str(child.pk)})
         return child
 
 
 def begin_fork(child: Session, shared: Lineage, position: int) -> None:
-    """Saves a new session that begins with ``shared`` and whose own positions follow ``position``."""
+    """Saves a new session that begins with ``shared``. Its own positions follow ``position``."""
     newest = Entry.objects.newest(shared)
     tail = tail_of(shared)
     child.fork_spans = child.closed_spans = shared.rows()
@@ -285,7 +275,7 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
 
 
 def reopen(session_id: UUID, tail: Tail, cut_at: int) -> Tail:
-    """The step at a cut gets a row of its own, since its old one goes on telling how the take went."""
+    """Gives the step at a cut its own row. The old row continues to describe the take."""
     if tail.step is None:
         return tail
     step = tail.step._replace(anchor=cut_at)

@@ -1,4 +1,4 @@
-"""Making sessions, and changing what people call them."""
+"""Creating sessions and changing their names, tags, settings and status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
 from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.transactions import writing
 
@@ -64,7 +64,7 @@ def insert(session: Session) -> None:
         session.save(force_insert=True)
     except IntegrityError as error:
         raise Conflict(
-            f"The id {session.pk} is taken. If the session is yours, go on with it; else leave the id out."
+            f"The id {session.pk} is taken. If the session is yours, continue it; otherwise leave the id out."
         ) from error
 
 
@@ -75,11 +75,11 @@ def change_session(
     *,
     actor: str = "",
 ) -> Session:
-    """Renames, tags, sets or archives a session.
+    """Changes a session.
 
     Args:
-        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``metadata``; and ``settings``,
-            of which those left out keep their value.
+        changes: any of ``title``, ``agent``, ``model``, ``status``, ``tags``, ``metadata`` and ``settings``.
+            Settings that are left out keep their values.
 
     Raises:
         NotFound: when the project has no such session.
@@ -89,7 +89,9 @@ def change_session(
         session = lock_session(project, session_id)
         check_names(changes.get("settings", {}))
         if changes.get("status", session.status) != session.status:
-            record(project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status})
+            add_audit_record(
+                project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status}
+            )
         for name, value in changes.items():
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
             setattr(session, name, dump_settings(merged) if merged else value)
@@ -101,10 +103,10 @@ def change_session(
 
 
 def check_names(settings: Mapping[str, Any]) -> None:
-    """Refuses settings that name a policy or a strategy that does not exist.
+    """Checks the policy and the strategy that settings name.
 
     Raises:
-        Invalid: naming those that do.
+        Invalid: when one does not exist; the error lists those that do.
     """
     if "policy" in settings:
         policy_named(settings["policy"])
@@ -113,5 +115,5 @@ def check_names(settings: Mapping[str, Any]) -> None:
 
 
 def dump_settings(settings: SessionSettings | None) -> dict[str, Any]:
-    """Settings as stored: only what differs from the defaults."""
+    """Settings as stored: only those that differ from the defaults."""
     return settings.model_dump(exclude_defaults=True) if settings else {}

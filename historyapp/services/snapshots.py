@@ -1,4 +1,4 @@
-"""Snapshots: recording what was served, making it again from the log, and comparing two of them."""
+"""Snapshots: recording a served context, rebuilding it from the log, and comparing two of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from historyapp.models import Session, Snapshot, TokenCorrection
 from historyapp.models.snapshots import SnapshotHistory, TrackedHistory
 from historyapp.services.contexts import (
     BuiltContext,
-    ContextOptions,
     ContextSpec,
     Request,
+    RequestedContext,
     build,
     digest,
     model_of,
@@ -37,36 +37,36 @@ from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
 MOST_TOKENS = 2**31 - 1
-"""That the table's columns hold."""
+"""The largest value of the table's columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """A context as it was built for a caller, and what is needed to build it again."""
+    """A context as it was built for a caller, and what is needed to rebuild it."""
 
     built: BuiltContext
     session: Session
     position: int
     summaries: list[str]
-    """Ids of those that it was given."""
+    """Ids of the summaries that it was given."""
     correction: TokenCorrection | None
 
 
-def serve(session: Session, options: ContextOptions) -> ServedContext:
+def serve(session: Session, requested: RequestedContext) -> ServedContext:
     """Builds a context; nothing is written.
 
     Raises:
         Invalid: as :func:`historyapp.services.contexts.build`, and when ``as_of`` lies beyond the head.
     """
-    past = TrackedHistory(session, options.as_of)
-    correction = correction_of(session.project_id, model_of(session, options))
-    built = build(past, resolve_options(session, options, correction), options.live_screen)
-    position = session.head if options.as_of is None else options.as_of
+    past = TrackedHistory(session, requested.as_of)
+    correction = correction_of(session.project_id, model_of(session, requested))
+    built = build(past, resolve_options(session, requested, correction), requested.live_screen)
+    position = session.head if requested.as_of is None else requested.as_of
     return ServedContext(built, session, position, list(past.given), correction)
 
 
 def record_snapshot(served: ServedContext, *, counted: int | None = None) -> Snapshot:
-    """Keeps the account of a context that is being served. ``counted``: by the provider's own endpoint."""
+    """Stores the snapshot of a served context. ``counted``: its tokens as counted by the provider."""
     built, spec = served.built, served.built.spec
     with writing():
         snapshot = Snapshot.objects.create(
@@ -94,7 +94,7 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
     """One of a session's own snapshots.
 
     Raises:
-        NotFound: when it has none of this id, or had none yet at the position.
+        NotFound: when the session has no snapshot with this id, or had none yet at the position.
     """
     session.lineage(as_of)  # refuses a position beyond the head
     found = Snapshot.objects.filter(session=session, pk=id).first()
@@ -105,24 +105,18 @@ def find_snapshot(session: Session, id: UUID, as_of: int | None = None) -> Snaps
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRequest:
-    """A request made again from the log, without the live screen that it may have had."""
+    """A request rebuilt from the log, without the live screen that it may have had."""
 
     request: Request
     sha256: str
     matches: bool
-    """Whether it has the bytes that were served."""
+    """Whether it equals the served one byte for byte."""
 
 
 def rebuild_request(session: Session, snapshot: Snapshot) -> RebuiltRequest:
-    """The request of a snapshot, from the log as it stood and for the same spec."""
+    """The request of a snapshot, from the log as it was and with the same spec."""
     past = SnapshotHistory(session, snapshot.position, snapshot.summaries)
-    request = build(past, _spec(snapshot)).request
-    sha256 = digest(request)
-    return RebuiltRequest(request, sha256, sha256 == snapshot.sha256)
-
-
-def _spec(snapshot: Snapshot) -> ContextSpec:
-    return ContextSpec(
+    spec = ContextSpec(
         policy=snapshot.policy,
         format=snapshot.format,
         model=snapshot.model,
@@ -132,11 +126,14 @@ def _spec(snapshot: Snapshot) -> ContextSpec:
         tools=snapshot.tools,
         screen_tokens=snapshot.screen_tokens,
     )
+    request = build(past, spec).request
+    sha256 = digest(request)
+    return RebuiltRequest(request, sha256, sha256 == snapshot.sha256)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotComparison:
-    """What changed from an earlier snapshot to a later one."""
+    """The changes from an earlier snapshot to a later one."""
 
     earlier: Snapshot
     later: Snapshot
@@ -146,7 +143,7 @@ class SnapshotComparison:
 
 
 def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> SnapshotComparison:
-    """Compares two snapshots, whichever was first; live screens are not compared."""
+    """Compares two snapshots, given in any order, without their live screens."""
     earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
     before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
     prefix = diff_prefix(before, after)
@@ -156,18 +153,24 @@ def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> Snapshot
 
 
 def tokens_of(snapshot: Snapshot) -> int:
-    """The best that is known of its input tokens: billed, else counted by the provider, else estimated."""
+    """Its input tokens: billed, else counted by the provider, else estimated."""
     known = (snapshot.billed, snapshot.counted, snapshot.estimated)
     return next(tokens for tokens in known if tokens is not None)
 
 
-def settle(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
-    """Links the snapshot that an output's metadata names, and learns from the usage that it reports.
+def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) -> None:
+    """Links an output to the snapshot that its metadata names, and corrects token counts by its usage.
 
-    Runs within the append's transaction. A snapshot is linked once; an unknown one is left alone. Nothing is
-    learned where the bill holds more than the context: a live screen, what a provider's own tools have found.
+    Runs within the append's transaction. A snapshot is linked once; unknown ids are ignored. Counts are not
+    corrected if the bill covers more than the context: a live screen, or results of a provider's own tools.
     """
-    snapshot = _unanswered(session, metadata.get("snapshot"))
+    id = metadata.get("snapshot")
+    try:
+        known = UUID(id) if isinstance(id, str) else None
+    except ValueError:
+        return
+    unlinked = Snapshot.objects.filter(session_id=session.pk, output_position=None)
+    snapshot = unlinked.filter(pk=known).first() if known else None
     if snapshot is None:
         return
     billed = min(usage_of(metadata).input, MOST_TOKENS)
@@ -176,12 +179,3 @@ def settle(session: Session, position: int, metadata: Mapping[str, Any]) -> None
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
         ours = round(snapshot.estimated / snapshot.factor)
         learn(session.project_id, snapshot.model, ours=ours, estimated=snapshot.estimated, billed=billed)
-
-
-def _unanswered(session: Session, id: Any) -> Snapshot | None:
-    try:
-        known = UUID(id) if isinstance(id, str) else None
-    except ValueError:
-        return None
-    open_ones = Snapshot.objects.filter(session_id=session.pk, output_position=None)
-    return open_ones.filter(pk=known).first() if known else None

@@ -1,4 +1,4 @@
-"""Summaries by hand. Compression runs write theirs through the same function."""
+"""Writing summaries, both manual ones and those of compression runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ from historyapp.services.transactions import writing
 
 @dataclass(frozen=True, slots=True)
 class SummaryText:
-    """What a summary says and who or what wrote it."""
+    """A summary's text and origin."""
 
     text: str
     key_points: tuple[str, ...] = ()
     strategy: str = "manual"
     model: str = ""
     level: int | None = None
-    """Null: 1 for one step, 2 for a range."""
+    """None: 1 for one step, 2 for a range."""
 
 
 def summarise(
     project: Project, session_id: UUID, steps: tuple[int, int], written: SummaryText, *, actor: str = ""
 ) -> Summary:
-    """Lets a text stand for steps ``steps[0]`` to ``steps[1]`` (negative ones count from the end).
+    """Adds a summary of steps ``steps[0]`` to ``steps[1]`` (negative numbers count from the end).
 
     Raises:
         NotFound: when the project has no such session.
         Invalid: when the steps are not in the live history.
-        Conflict: when the last step is still in flight: what it says of it would soon be wrong.
+        Conflict: when the last step is still in flight, because the summary would soon be wrong.
     """
     tokens_after = count_tokens(written.text)
     with writing():
@@ -48,7 +48,7 @@ def summarise(
             raise Invalid(f"from_step is {first}, which comes after to_step, {last}.")
         rows = (history.row(first), history.row(last))
         if history.is_open(last):
-            raise Conflict(f"Step {last} is still in flight. Summarise it once its result is there.")
+            raise Conflict(f"Step {last} is still in flight. Summarise it after its result.")
         owner = history.lineage.session_at(rows[1].last_position)
         summary = Summary.objects.create(
             session_id=UUID(owner),
@@ -72,10 +72,10 @@ def summarise(
 
 
 def touch(session: UUID, others: Iterable[UUID] = ()) -> None:
-    """Marks sessions as changed, so that nobody is served an old answer as current.
+    """Increases sessions' revisions, so that cached responses become stale.
 
-    A session is locked before those that it shares entries with, and these in the order of their ids:
-    whoever writes a summary takes them in this order.
+    A session is locked before those that it shares entries with, and these in the order of their ids. Every
+    writer of summaries locks them in this order.
     """
     for id in (session, *sorted({*others} - {session})):
         Session.objects.filter(pk=id).update(revision=F("revision") + 1)

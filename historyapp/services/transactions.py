@@ -1,4 +1,4 @@
-"""One way to write: a transaction that waits its turn."""
+"""The transaction that every write uses."""
 
 import threading
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ _sqlite_writer = threading.RLock()
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """A transaction for writing; within another one, a part of it.
+    """A transaction for writing, or a part of the surrounding one.
 
-    SQLite lets one connection write at a time and the others sleep and poll. Threads of this process queue on
-    a lock instead, which hands over at once; other processes still meet at SQLite's own lock.
+    SQLite lets one connection write at a time while the others sleep and poll. Threads of this process wait
+    on a lock instead, which wakes them at once; other processes still wait for SQLite's own lock.
     """
     if connection.vendor == "sqlite":
         with _sqlite_writer, transaction.atomic():

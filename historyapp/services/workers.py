@@ -1,4 +1,4 @@
-"""Signs of life of worker processes."""
+"""Registering running workers."""
 
 import socket
 from datetime import timedelta
@@ -14,7 +14,7 @@ _KEPT = timedelta(days=1)
 
 
 def note_worker(id: UUID) -> None:
-    """Says that the worker lives, and forgets those that have long been dead."""
+    """Notes that the worker is running, and deletes rows of workers that have long been dead."""
     now = timezone.now()
     with writing():
         _, is_new = Worker.objects.update_or_create(
@@ -25,6 +25,6 @@ def note_worker(id: UUID) -> None:
 
 
 def forget_worker(id: UUID) -> None:
-    """Says that the worker has ended."""
+    """Deletes the row of a worker that has ended."""
     with writing():
         Worker.objects.filter(id=id).delete()

@@ -20,7 +20,7 @@ from historyapp.core.settings import SessionSettings
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.contexts import ContextOptions
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.ledger import step_accounts
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
@@ -48,7 +48,7 @@ def spoken_of(step: int) -> str:
 
 
 def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, session: Session) -> None:
-    built = serve(session, ContextOptions(as_of=7)).built
+    built = serve(session, RequestedContext(as_of=7)).built
     shown = panel(alice, session, "?step=3")
     assert f"{built.tokens:,} / 272,000 tokens" in shown
     assert built.tokens == built.manifest.tokens

@@ -12,7 +12,7 @@ from historyapp.core.policies import POLICIES
 from historyapp.models import Entry, Episode, Project, Session, history, sql
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.contexts import ContextOptions
+from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.snapshots import serve
@@ -57,10 +57,10 @@ def test_a_context_of_a_long_talk_reads_no_more_than_that_of_a_short_one(
         session = talk(project, steps)
         for first in range(steps - 90, steps - 8, 3):
             summarise(project, session.pk, (first, first + 2), SummaryText(f"listed {first}"))
-        serve(session, ContextOptions(policy=policy, max_tokens=600))
+        serve(session, RequestedContext(policy=policy, max_tokens=600))
         read.clear()
         with CaptureQueriesContext(connection) as queries:
-            serve(session, ContextOptions(policy=policy, max_tokens=600))
+            serve(session, RequestedContext(policy=policy, max_tokens=600))
         costs.append((len(queries), len(read)))
     assert costs[0][0] == costs[1][0]
     assert costs[1][1] <= costs[0][1] * 1.5

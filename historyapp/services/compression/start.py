@@ -20,7 +20,7 @@ from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.compressions import RunQuerySet
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
@@ -229,7 +229,7 @@ def start_run(
         resolved = resolve_request(session, request)
         run = _create(session, resolved, actor, again=request.again, automatic=automatic)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
-        record(project.pk, actor, "compress", session.pk, detail)
+        add_audit_record(project.pk, actor, "compress", session.pk, detail)
         return RunStart(run, joined=False)
 
 
@@ -255,7 +255,7 @@ def start_comparison(
                 raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
             runs.append(_create(session, resolved, actor, again=True, trial=True, comparison=comparison))
         detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
-        record(project.pk, actor, "compare strategies", session.pk, detail)
+        add_audit_record(project.pk, actor, "compare strategies", session.pk, detail)
         return runs
 
 
@@ -341,7 +341,9 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.note = f"Cancelled with {run.done} of {run.total} summaries made."
         run.note += " They are kept." if run.done else ""
         run.save()
-        record(run.session.project_id, actor, "cancel compression", run.session_id, {"run": str(run.pk)})
+        add_audit_record(
+            run.session.project_id, actor, "cancel compression", run.session_id, {"run": str(run.pk)}
+        )
     return run
 
 
@@ -364,5 +366,5 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
         run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
-        record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
+        add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})
     return run

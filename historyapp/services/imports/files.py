@@ -11,7 +11,7 @@ from historyapp.core.importers import IMPORTERS, detect
 from historyapp.core.importers.base import Append, Importer, RewindTo, SessionStart, Skipped, Source
 from historyapp.core.text import clean
 from historyapp.models import Project
-from historyapp.services.audit import record
+from historyapp.services.audit import add_audit_record
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
@@ -52,7 +52,7 @@ def import_file(
     if report.changed:
         detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
         with writing():
-            record(project.pk, actor, "import", report.sessions[0].id, detail)
+            add_audit_record(project.pk, actor, "import", report.sessions[0].id, detail)
     return report
 
 
