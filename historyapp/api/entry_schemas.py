@@ -55,7 +55,7 @@ def _variants(suffix: str, base: type[BaseModel], kinds: Iterable[type[Body]], e
 
 
 def _draft(value: Any) -> EntryDraft:
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
         return EntryDraft(BODY.validate_python(value))
     envelope = _Envelope.model_validate({name: value[name] for name in _ENVELOPE if name in value})
     body = BODY.validate_python({name: field for name, field in value.items() if name not in _ENVELOPE})

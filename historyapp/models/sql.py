@@ -16,7 +16,7 @@ from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import RARE_KINDS, page_sizes, span_batches, spans_between
-from historyapp.models.fields import unpack
+from historyapp.models.fields import on_sqlite, unpack
 from historyapp.models.projects import ApiKey, Project
 
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
@@ -128,7 +128,7 @@ def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
 
 def uuid_value(value: UUID) -> Any:
     """A UUID as the database's driver takes it."""
-    return value if connection.features.has_native_uuid_field else value.hex
+    return value.hex if on_sqlite() else value
 
 
 def _aware(value: datetime) -> datetime:

@@ -66,7 +66,7 @@ _UPDATE_ITEM = f"UPDATE historyapp_compressionitem SET {_assign(ITEM_COLUMNS)} W
 def select_session(project_id: UUID, session_id: UUID) -> Session | None:
     """The session row, locked until the transaction ends; None when the project has no such session."""
     # SQLite has no row locks; its transactions lock the whole database from their beginning.
-    lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
+    lock = "" if on_sqlite() else " FOR UPDATE"
     rows = fetch_all(_SELECT_SESSION + lock, [uuid_value(session_id), uuid_value(project_id)])
     if not rows:
         return None

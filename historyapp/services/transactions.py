@@ -4,7 +4,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db import transaction
+
+from historyapp.models.fields import on_sqlite
 
 _sqlite_writer = threading.RLock()
 
@@ -16,7 +18,7 @@ def writing() -> Iterator[None]:
     SQLite lets one connection write at a time while the others sleep and poll. Threads of this process wait
     on a lock instead, which wakes them at once; other processes still wait for SQLite's own lock.
     """
-    if connection.vendor == "sqlite":
+    if on_sqlite():
         with _sqlite_writer, transaction.atomic():
             yield
     else:
