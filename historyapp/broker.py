@@ -1,11 +1,11 @@
-"""A transport for Celery whose queue is a table, so that no further server and no files are needed.
+"""A Celery transport whose queue is a database table, so that it needs no further server and no files.
 
 Celery finds it under ``database://`` (see ``historyapp.celery``). It has direct queues only: the product uses
-no priorities, and fan-out is refused. Delays (``countdown``) are Celery's own: the worker that took a message
-holds it until then.
+no priorities, and fan-out raises. Celery itself does delays (``countdown``): the worker that took a message
+holds it.
 
-A message that is taken is deleted. If its worker dies, the message is lost and nothing else: messages only
-wake workers, what is to be done is in the tables of runs, and the sweep wakes workers again.
+Taking a message deletes it. If its worker dies, only the message is lost: messages only wake workers, the
+tables of runs say what is to be done, and the sweep wakes workers again.
 """
 
 import logging
@@ -24,18 +24,18 @@ from historyapp.services import queue as table
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""Between two attempts while the database cannot be used."""
+"""Between two attempts while the database is unavailable."""
 
 
 class Channel(virtual.Channel):
     _outage = False
-    """Whether the database could not be used at the last attempt."""
+    """Whether the database was unavailable at the last attempt."""
     _next_attempt = 0.0
 
     def queue_declare(
         self, queue: str | None = None, passive: bool = False, **kwargs: Any
     ) -> queue_declare_ok_t:
-        """Queues need no declaration: only who asks for it with ``passive`` has the messages counted."""
+        """Queues need no declaration. Counts the messages only with ``passive``."""
         if passive or queue is None:
             return super().queue_declare(queue, passive, **kwargs)
         return queue_declare_ok_t(queue, 0, 0)
@@ -57,8 +57,8 @@ class Channel(virtual.Channel):
         """The oldest message.
 
         Raises:
-            Empty: when there is none, or the database cannot be used. The worker asks again, and what it has
-                begun goes on; an error would have Celery start its consumer anew, several times a second.
+            Empty: when there is none, or the database is unavailable. The worker polls again and its tasks go
+                on; any other error would make Celery restart its consumer several times a second.
         """
         if time.monotonic() < self._next_attempt:
             raise Empty
@@ -78,7 +78,7 @@ class Channel(virtual.Channel):
         while (payload := table.take(queue)) is not None:
             try:
                 return self._read(payload)
-            except Exception as error:  # noqa: BLE001  (no message may stop a worker, whatever is wrong with it)
+            except Exception as error:  # noqa: BLE001  (no faulty message may stop a worker)
                 table.set_aside(queue, payload, error)
         return None
 
@@ -93,7 +93,7 @@ class Channel(virtual.Channel):
         message = self._get(queue)
         try:
             callback(message, queue)
-        except Exception as error:  # noqa: BLE001  (Celery checks little of a message, and would end the worker)
+        except Exception as error:  # noqa: BLE001  (Celery checks little of a message; the error would end it)
             self.qos.ack(message["properties"]["delivery_tag"])
             table.set_aside(queue, dumps(message), error)
 
@@ -111,7 +111,7 @@ class Channel(virtual.Channel):
         connection.close_if_unusable_or_obsolete()
 
     def _restore(self, message: Any) -> None:
-        """Gives back a message that was taken and not begun when the worker stops."""
+        """Puts back a message that was taken and not begun when the worker stops."""
         try:
             super()._restore(message)
         except (DatabaseError, InterfaceError) as error:
@@ -128,6 +128,6 @@ class Transport(virtual.Transport):
     Channel = Channel
     polling_interval = 0.1
     default_port = 0
-    driver_type = "sql"  # Celery sends no events over these
+    driver_type = "sql"  # Celery sends no events over SQL transports
     driver_name = "playhead"
     connection_errors = (*virtual.Transport.connection_errors, DatabaseError, InterfaceError)

@@ -1,5 +1,7 @@
-"""What workers do: a task takes an id and calls one service. Doing one twice, or never, costs nothing:
-the database says what is to be done, and the sweep wakes workers for what was left.
+"""Tasks of the Celery workers. A task takes an id and calls one service.
+
+A task may run twice or never without harm: the database says what is to be done, and the sweep wakes workers
+for what was left.
 """
 
 import logging
@@ -20,87 +22,86 @@ from historyapp.services.transactions import writing
 log = logging.getLogger(__name__)
 
 stopping = threading.Event()
-"""Set when this process's worker is to end: tasks then begin nothing more."""
-MOST_HANDS = 4
-"""Workers that share one run."""
-MOST_PASSED_ON, PASS_SECONDS = 20, 0.1
-"""How often, and after how long, a message goes back into the queue that another worker should have."""
+"""Set when this process's worker is to end: tasks begin nothing more."""
+WORKERS_PER_RUN = 4
+"""Workers that are woken for one run."""
+MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
+"""How often, and after how long, a message goes back into the queue for another worker."""
 TURN_SECONDS = 20.0
-"""After which a task makes room, where a run waits: else a long run would keep all others from beginning."""
-crowded = threading.Event()
-"""Set while there is a run that nobody is at work on."""
+"""After which a task yields to waiting runs: else one long run would delay all others."""
+runs_waiting = threading.Event()
+"""Set while no worker is at work on some active run."""
 
-
-_at_work: set[UUID] = set()
+_current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
-_changing = threading.Lock()
+_lock = threading.Lock()
 
 
 @app.task(name="compress")
-def compress(run: str, passed_on: int = 0) -> None:
-    """Works on a run until nothing of it is left; where other runs wait, in turns.
+def compress(run: str, forwards: int = 0) -> None:
+    """Works on a run until nothing of it is left, in turns where other runs wait.
 
-    A process takes one hand in a run. What reaches it besides is passed on, for another worker to take it.
+    One process runs one task of a run at a time. It forwards further messages for the run to other workers.
     """
     id = UUID(run)
-    with _changing:
-        ours = id not in _at_work
-        _at_work.add(id)
-    if not ours:
-        if passed_on < MOST_PASSED_ON and Worker.objects.alive().count() > 1:
-            compress.apply_async((run, passed_on + 1), countdown=PASS_SECONDS)
+    with _lock:
+        is_first = id not in _current_runs
+        _current_runs.add(id)
+    if not is_first:
+        if forwards < MOST_FORWARDS and Worker.objects.alive().count() > 1:
+            compress.apply_async((run, forwards + 1), countdown=FORWARD_SECONDS)
         return
     end = time.monotonic() + TURN_SECONDS
 
-    def is_over() -> bool:
-        return stopping.is_set() or (crowded.is_set() and time.monotonic() >= end)
+    def should_stop() -> bool:
+        return stopping.is_set() or (runs_waiting.is_set() and time.monotonic() >= end)
 
-    # Imported here, since spaCy and the model SDKs are for workers only.
+    # Imported here: only workers load spaCy and the model SDKs.
     from historyapp.services.compression.run import work_on
 
     try:
-        work_on(id, is_over)
+        work_on(id, should_stop)
     finally:
-        with _changing:
-            _at_work.discard(id)
-    if not stopping.is_set() and (is_over() or id in runs_left()):
-        wake(id, hands=1)  # in the queue, behind those that wait
+        with _lock:
+            _current_runs.discard(id)
+    if not stopping.is_set() and (should_stop() or id in runs_left()):
+        wake(id, workers=1)  # its message goes behind those that wait
 
 
-def wake(run: UUID, hands: int = MOST_HANDS) -> None:
-    """Calls workers to a run. Without a broker they find it at their next sweep."""
+def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
+    """Sends messages that wake workers for a run. Without a broker, workers find it at their next sweep."""
     one_commit = nullcontext() if settings.REDIS_URL else writing()
     try:
         with one_commit:
-            for _ in range(hands):
+            for _ in range(workers):
                 compress.delay(str(run))
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
 
 
 def sweep() -> None:
-    """Calls workers to every run that nobody is at work on."""
+    """Wakes workers for every active run that no worker is at work on."""
     for run in runs_left():
         wake(run)
 
 
 def is_busy() -> bool:
-    """Whether this process is at work on a run, or one waits."""
-    return bool(_at_work) or crowded.is_set()
+    """Whether this process is at work on a run, or a run waits."""
+    return bool(_current_runs) or runs_waiting.is_set()
 
 
-def look_for_waiting() -> None:
-    """Sees whether there are runs that nobody is at work on."""
+def find_waiting_runs() -> None:
+    """Sets or clears ``runs_waiting``."""
     if runs_left():
-        crowded.set()
+        runs_waiting.set()
     else:
-        crowded.clear()
+        runs_waiting.clear()
 
 
-def look_for_due() -> None:
-    """Starts the runs that sessions' settings want.
+def start_due_runs() -> None:
+    """Starts the runs that sessions' settings ask for.
 
-    No task does it: while all are busy, a message for each look and session would pile up.
+    This is no task: while all workers are busy, a message for each second and session would pile up.
     """
     for session in due_sessions():
         run = compress_if_due(session)

@@ -1,4 +1,4 @@
-"""Running a Celery worker in this process: threads, and a clock that finds work whose message was lost."""
+"""A Celery worker in this process: threads for tasks, and a clock that finds work without a message."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from historyapp.clock import run_clock
 from historyapp.core.language import load_language
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
-from historyapp.tasks import is_busy, look_for_due, look_for_waiting, stopping, sweep
+from historyapp.tasks import find_waiting_runs, is_busy, start_due_runs, stopping, sweep
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,13 @@ TASKS_AT_ONCE = 4
 NICENESS = 10
 """Agents and people go first."""
 GRACE = 10
-"""Seconds that what is under way gets to finish when a worker is to end."""
+"""Seconds that tasks get to finish when the worker is to end."""
 RESTART_SECONDS = 5
-"""Before a worker starts again that has stopped by itself, as when its queue was lost."""
+"""Before a worker restarts that has stopped without request, as when its queue was lost."""
 
 
 def prepare() -> None:
-    """Loads what the first run would wait for: the vocabulary, and the language of most sessions."""
+    """Loads what the first run would wait for: the tokenizer, and the default spaCy model."""
     import historyapp.services.compression.run  # noqa: F401
 
     count_tokens("")
@@ -42,8 +42,8 @@ def prepare() -> None:
 
 
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:
-    """Works until :func:`stop_worker` is called, from a signal handler or another thread, or it was idle."""
-    os.nice(NICENESS)  # on Linux that of this thread and those that it starts
+    """Works until :func:`stop_worker` is called, or for ``idle_seconds`` without work."""
+    os.nice(NICENESS)  # on Linux: of this thread and those that it starts
     _remove_file_queue()
     look = _look(idle_seconds)
     clock = threading.Thread(target=run_clock, args=(worker_id or uuid7(), look, stopping), daemon=True)
@@ -57,14 +57,14 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
 
 
 def _remove_file_queue() -> None:
-    """Removes the files in which older versions kept the queue. The first sweep finds the runs."""
+    """Removes the queue files of older versions. The first sweep finds their runs."""
     folder = settings.PLAYHEAD_HOME / "queue"
     for name, pattern in (("messages", "*.msg"), ("control", "*.exchange")):
-        with suppress(OSError):  # as a rule it is not there
+        with suppress(OSError):  # usually it does not exist
             for file in (folder / name).glob(pattern):
                 file.unlink()
             (folder / name).rmdir()
-    with suppress(OSError):  # what somebody else put there stays
+    with suppress(OSError):  # other files in it stay
         folder.rmdir()
 
 
@@ -80,29 +80,29 @@ def _new_worker() -> Any:
 
 
 def stop_worker() -> None:
-    """Lets the worker end: nothing more is begun, what is under way is finished."""
+    """Lets the worker end: it begins no more tasks, and finishes those that run."""
     stopping.set()
-    state.should_stop = 0  # type: ignore[assignment]  # an exit code; its stubs know null only
+    state.should_stop = 0  # type: ignore[assignment]  # an exit code; the stubs allow only None
 
 
 def leave(code: int = 0) -> None:
-    """Ends the process although calls are under way: Python itself would wait for their threads."""
+    """Ends the process at once. Python's own exit would wait for the threads of model calls."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 def leave_in_time() -> None:
-    """As :func:`leave`, when ``GRACE`` is over."""
+    """Calls :func:`leave` after ``GRACE``."""
     timer = threading.Timer(GRACE, leave)
     timer.daemon = True
     timer.start()
 
 
 def _look(idle_seconds: float | None) -> Callable[[], None]:
-    """What a worker does every second: it looks for due sessions and waiting runs, and sweeps every minute.
+    """A function for each second: finds due sessions and waiting runs, and sweeps every minute.
 
-    After ``idle_seconds`` without work it ends.
+    It stops the worker after ``idle_seconds`` without work.
     """
     # The second sweep comes when the claims of a killed worker have expired.
     waits = chain([settings.PLAYHEAD_CLAIM_SECONDS + 1], repeat(settings.PLAYHEAD_SWEEP_SECONDS))
@@ -114,8 +114,8 @@ def _look(idle_seconds: float | None) -> Callable[[], None]:
         if time.monotonic() >= next_sweep:
             sweep()
             next_sweep = time.monotonic() + next(waits)
-        look_for_due()
-        look_for_waiting()
+        start_due_runs()
+        find_waiting_runs()
         if is_busy():
             last_work = time.monotonic()
         elif idle_seconds is not None and time.monotonic() >= last_work + idle_seconds:

@@ -52,7 +52,7 @@ def test_workers_are_called_in_one_commit(channel: broker.Channel) -> None:
     with CaptureQueriesContext(connection) as queries:
         tasks.wake(run)
     assert sum(query["sql"].startswith("COMMIT") for query in queries.captured_queries) == 1
-    assert [body[0] for body in arrived(channel)] == [[str(run)]] * tasks.MOST_HANDS
+    assert [body[0] for body in arrived(channel)] == [[str(run)]] * tasks.WORKERS_PER_RUN
 
 
 def test_a_message_that_was_not_begun_goes_back_when_the_worker_stops(channel: broker.Channel) -> None:

@@ -27,9 +27,9 @@ def test_looking_for_due_sessions_again_sends_no_more_messages(monkeypatch: pyte
     sent: list[str] = []
     monkeypatch.setattr(Task, "delay", lambda task, id: sent.append(id))
     for _ in range(3):
-        tasks.look_for_due()
+        tasks.start_due_runs()
     (run,) = CompressionRun.objects.filter(session=session)
-    assert sent == [str(run.pk)] * tasks.MOST_HANDS
+    assert sent == [str(run.pk)] * tasks.WORKERS_PER_RUN
 
 
 def test_a_run_that_has_had_its_turn_makes_room_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,14 +38,14 @@ def test_a_run_that_has_had_its_turn_makes_room_for_one_that_waits(monkeypatch: 
     sent: list[str] = []
     monkeypatch.setattr(Task, "delay", lambda task, id: sent.append(id))
     monkeypatch.setattr(tasks, "TURN_SECONDS", 0)
-    monkeypatch.setattr(tasks, "crowded", threading.Event())
-    tasks.look_for_waiting()
+    monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
+    tasks.find_waiting_runs()
     tasks.compress(str(long.pk))
     assert (_state(long), sent) == ("queued", [str(long.pk)])
     short.delete()
     plan(long.pk)
     claim(long.pk, uuid4(), 1)
-    tasks.look_for_waiting()
+    tasks.find_waiting_runs()
     tasks.compress(str(long.pk))
     assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
     assert len(sent) == 1

@@ -63,9 +63,8 @@ class Connection:
         """The events of a streamed response, unchanged. Closing it closes the connection.
 
         Raises:
-            ModelCallError: when there is no response, or the stream breaks. The caller checks whether the
-            response
-                is complete: a stream can end early without an error.
+            ModelCallError: when there is no response, or the stream breaks. A stream can also end early
+                without an error: the caller checks whether it is complete.
         """
         kind = self._sdk.module.Stream[object]
         with self._failures():

@@ -132,9 +132,9 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
         longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
     elif left >= _LEAST and episode.action and not fields:
         thoughts = one_line(episode.thoughts, min(3 * left, LONGEST_CALL))
-        if thoughts:
-            longer = f"{best.text}\nThought: {language.sentences(thoughts)[0].strip()}".strip()
-    return longer if count(longer) <= tokens else best.text
+        thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
+        longer = f"{best.text}\n{thought}".strip()
+    return longer if longer == best.text or count(longer) <= tokens else best.text
 
 
 def _compose(facts: Facts, fields: list[str], status: str, room: int) -> tuple[_Extract, bool]:

@@ -117,9 +117,8 @@ class _Worker:
         begun = time.monotonic()
         if self._results:
             if any(result.fatal or result.unreachable for result in self._results):
-                release(
-                    self._owner, [job.item.pk for job in self._claimed]
-                )  # so that the run may give them up
+                # The run may fail them, or claim them again.
+                release(self._owner, [job.item.pk for job in self._claimed])
                 self._claimed.clear()
             head = store(self._run.pk, self._owner, self._results)
             self._results = []
