@@ -65,7 +65,7 @@ def guard(view: View) -> View:
             methods = set(response["Allow"].split(", "))
             methods |= {"HEAD"} if "GET" in methods else set()
             allow = ", ".join(sorted(methods))
-            refusal = MethodNotAllowed(f"{request.method} is not possible at this address. Use {allow}.")
+            refusal = MethodNotAllowed(f"{request.method} is not supported at this address. Use {allow}.")
             response = problem_response(request, refusal)
             response["Allow"] = allow
         return response

@@ -4,14 +4,13 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, Field
 
 from historyapp.api.context_schemas import ModelName
-from historyapp.api.fields import Line, QueryStep, RequestBody, StepNumber, iso, uuid_or_none
+from historyapp.api.fields import UUID_SCHEMA, Line, QueryStep, RequestBody, StepNumber, id_of, iso
 from historyapp.api.parsing import parse_json
 from historyapp.api.reading import AsOf
 from historyapp.api.schemas import Page, shown
-from historyapp.core.errors import NotFound
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import Text
 from historyapp.models import CompressionItem, CompressionRun
@@ -28,24 +27,8 @@ MODEL = "`provider:model`, a model's name, or `local`; without it the session's 
 STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
 
 
-def _run_id(value: object) -> UUID:
-    return _known("compression", value)
-
-
-def _comparison_id(value: object) -> UUID:
-    return _known("comparison", value)
-
-
-def _known(noun: str, value: object) -> UUID:
-    id = uuid_or_none(value)
-    if id is None:
-        raise NotFound(f"There is no {noun} {str(value)[:100]} in this session.")
-    return id
-
-
-_UUID = WithJsonSchema({"type": "string", "format": "uuid"})
-RunId = Annotated[UUID, PlainValidator(_run_id), _UUID]
-ComparisonId = Annotated[UUID, PlainValidator(_comparison_id), _UUID]
+RunId = Annotated[UUID, id_of("compression"), UUID_SCHEMA]
+ComparisonId = Annotated[UUID, id_of("comparison"), UUID_SCHEMA]
 StrategyName = Annotated[Line, Field(max_length=100)]
 
 
@@ -111,7 +94,7 @@ def _options(text: str | None) -> dict[str, Any]:
     try:
         options = {} if text is None else parse_json(text.encode(errors="surrogatepass"))
     except Malformed as error:
-        raise NotValid(f"options is no JSON: {error.detail}") from error
+        raise NotValid(f"options is not valid JSON: {error.detail}") from error
     if not isinstance(options, dict):
         raise NotValid('options must be a JSON object, as in {"name": 1}.')
     return options

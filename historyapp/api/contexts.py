@@ -100,14 +100,14 @@ def _progress(session: Session, filter: ProgressFilter) -> str:
     history = History(session, filter.as_of)
     if filter.style == "compiled":
         if filter.start is not None or filter.stop is not None:
-            raise Invalid("The style compiled chooses its steps itself. Leave from and to out.")
+            raise Invalid("The style compiled selects the steps itself. Remove from and to.")
         return compile_progress(history, _settings(session, filter.max_tokens), count_tokens)
     if filter.max_tokens is not None:
-        raise Invalid(f"The style {filter.style} has no budget. Leave max_tokens out.")
+        raise Invalid(f"The style {filter.style} has no budget. Remove max_tokens.")
     steps = history.slice(filter.start, filter.stop)
     if len(steps) > MOST_STEPS:
         raise Invalid(
-            f"That would be {len(steps):,} steps; one text holds at most {MOST_STEPS:,}. Give from and to.",
+            f"One text holds at most {MOST_STEPS:,} steps, not {len(steps):,}. Give from and to.",
             steps=history.steps,
         )
     return _STYLES[filter.style](history.episodes(steps.start, steps.stop - 1) if steps else [])

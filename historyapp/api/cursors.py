@@ -26,38 +26,41 @@ Cursor = Annotated[
 ]
 
 
-def encode_cursor(call: str, *values: int | str) -> str:
-    """A cursor for the call's next page."""
-    return urlsafe_b64encode(dump_json([call, *values]).encode()).decode().rstrip("=")
+FOREIGN_CURSOR = "This cursor belongs to another list. Send next of the page before, unchanged."
 
 
-def decode_cursor(call: str, cursor: str, *types: type[int] | type[str]) -> list[Any]:
+def encode_cursor(list_name: str, *values: int | str) -> str:
+    """A cursor for the next page of a list."""
+    return urlsafe_b64encode(dump_json([list_name, *values]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(list_name: str, cursor: str, *types: type[int] | type[str]) -> list[Any]:
     """The values that :func:`encode_cursor` was given.
 
     Raises:
-        NotValid: when it is not a cursor of this call.
+        NotValid: when it belongs to another list.
     """
     try:
         data = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, RecursionError):
         data = None
-    if isinstance(data, list) and data[:1] == [call]:
+    if isinstance(data, list) and data[:1] == [list_name]:
         values = data[1:]
         if len(values) == len(types) and all(map(_fits, values, types)):
             return values
-    raise NotValid("The cursor is none of this call. Use next of the page before as it was given.")
+    raise NotValid(FOREIGN_CURSOR)
 
 
-def decode_id(call: str, cursor: str) -> UUID:
+def decode_id(list_name: str, cursor: str) -> UUID:
     """The id of the last item of the page before, where :func:`encode_cursor` was given that alone.
 
     Raises:
-        NotValid: when it is not a cursor of this call.
+        NotValid: when it belongs to another list.
     """
-    (text,) = decode_cursor(call, cursor, str)
+    (text,) = decode_cursor(list_name, cursor, str)
     id = uuid_or_none(text)
     if id is None:
-        raise NotValid("The cursor is none of this call. Use next of the page before as it was given.")
+        raise NotValid(FOREIGN_CURSOR)
     return id
 
 

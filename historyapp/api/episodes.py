@@ -111,7 +111,7 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     wanted = _range(history, filter)
     if number is not None:
         if number not in wanted:
-            raise NotValid("The cursor does not fit from, to and order. Keep them as they were.")
+            raise NotValid("This cursor belongs to another from, to or order. Keep them for all pages.")
         wanted = wanted[wanted.index(number) :]
     page = wanted[: filter.limit]
     state = session.head if as_of is None else as_of

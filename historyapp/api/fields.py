@@ -58,19 +58,26 @@ def _uuid(value: object) -> UUID:
     raise PydanticCustomError("uuid", "must be a UUID as in 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
-def _session_id(value: object) -> UUID:
-    if id := uuid_or_none(value):
-        return id
-    raise no_such_session(value)
-
-
-def no_such_session(id: object) -> NotFound:
+def not_found(noun: str, id: object) -> NotFound:
     """One answer for ids that are malformed, missing, or another project's."""
-    return NotFound(f"There is no session {str(id)[:100]}.")
+    where = "" if noun == "session" else " in this session"
+    return NotFound(f"There is no {noun} {str(id)[:100]}{where}.")
 
 
-SessionId = Annotated[UUID, PlainValidator(_session_id), WithJsonSchema({"type": "string", "format": "uuid"})]
-GivenId = Annotated[UUID, PlainValidator(_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]
+def id_of(noun: str) -> PlainValidator:
+    """Reads an id in a path. A malformed one is not found, as an unknown one is."""
+
+    def read(value: object) -> UUID:
+        if id := uuid_or_none(value):
+            return id
+        raise not_found(noun, value)
+
+    return PlainValidator(read)
+
+
+UUID_SCHEMA = WithJsonSchema({"type": "string", "format": "uuid"})
+SessionId = Annotated[UUID, id_of("session"), UUID_SCHEMA]
+GivenId = Annotated[UUID, PlainValidator(_uuid), UUID_SCHEMA]
 Moment = Annotated[
     datetime, PlainValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})
 ]

@@ -30,7 +30,7 @@ def check_length(request: HttpRequest) -> None:
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
         _pass_over(request, int(length))
         raise TooLarge(
-            f"The body is larger than {settings.PLAYHEAD_MAX_BODY:,} bytes (PLAYHEAD_MAX_BODY).",
+            f"The body is larger than {settings.PLAYHEAD_MAX_BODY:,} bytes (PLAYHEAD_MAX_BODY). Send less.",
             max_body=settings.PLAYHEAD_MAX_BODY,
         )
 
@@ -61,7 +61,7 @@ class StrictParser(Parser):
         check_media_type(request, "application/json")
         body = request.body
         if len(body) < int(request.META.get("CONTENT_LENGTH") or 0):
-            raise Malformed("The body ended early.")
+            raise Malformed("The body ended early: it is shorter than its Content-Length.")
         return parse_json(body)
 
     def parse_querydict(
@@ -99,13 +99,13 @@ QueryCheck = Callable[[HttpRequest], None]
 
 
 def query_check(known: frozenset[str]) -> QueryCheck:
-    """A check that refuses query parameters which the call does not have."""
+    """A check that refuses all other query parameters."""
 
     def check(request: HttpRequest) -> None:
         unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
         if unknown:
             names = ", ".join(unknown[:5])
-            takes = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
-            raise NotValid(f"This call has no query parameter {names}. {takes}")
+            use = f"Use {', '.join(sorted(known))}." if known else "Remove it: none is possible here."
+            raise NotValid(f"There is no query parameter {names} here. {use}")
 
     return check

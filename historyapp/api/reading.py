@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest
-from historyapp.api.fields import QueryPosition, no_such_session
+from historyapp.api.fields import QueryPosition, not_found
 from historyapp.models import Session
 
 AsOf = Annotated[
@@ -23,5 +23,5 @@ def find_session(request: ApiRequest, session_id: UUID) -> Session:
     """
     session = Session.objects.filter(pk=session_id, project=request.auth.project).first()
     if session is None:
-        raise no_such_session(session_id)
+        raise not_found("session", session_id)
     return session

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
+from historyapp.api.cursors import FOREIGN_CURSOR, Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import (
     GivenId,
     Line,
@@ -61,7 +61,7 @@ class SettingsIn(SessionSettings):
     @classmethod
     def _is_registered(cls, policy: str) -> str:
         if policy not in POLICIES:
-            raise ValueError(f"There is no such policy. Use one of {', '.join(POLICIES)}.")
+            raise ValueError(f"must be one of {', '.join(POLICIES)}")
         return policy
 
 
@@ -188,7 +188,7 @@ def _after(found: SessionQuerySet, cursor: str) -> SessionQuerySet:
     try:
         last, last_id = datetime.fromisoformat(moment), UUID(id)
     except ValueError as error:
-        raise NotValid("The cursor is none of this call.") from error
+        raise NotValid(FOREIGN_CURSOR) from error
     return found.filter(Q(last_entry_at__lt=last) | Q(pk__lt=last_id), last_entry_at__lte=last)
 
 

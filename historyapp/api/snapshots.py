@@ -6,16 +6,15 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, Field
 
 from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
 from historyapp.api.context_schemas import CONTEXT_EXAMPLE, MANIFEST_EXAMPLE
 from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
-from historyapp.api.fields import SessionId, iso, uuid_or_none
+from historyapp.api.fields import UUID_SCHEMA, SessionId, id_of, iso
 from historyapp.api.reading import AsOf, find_session
 from historyapp.api.schemas import Page, shown
-from historyapp.core.errors import NotFound
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.models import Session, Snapshot
 from historyapp.services.prices import price_list
@@ -28,16 +27,7 @@ _LIST = "snapshots"
 _SCREEN = "It had a live screen, which is never stored: the request and both hashes are without it."
 
 
-def _snapshot_id(value: object) -> UUID:
-    id = uuid_or_none(value)
-    if id is None:
-        raise NotFound(f"There is no snapshot {str(value)[:100]}.")
-    return id
-
-
-SnapshotId = Annotated[
-    UUID, PlainValidator(_snapshot_id), WithJsonSchema({"type": "string", "format": "uuid"})
-]
+SnapshotId = Annotated[UUID, id_of("snapshot"), UUID_SCHEMA]
 
 
 class BillOut(BaseModel):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.compression_schemas import MONEY, money
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
+from historyapp.api.cursors import FOREIGN_CURSOR, Cursor, Limit, decode_cursor, encode_cursor
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, iso
 from historyapp.api.problems import raises
 from historyapp.api.reading import AsOf, find_session
@@ -107,7 +107,7 @@ def _after(cursor: str) -> tuple[int, UUID]:
     try:
         return position, UUID(id)
     except ValueError as error:
-        raise NotValid("The cursor is none of this call.") from error
+        raise NotValid(FOREIGN_CURSOR) from error
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

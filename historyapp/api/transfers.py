@@ -91,7 +91,7 @@ def post_import(
     """
     unknown = sorted((set(request.POST) - {"format"}) | (set(request.FILES) - {"files"}))
     if unknown:
-        raise NotValid(f"This call has no field {unknown[0]}. It takes files and format.")
+        raise NotValid(f"There is no form field {unknown[0]} here. Use files and format.")
     if answered := earlier_answer(request):
         return answered
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.

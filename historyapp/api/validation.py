@@ -7,12 +7,12 @@ from historyapp.wire.problems import MOST_FIELD_ERRORS, NotValid
 
 _WORDS = {
     "missing": "is missing",
-    "extra_forbidden": "is not a field of this call",
+    "extra_forbidden": "is not a field of this request",
     "string_type": "must be text",
     "string_unicode": "must be text without lone surrogates",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
-    "string_pattern_mismatch": "holds a character that is not possible here",
+    "string_pattern_mismatch": "contains a character that is not allowed here",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",

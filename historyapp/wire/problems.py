@@ -217,9 +217,14 @@ def problem_type(error: PlayheadError | type[PlayheadError]) -> ProblemType:
     return _BY_CODE[error.code]
 
 
-def error_class(code: str) -> type[PlayheadError] | None:
-    """What a client raises for a code; None for one that it does not know."""
-    return _BY_CODE[code].error if code in _BY_CODE else None
+def error_class(code: str, status: int) -> type[PlayheadError]:
+    """What a client raises for a problem document, also for a code that only a newer server knows."""
+    if code in _BY_CODE:
+        return _BY_CODE[code].error
+    if status in (429, 502, 503, 504):
+        return ServerUnavailable
+    first = {type.status: type.error for type in reversed(PROBLEM_TYPES)}
+    return first.get(status, Malformed if 400 <= status < 500 else ServerFailed)
 
 
 class Problem(BaseModel):

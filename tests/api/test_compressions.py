@@ -143,7 +143,7 @@ def test_the_refusal_of_a_strategy_lists_those_there_are(six: Agent) -> None:
     assert refused["strategies"] == ["episode_summary", "ai_summary", "simple_extract", "structured"]
 
 
-@pytest.mark.parametrize(("options", "words"), [("{", "no JSON"), ("[]", "must be a JSON object")])
+@pytest.mark.parametrize(("options", "words"), [("{", "not valid JSON"), ("[]", "must be a JSON object")])
 def test_options_of_an_estimate_are_a_json_object(six: Agent, options: str, words: str) -> None:
     assert_problem(six.get(f"/compressions/estimate?options={options}"), 422, words)
 

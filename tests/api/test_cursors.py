@@ -35,7 +35,7 @@ def test_no_text_is_taken_for_a_cursor(text: str) -> None:
     ],
 )
 def test_another_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(NotValid, match="none of this call"):
+    with pytest.raises(NotValid, match="belongs to another list"):
         decode_cursor("call", cursor, int)
 
 

@@ -38,7 +38,7 @@ def test_snapshots_are_listed_newest_first_in_pages(three: Agent) -> None:
     assert [item["id"] for item in (*first["items"], *second["items"])] == taken_ids[::-1]
     assert second["next"] is None
     assert all("manifest" not in item for item in first["items"])
-    assert_problem(three.get("/snapshots?cursor=WyJzbmFwc2hvdHMiLCJ4Il0"), 422, "none of this call")
+    assert_problem(three.get("/snapshots?cursor=WyJzbmFwc2hvdHMiLCJ4Il0"), 422, "belongs to another list")
 
 
 def test_snapshots_are_as_of_a_position(three: Agent) -> None:

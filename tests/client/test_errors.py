@@ -52,7 +52,7 @@ def test_an_invalid_request_tells_which_fields(playhead: Playhead, session_id: U
     with pytest.raises(Invalid) as caught:
         playhead.append(session_id, [{"kind": "model_input", "kontent": "go"}])
     found = {error.loc[-1]: error.message for error in caught.value.errors}
-    assert found == {"content": "is missing", "kontent": "is not a field of this call"}
+    assert found == {"content": "is missing", "kontent": "is not a field of this request"}
     assert caught.value.problem["type"] == "/docs/errors#not-valid"
 
 
