@@ -1,4 +1,4 @@
-"""The behaviour records of the earlier episodic history."""
+"""Recorded behaviour of the earlier episodic history."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A Playhead of its own for a test: a data folder, an empty database, and processes."""
+"""A separate Playhead for a test: a data folder, an empty database, and processes."""
 
 import os
 import signal
@@ -22,14 +22,14 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass
 class Installation:
-    """Where it lies, and what its processes need to know."""
+    """The data folder, and the environment of the processes."""
 
     home: Path
     environment: dict[str, str]
     running: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def manage(self, *arguments: str) -> str:
-        """What a command prints on standard output."""
+        """Runs a command and returns its standard output."""
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(
             command,
@@ -43,7 +43,7 @@ class Installation:
         return done.stdout
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """What the database answers, without Django: starting it for each look would take a second."""
+        """The rows of a query, without Django, whose start would take a second each time."""
         url = self.environment["DATABASE_URL"]
         if url:
             with psycopg.connect(url) as connection:
@@ -52,14 +52,14 @@ class Installation:
             return file.execute(statement).fetchall()
 
     def wait(self, statement: str, seconds: float = 60) -> None:
-        """Until a statement finds something."""
+        """Waits until a query returns rows."""
         end = time.monotonic() + seconds
         while not self.rows(statement):
             assert time.monotonic() < end, f"nothing after {seconds} s: {statement}"
             time.sleep(0.05)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Python with these arguments; what it prints goes to ``stdout``, its log to ``stderr``."""
+        """Starts Python with these arguments. ``stdout`` has its output and ``stderr`` its log."""
         process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=ROOT,
@@ -72,7 +72,7 @@ class Installation:
         return process
 
     def worker(self) -> "subprocess.Popen[str]":
-        """``playhead worker``, once it is ready."""
+        """Starts ``playhead worker`` and waits until it is ready."""
         process = self.start("manage.py", "worker")
         assert process.stdout is not None
         assert "ready" in process.stdout.readline()
@@ -80,7 +80,7 @@ class Installation:
 
 
 def ended(process: "subprocess.Popen[str]") -> str:
-    """The log of a process that is asked to end and ends well."""
+    """Terminates a process, checks that its exit code is 0, and returns its log."""
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=30)
     assert process.returncode == 0
@@ -89,7 +89,7 @@ def ended(process: "subprocess.Popen[str]") -> str:
 
 @contextmanager
 def installation(folder: Path, **settings: str) -> Iterator[Installation]:
-    """Without tables: ``manage("migrate")`` makes them. Its processes are killed in the end."""
+    """Has no tables; ``manage("migrate")`` creates them. Processes that still run at the end are killed."""
     folder.mkdir(exist_ok=True)
     with _database(os.environ.get("DATABASE_URL", "")) as url:
         own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "NO_PROXY": "127.0.0.1", **settings}
@@ -104,7 +104,7 @@ def installation(folder: Path, **settings: str) -> Iterator[Installation]:
 
 @contextmanager
 def _database(server: str) -> Iterator[str]:
-    """The URL of an empty database; empty for SQLite, which is a file in the data folder."""
+    """The URL of an empty database, or an empty text for SQLite, whose file is in the data folder."""
     if not server:
         yield ""
         return

@@ -1,4 +1,4 @@
-"""Data that is read from beside the project, never copied into it."""
+"""Test data in a folder beside the project, which is not copied into it."""
 
 import os
 from pathlib import Path
@@ -9,6 +9,6 @@ SHARED = Path(os.environ.get("PLAYHEAD_SHARED", Path(__file__).parents[2] / "sha
 
 
 def needs(path: str) -> pytest.MarkDecorator:
-    """Skips a test where the shared data is absent."""
+    """Skips a test if the shared data is absent."""
     there = (SHARED / path).exists()
-    return pytest.mark.skipif(not there, reason=f"the shared data ({path}) does not lie beside the project")
+    return pytest.mark.skipif(not there, reason=f"the shared data ({path}) is not beside the project")

@@ -1,4 +1,4 @@
-"""The documentation names all that there is, its links lead somewhere, its commands print what it says."""
+"""The documentation is complete, its links are valid, and its commands print what it says."""
 
 import argparse
 import os
@@ -30,8 +30,8 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 WITH_COMMANDS = [page for page in PAGES if examples(page.read_text())]
-SAID_ONCE = {"as_of", "limit", "cursor"}
-"""Query parameters that are explained for all calls together."""
+EXPLAINED_ONCE = {"as_of", "limit", "cursor"}
+"""Query parameters that are explained once for all endpoints."""
 
 
 def text_of(page: str) -> str:
@@ -49,26 +49,26 @@ def rows(page: str) -> set[str]:
     return set(re.findall(r"^\| `([^`]+)`", text_of(page), flags=re.MULTILINE))
 
 
-def calls() -> dict[str, dict[str, Any]]:
-    """The calls of the OpenAPI document, named as in the documentation."""
+def operations() -> dict[str, dict[str, Any]]:
+    """The operations of the OpenAPI document, named as in the documentation."""
     paths = api.get_openapi_schema()["paths"].items()
     return {
-        f"{method.upper()} {path.removeprefix('/api/v1').replace('session_id', 'id')}": call
+        f"{method.upper()} {path.removeprefix('/api/v1').replace('session_id', 'id')}": operation
         for path, methods in paths
-        for method, call in methods.items()
+        for method, operation in methods.items()
     }
 
 
-def test_every_call_of_the_api_has_a_section_and_every_section_a_call() -> None:
+def test_every_endpoint_has_a_section_and_every_section_an_endpoint() -> None:
     headings = [title.strip("`") for title in sections("api.md", 3)]
-    assert sorted(headings) == sorted(calls())
+    assert sorted(headings) == sorted(operations())
 
 
-@pytest.mark.parametrize("name", calls())
-def test_a_call_is_shown_with_its_parameters_and_a_command(name: str) -> None:
+@pytest.mark.parametrize("name", operations())
+def test_an_endpoint_is_shown_with_its_parameters_and_a_command(name: str) -> None:
     section = sections("api.md", 3)[f"`{name}`"].partition("\n## ")[0]
-    parameters = {p["name"] for p in calls()[name]["parameters"] if p["in"] == "query"}
-    assert {parameter for parameter in parameters - SAID_ONCE if parameter not in section} == set()
+    parameters = {p["name"] for p in operations()[name]["parameters"] if p["in"] == "query"}
+    assert {parameter for parameter in parameters - EXPLAINED_ONCE if parameter not in section} == set()
     assert examples(section)
 
 
@@ -94,19 +94,21 @@ def test_every_setting_of_a_session_is_there_with_its_default() -> None:
     assert {name: value.replace("true", "True") for name, value in found} == defaults
 
 
-def most(value: Any) -> set[int]:
-    """Every most that a part of the OpenAPI document sets."""
+def limits(value: Any) -> set[int]:
+    """Every limit in a part of the OpenAPI document."""
     if isinstance(value, list):
-        return set().union(*map(most, value))
+        return set().union(*map(limits, value))
     if not isinstance(value, dict):
         return set()
     own = {value.get(name) for name in ("maxLength", "maxItems", "maximum")}
-    return {figure for figure in own if isinstance(figure, int)}.union(*map(most, value.values()))
+    return {figure for figure in own if isinstance(figure, int)}.union(*map(limits, value.values()))
 
 
 def test_every_limit_of_the_api_is_in_one_table() -> None:
-    told = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", sections("api.md", 2)["Limits"], flags=re.MULTILINE))
-    figures = {what: int(figure.replace(",", "")) for what, figure in told.items()}
+    table = dict(
+        re.findall(r"^\| (.+?) \| ([\d,]+) \|$", sections("api.md", 2)["Limits"], flags=re.MULTILINE)
+    )
+    figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
     assert figures["Tool calls of one `model_output`"] == MOST_CALLS
     assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
     assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
@@ -114,7 +116,7 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
     set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, 32 * 2**20}
-    assert most(schema) | set_elsewhere == set(figures.values())
+    assert limits(schema) | set_elsewhere == set(figures.values())
 
 
 def test_the_page_of_errors_is_made_from_their_list() -> None:
@@ -149,11 +151,11 @@ def commands() -> list[str]:
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
-    """Options that are a command's own and not Django's, those of its actions included."""
+    """The options of a command and its subcommands, without Django's."""
     own: set[str] = set()
     for action in parser._actions:
         if action.help == argparse.SUPPRESS:
-            continue  # for the supervisor alone
+            continue  # only the supervisor uses it
         own |= {option for option in action.option_strings if option.startswith("--")}
         if isinstance(action, argparse._SubParsersAction):
             own = own.union(*(options(below) for below in action.choices.values()))
@@ -169,17 +171,17 @@ def test_every_command_has_a_section_with_its_options(name: str) -> None:
         section += text_of("operations.md")
     parser = load_command_class("historyapp", name).create_parser("playhead", name)
     django = options(load_command_class("django.core", "check").create_parser("playhead", "check"))
-    unsaid = {option for option in options(parser) - django if option not in section}
-    assert unsaid <= {"--home"}
+    missing = {option for option in options(parser) - django if option not in section}
+    assert missing <= {"--home"}
 
 
 def test_the_keys_of_the_dashboard_are_those_that_it_shows_itself() -> None:
     shown = re.findall(r"<kbd>(.+?)</kbd>", (ROOT / "templates" / "_help.html").read_text())
     table = sections("dashboard.md", 3)["Keys"]
-    told = [
+    keys = [
         key for cell in re.findall(r"^\| (\S+(?: \S)?) \|", table, flags=re.MULTILINE) for key in cell.split()
     ]
-    assert told[1:] == shown
+    assert keys[1:] == shown
 
 
 def anchors(page: Path) -> set[str]:
@@ -188,7 +190,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+def test_every_link_within_the_project_is_valid(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)]+)\)", text):
         path, _, anchor = link.partition("#")
@@ -198,7 +200,7 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_page_tells_where_it_was_written(page: Path) -> None:
+def test_no_page_contains_a_path_or_key_of_the_author(page: Path) -> None:
     assert not re.search(r"/(work|root|tmp|home)/\w|ph_[\w-]{20}", page.read_text())
 
 

@@ -1,4 +1,4 @@
-"""The rules of the house, which no linter knows."""
+"""Project rules that no linter checks."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ FORBIDDEN_NAMES = {"utils", "helpers", "managers", "signals", "constants"}
 
 
 def files(*folders: str, suffixes: Collection[str] = ()) -> list[Path]:
-    """The repository's own files in some folders, all of them or those with one of the suffixes."""
+    """The repository's files in some folders, all of them or only those with one of the suffixes."""
     found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*")) if path.is_file()]
     own = [path for path in found if "__pycache__" not in path.parts]
     return [path for path in own if path.suffix in suffixes or not suffixes]
@@ -68,7 +68,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
     assert long == []
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     assert names([path for path in python_files() if path.stem in FORBIDDEN_NAMES]) == []
 
 
