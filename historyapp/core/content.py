@@ -20,30 +20,22 @@ _NOT_TEXT = ("image", "image_url", "document", "file", "input_audio", "audio", "
 
 def neutral_content(content: Any) -> Any:
     """A provider's content as the log holds it: text if it is nothing else, or a list of neutral parts."""
-    if content is None:
+    if content is None or content == []:
         return ""
     if not isinstance(content, list):
         return content
-    parts = [_neutral(part) for part in content]
-    if not parts:
-        return ""
-    if len(parts) == 1 and _is_text(parts[0]):
-        return parts[0]["text"]
-    return parts
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-
-
-def _neutral(part: Any) -> Any:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    if not isinstance(part, dict):
-        return part
-    if part.get("type") in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
-    return _image(part) or part
+    parts: list[Any] = []
+    for part in content:
+        if isinstance(part, str):
+            parts.append({"type": "text", "text": part})
+        elif not isinstance(part, dict):
+            parts.append(part)
+        elif part.get("type") in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        else:
+            parts.append(_image(part) or part)
+    is_text = len(parts) == 1 and isinstance(parts[0], dict) and parts[0].get("type") == "text"
+    return parts[0]["text"] if is_text and isinstance(parts[0].get("text"), str) else parts
 
 
 def _image(part: dict[str, Any]) -> dict[str, Any] | None:
@@ -69,11 +61,11 @@ def _from_data_url(url: str) -> dict[str, Any] | None:
 
 
 Shape = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Makes a provider's block of a part; None where the provider takes none."""
+"""Makes a provider's block of a part, or None for a part that the provider does not accept."""
 
 
 def shaped_content(content: Any, shape: Shape) -> str | list[dict[str, Any]]:
-    """Neutral content as text or as a provider's blocks; empty when it says nothing."""
+    """Neutral content as text or as a provider's blocks; empty for blank content."""
     if not are_parts(content):
         return plain_text(content)
     blocks: list[dict[str, Any]] = []

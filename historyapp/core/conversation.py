@@ -1,7 +1,7 @@
 """One conversation: what a model reads of a session, and the only rule that pairs results with calls.
 
-A **turn** is an output and what came back for it. An **aside** is anything else that a model reads. Episodes
-give turns, policies choose among turns and asides, and a format writes each of them once.
+A **turn** is an output with its results. An **input** is anything else that a model reads. Episodes give
+turns, policies choose among turns and inputs, and a format writes each of them once.
 
 The rule, for the results of one entry in their order:
 
@@ -15,6 +15,7 @@ The rule, for the results of one entry in their order:
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.content import plain_text
@@ -43,7 +44,7 @@ TOGETHER = "Answered together with the call {}."
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An output and what came back for it."""
+    """An output and its results."""
 
     position: int
     output: ModelOutput
@@ -51,12 +52,12 @@ class Turn:
     """One for each tool call, in their order; one for an action written as text; none for an answer. A call
     that nothing answered has a result that says so."""
     remarks: tuple[str, ...] = ()
-    """What else came back, in words: remarks on the results as a whole, and results that answer no call."""
+    """Further texts: remarks on the results as a whole, and results that answer no call."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputMessage:
-    """What a person, a program or an instruction said between two turns."""
+    """A text of a person, a program or an instruction between two turns."""
 
     position: int
     content: Any
@@ -94,32 +95,27 @@ class Progress(NamedTuple):
         return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
 
     def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
-        """Pairs the results of one entry: the progress after them, and what each of them answers."""
-        progress, answered = self, list[PairedResult]()
+        """Pairs the results of one entry: the progress after them, and the calls that each answers."""
+        pending, statuses, paired = self.pending, self.statuses, list[PairedResult]()
         in_order = iter(self.pending)  # one pass for all results without ids
         unnamed = sum(result.tool_call_id is None for result in results)
         for result in results:
-            unnamed -= result.tool_call_id is None
-            calls = progress._answered_by(result.tool_call_id, in_order, is_last=not unnamed)
-            answered.append(PairedResult(result, calls))
-            if calls:
-                progress = progress._without(calls, result.status)
-        return progress, answered
-
-    def _answered_by(self, id: str | None, in_order: Iterator[str], *, is_last: bool) -> tuple[str, ...]:
-        if id is not None:
-            return (id,) if id in self.pending else ()
-        if is_last:
-            return tuple(dict.fromkeys(self.pending))
-        first = next((call for call in in_order if call in self.pending), None)
-        return () if first is None else (first,)
-
-    def _without(self, calls: tuple[str, ...], status: str) -> "Progress":
-        pending = self.pending
-        for call in calls:
-            pending = pending.without(call)
-        statuses = self.statuses if status in self.statuses else (*self.statuses, status)
-        return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses))
+            id = result.tool_call_id
+            unnamed -= id is None
+            if id is not None:
+                calls: tuple[str, ...] = (id,) if id in pending else ()
+            elif not unnamed:  # the last one answers all that are still open
+                calls = tuple(dict.fromkeys(pending))
+            else:
+                calls = tuple(islice((call for call in in_order if call in pending), 1))
+            paired.append(PairedResult(result, calls))
+            for call in calls:
+                pending = pending.without(call)
+            if calls and result.status not in statuses:
+                statuses = (*statuses, result.status)
+        if not any(calls for _, calls in paired):
+            return self, paired
+        return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses)), paired
 
 
 def outcome_of(statuses: Iterable[str]) -> Status:
@@ -144,7 +140,7 @@ def turn_of(
 
 
 def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[ToolResult]:
-    """One result for each call. Where one result answers several calls, its text stands under the first."""
+    """One result for each call. A result that answers several calls has its text under the first."""
     answers = {call: answered for answered in received for call in answered.calls}
     shown: set[str] = set()
     for id in [call.id for call in output.tool_calls] or [""] * (output.use_tool is not None):
@@ -160,21 +156,18 @@ def _results(output: ModelOutput, received: Sequence[PairedResult]) -> Iterator[
 
 
 def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
-    """Results that answer no call, without exact repetitions of what another result says."""
-    if all(answered.calls for answered in received):
+    """Results that answer no call, without exact repetitions of another result."""
+    if all(paired.calls for paired in received):
         return []
-    seen = {_stored(answered.result) for answered in received if answered.calls}
-    late: list[ToolResult] = []
-    for answered in received:
-        if not answered.calls and (text := _stored(answered.result)) not in seen:
-            seen.add(text)
-            late.append(answered.result)
-    return late
-
-
-def _stored(result: ToolResult) -> str:
-    """Equal texts are equal results: comparing each result with each other one would take far longer."""
-    return dump_json(result.model_dump(exclude_defaults=True))
+    late: dict[str, ToolResult] = {}
+    seen: set[str] = set()
+    for paired in sorted(received, key=lambda paired: not paired.calls):
+        # Equal texts are equal results: comparing each result with each other one would take far longer.
+        stored = dump_json(paired.result.model_dump(exclude_defaults=True))
+        if not paired.calls and stored not in seen:
+            late[stored] = paired.result
+        seen.add(stored)
+    return list(late.values())
 
 
 def late_text(result: ToolResult) -> str:
@@ -184,7 +177,7 @@ def late_text(result: ToolResult) -> str:
 
 
 def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessage]:
-    """What an entry says outside turns. Results say something there only where they belong to no step."""
+    """The inputs in an entry. Results are inputs only where they belong to no step."""
     match entry.body:
         case SystemInstruction(text=text) | MemoryNotebook(content=text):
             yield InputMessage(entry.position, text, "system")
@@ -199,7 +192,7 @@ def input_messages(entry: Entry, *, in_step: bool = True) -> Iterator[InputMessa
 
 
 def output_text(output: ModelOutput) -> str:
-    """What an output says in words. An action written as text is said as the model wrote it.
+    """An output as text. An action that the model wrote as text stays as written.
 
     Thoughts beside calls are the model's own reasoning. They go back to a model only as its provider's
     reasoning blocks.
@@ -213,18 +206,18 @@ def output_text(output: ModelOutput) -> str:
     return "\n\n".join(part for part in (output.thoughts_text, output.text, call) if part.strip())
 
 
-def texts_of(said: ConversationPart) -> Iterator[str]:
-    """All that a model reads of a turn or an aside, text by text, with the texts in arguments."""
-    if isinstance(said, InputMessage):
-        yield from texts_in(said.content)
+def texts_of(part: ConversationPart) -> Iterator[str]:
+    """All texts of a turn or an input that a model reads, those in arguments included."""
+    if isinstance(part, InputMessage):
+        yield from texts_in(part.content)
         return
-    yield output_text(said.output)
-    for call in said.output.tool_calls:
+    yield output_text(part.output)
+    for call in part.output.tool_calls:
         yield from texts_in(call.arguments)
-    output = None if said.output.tool_calls else said.output
-    for result in said.results:
+    output = None if part.output.tool_calls else part.output
+    for result in part.results:
         yield reported_text(result, output) if output else returned_text(result)
-    yield from said.remarks
+    yield from part.remarks
 
 
 def has_text(message: InputMessage) -> bool:

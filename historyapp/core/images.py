@@ -19,7 +19,7 @@ class Size(NamedTuple):
 
 
 UNKNOWN = Size(2048, 2048)
-"""Taken for images whose size cannot be read: about as dear as one image gets."""
+"""The size of images whose size cannot be read: close to the highest price of an image."""
 
 
 def image_size(data: str) -> Size:
@@ -36,14 +36,6 @@ def image_size(data: str) -> Size:
 def data_size(source: str) -> Size:
     """The size of an image given as base64 or as a data URL; ``UNKNOWN`` for one that lies elsewhere."""
     return image_size(source.partition(";base64,")[2] if source.startswith("data:") else source)
-
-
-def _png(raw: bytes) -> Size:
-    return Size(*struct.unpack(">II", raw[16:24]))
-
-
-def _gif(raw: bytes) -> Size:
-    return Size(*struct.unpack("<HH", raw[6:10]))
 
 
 def _webp(raw: bytes) -> Size | None:
@@ -72,8 +64,8 @@ def _jpeg(raw: bytes) -> Size | None:
 
 
 _READERS: tuple[tuple[bytes, Callable[[bytes], Size | None]], ...] = (
-    (b"\x89PNG\r\n\x1a\n", _png),
-    (b"GIF8", _gif),
+    (b"\x89PNG\r\n\x1a\n", lambda raw: Size(*struct.unpack(">II", raw[16:24]))),
+    (b"GIF8", lambda raw: Size(*struct.unpack("<HH", raw[6:10]))),
     (b"RIFF", _webp),
     (b"\xff\xd8", _jpeg),
 )
@@ -90,22 +82,15 @@ def anthropic_image_tokens(size: Size) -> int:
 
 
 def openai_image_tokens(size: Size) -> int:
-    """The dearest of OpenAI's two published rules, since which one holds depends on the model.
+    """The higher price by OpenAI's two published rules: which one holds depends on the model.
 
     Tiles (gpt-4o): fit into 2,048 × 2,048, shorter side to 768, 85 tokens and 170 for each 512-pixel tile.
     Patches (gpt-4.1-mini, gpt-5-mini): one for each 32-pixel square, at most 1,536, times 1.62.
     Source: OpenAI documentation, "Images and vision", "Calculating costs".
     """
-    return max(_tile_tokens(size), _patch_tokens(size))
-
-
-def _tile_tokens(size: Size) -> int:
     fit = min(1.0, 2048 / max(size))
     width, height = size.width * fit, size.height * fit
     shrink = min(1.0, 768 / min(width, height))
-    return 85 + 170 * ceil(width * shrink / 512) * ceil(height * shrink / 512)
-
-
-def _patch_tokens(size: Size) -> int:
+    tiles = ceil(width * shrink / 512) * ceil(height * shrink / 512)
     patches = ceil(size.width / 32) * ceil(size.height / 32)
-    return ceil(1.62 * min(patches, 1536))
+    return max(85 + 170 * tiles, ceil(1.62 * min(patches, 1536)))

@@ -6,7 +6,7 @@ from typing import Any
 from historyapp.core.content import BASE64, image_data, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn, output_text
-from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.entries import ModelOutput
 from historyapp.core.formats.base import (
     CONTINUE,
     START,
@@ -46,13 +46,18 @@ class AnthropicMessages(Format):
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         calls = turn.output.tool_calls
-        said = [*_as_blocks(output_text(turn.output)), *map(_call, calls)]
-        if said:  # thinking alone is no message
-            yield _message("assistant", [*_thinking(turn.output), *said])
-        if calls:
-            results = zip(calls, turn.results, strict=True)
-            answers = [_result(call.id, result) for call, result in results]
-        else:
+        blocks = _as_blocks(output_text(turn.output))
+        for call in calls:
+            name, arguments = legal_name(call.name), object_of(call.arguments)
+            blocks.append({"type": "tool_use", "id": call.id, "name": name, "input": arguments})
+        if blocks:  # thinking alone is not a message
+            yield _message("assistant", [*_thinking(turn.output), *blocks])
+        answers = []
+        for call, result in zip(calls, turn.results, strict=False):
+            content = _as_blocks(_content(returned_content(result))) or returned_text(result)
+            answer = {"type": "tool_result", "tool_use_id": call.id, "content": content}
+            answers.append(answer if result.status == "success" else {**answer, "is_error": True})
+        if not calls:
             answers = [_text(reported_text(result, turn.output)) for result in turn.results]
         if blocks := [*answers, *map(_text, turn.remarks)]:
             yield _message("user", blocks)
@@ -77,8 +82,11 @@ class AnthropicMessages(Format):
         """With breakpoints at the ends of what the next request is expected to begin with."""
         start = context.leading
         cut = max(start, context.stable)
-        stable, rest = self._said(context, start, cut)
-        before, after = self.frame([*stable, *rest])
+        count = sum(len(part.items) for part in context.parts[start:cut])
+        items = list(self.joined(context.parts[start:]))
+        items += context.live_screen.items if context.live_screen else []
+        stable, rest = items[:count], items[count:]
+        before, after = self.frame(items)
         opening = self.text_items(before)
         marked = _marked([*opening, *stable]) if stable else opening
         shaped = self.tools(tools)
@@ -92,13 +100,6 @@ class AnthropicMessages(Format):
         leading = [part.instruction for part in context.parts[: context.leading] if part.instruction]
         system = [*map(_with_breakpoint, _fixed(context)), *(_text(clean(text)) for text in leading)]
         return ({"system": system} if system else {}) | {"messages": list(merged(items))}
-
-    def _said(self, context: Context, start: int, cut: int) -> tuple[list[Item], list[Item]]:
-        """The stable items, and the others."""
-        stable = sum(len(part.items) for part in context.parts[start:cut])
-        items = list(self.joined(context.parts[start:]))
-        screen = context.live_screen.items if context.live_screen else []
-        return items[:stable], [*items[stable:], *screen]
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
         for block in request.get("system", ()):
@@ -141,7 +142,9 @@ def merged(messages: Iterable[Item]) -> Iterator[Item]:
         role = message["role"]
         blocks.extend(message["content"])
     if blocks:
-        yield _message(role, _closed(blocks) if role == "assistant" else blocks)
+        if role == "assistant" and blocks[-1]["type"] == "text":  # must not end in white space
+            blocks[-1] = _text(blocks[-1]["text"].rstrip())
+        yield _message(role, blocks)
 
 
 def _message(role: str, blocks: list[Item]) -> Item:
@@ -170,17 +173,6 @@ def _thinking(output: ModelOutput) -> list[Item]:
     return blocks
 
 
-def _call(call: ToolCall) -> Item:
-    arguments = object_of(call.arguments)
-    return {"type": "tool_use", "id": call.id, "name": legal_name(call.name), "input": arguments}
-
-
-def _result(id: str, result: ToolResult) -> Item:
-    content = _as_blocks(_content(returned_content(result))) or returned_text(result)
-    block = {"type": "tool_result", "tool_use_id": id, "content": content}
-    return block if result.status == "success" else {**block, "is_error": True}
-
-
 def _with_id(block: Item, made: Iterator[str], answered: Iterator[str]) -> Item:
     match block["type"]:
         case "tool_use":
@@ -197,18 +189,14 @@ def _content(content: Any) -> str | list[Item]:
 def _block(part: dict[str, Any]) -> Item | None:
     match part.get("type"):
         case "image":
-            return _image(part)
+            if data := image_data(part):
+                return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
+            url = image_url(part, ("https://",))  # Anthropic fetches nothing else
+            return {"type": "image", "source": {"type": "url", "url": url}} if url else None
         case "document" if _is_document(part.get("source")):
-            told = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
-            return {"type": "document", "source": part["source"], **told}
+            labels = {name: part[name] for name in ("title", "context") if isinstance(part.get(name), str)}
+            return {"type": "document", "source": part["source"], **labels}
     return None
-
-
-def _image(part: dict[str, Any]) -> Item | None:
-    if data := image_data(part):
-        return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
-    url = image_url(part, ("https://",))  # Anthropic fetches nothing else
-    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
 
 
 def _is_document(source: Any) -> bool:
@@ -251,12 +239,6 @@ def _block_leaves(block: Item) -> Iterator[Leaf]:
 def _fixed(context: Context) -> list[Item]:
     """The instruction and the notebook."""
     return [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
-
-
-def _closed(blocks: list[Item]) -> list[Item]:
-    """The last message of all must not end in white space."""
-    *before, last = blocks
-    return [*before, _text(last["text"].rstrip())] if last["type"] == "text" else blocks
 
 
 def _with_breakpoint(block: Item) -> Item:

@@ -1,7 +1,7 @@
-"""What a format is: it writes turns and asides as one provider's items, prices them, and makes requests.
+"""What a format is: it writes turns and inputs as one provider's items, prices them, and makes requests.
 
-A provider is described in one class. It has no state: each turn is written once, on its own, and a request is
-put together from what was written.
+A provider is described in one class without state: each turn is written once, on its own, and a request is
+made of the written turns.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ PAGE = 20_000
 
 
 class Frame(NamedTuple):
-    """What a format adds of itself, because its provider refuses to do without."""
+    """Texts that a format adds because its provider refuses requests without them."""
 
     before: str = ""
     """A user's text at the beginning."""
@@ -44,11 +44,11 @@ class Frame(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """One thing that is said in a request: a text, a call, a result or an image."""
+    """A priced part of a request: a text, a call, a result or an image."""
 
     text: str = ""
     tokens: int = 0
-    """Of what is no text, as its provider counts it."""
+    """Of content that is not text, as its provider counts it."""
 
 
 class PromptRequest(NamedTuple):
@@ -72,7 +72,7 @@ class Format(ABC):
     tool_prompt: ClassVar[int] = 0
     """Tokens that the provider adds to a request with tools."""
 
-    # What is said.
+    # Turns and inputs.
 
     @abstractmethod
     def turn_items(self, turn: Turn) -> Iterable[Item]:
@@ -80,7 +80,7 @@ class Format(ABC):
 
     @abstractmethod
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        """What was said between two turns; nothing for a blank one."""
+        """An input; nothing for a blank one."""
 
     @abstractmethod
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
@@ -88,7 +88,7 @@ class Format(ABC):
 
     @abstractmethod
     def leaves(self, item: Item) -> Iterator[Leaf]:
-        """What an item says, for its price."""
+        """The priced parts of an item."""
 
     # Requests.
 
@@ -101,7 +101,7 @@ class Format(ABC):
 
     @abstractmethod
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
-        """What a request says besides its tools."""
+        """The priced parts of a request without its tools."""
 
     @abstractmethod
     def tool_item(self, tool: Tool) -> Item:
@@ -121,7 +121,7 @@ class Format(ABC):
         """Tools in the provider's shape.
 
         Raises:
-            Invalid: when a definition is none.
+            Invalid: when a definition is not valid.
         """
         return tools_as(self.name, self.tool_item, definitions)
 
@@ -129,7 +129,7 @@ class Format(ABC):
         """The fields of a request that hold the tools and the context.
 
         Raises:
-            Invalid: when a tool's definition is none.
+            Invalid: when a tool's definition is not valid.
         """
         shaped = self.tools(tools)
         screen = context.live_screen.items if context.live_screen else []
@@ -145,14 +145,14 @@ class Format(ABC):
         """A text as items of its own; none for a blank one."""
         return self.write(InputMessage(0, text, channel)).items
 
-    def write(self, said: ConversationPart) -> Rendered:
-        """A turn or an aside as items, without a price. Calls keep the ids that they were recorded with."""
-        if isinstance(said, Turn):
-            items = [clean_value(item) for item in self.turn_items(said)]
-            return Rendered(said.position, items, calls=tuple([call.id for call in said.output.tool_calls]))
-        items = [clean_value(item) for item in self.input_items(said)]
-        instruction = plain_text(said.content) if items and said.is_instruction else ""
-        return Rendered(said.position, items, instruction=instruction)
+    def write(self, part: ConversationPart) -> Rendered:
+        """A turn or an input as items, without a price. Calls keep the ids that they were recorded with."""
+        if isinstance(part, Turn):
+            items = [clean_value(item) for item in self.turn_items(part)]
+            return Rendered(part.position, items, calls=tuple([call.id for call in part.output.tool_calls]))
+        items = [clean_value(item) for item in self.input_items(part)]
+        instruction = plain_text(part.content) if items and part.is_instruction else ""
+        return Rendered(part.position, items, instruction=instruction)
 
     def joined(self, parts: Iterable[Rendered]) -> Iterator[Item]:
         """The items of parts that follow each other. Ids that recur or are not legal become others."""
@@ -162,7 +162,7 @@ class Format(ABC):
             yield from part.items if legal == list(part.calls) else self.with_ids(part.items, legal)
 
     def price(self, leaves: Iterable[Leaf], count: TokenCounter, factor: float) -> int:
-        """Tokens of what is said, each leaf with its share of overhead."""
+        """Tokens of the leaves, each with its share of overhead."""
         return sum(ceil((count(leaf.text) + OVERHEAD) * factor) + leaf.tokens for leaf in leaves)
 
     def tools_price(self, tools: Sequence[Mapping[str, Any]], count: TokenCounter, factor: float) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 from historyapp.core.content import has_texts, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn, output_text
-from historyapp.core.entries import ToolCall
 from historyapp.core.formats.base import Format, Leaf, PromptRequest, pages_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Tool, named, strictness
@@ -24,14 +23,19 @@ class OpenAIChat(Format):
 
     def turn_items(self, turn: Turn) -> Iterable[Item]:
         text, calls = output_text(turn.output), turn.output.tool_calls
-        said = text if text.strip() else None
+        content = text if text.strip() else None
         if calls:
-            yield {"role": "assistant", "content": said, "tool_calls": [_call(call) for call in calls]}
+            items = []
+            for call in calls:
+                arguments = json_text(object_of(call.arguments))
+                function = {"name": legal_name(call.name), "arguments": arguments}
+                items.append({"id": call.id, "type": "function", "function": function})
+            yield {"role": "assistant", "content": content, "tool_calls": items}
             for call, result in zip(calls, turn.results, strict=True):
                 yield {"role": "tool", "tool_call_id": call.id, "content": returned_text(result)}
         else:
-            if said:
-                yield {"role": "assistant", "content": said}
+            if content:
+                yield {"role": "assistant", "content": content}
             yield from (_user(reported_text(result, turn.output)) for result in turn.results)
         yield from map(_user, turn.remarks)
 
@@ -54,7 +58,13 @@ class OpenAIChat(Format):
         if isinstance(content, str):
             yield Leaf(content)
         for block in content if isinstance(content, list) else ():
-            yield _block_leaf(block)
+            match block["type"]:
+                case "text":
+                    yield Leaf(block["text"])
+                case "image_url":
+                    yield Leaf(tokens=openai_image_tokens(data_size(block["image_url"]["url"])))
+                case _:
+                    yield Leaf(tokens=pages_tokens(block))
         for call in item.get("tool_calls", ()):
             yield Leaf(f"{call['function']['name']} {call['function']['arguments']}")
 
@@ -73,7 +83,7 @@ class OpenAIChat(Format):
     def prompt(
         self, instruction: str, material: str, schema: Mapping[str, Any] | None = None
     ) -> PromptRequest:
-        context = {"messages": [_system(instruction), _user(material)]}
+        context = {"messages": [{"role": "system", "content": clean(instruction)}, _user(material)]}
         if schema is None:
             return PromptRequest(context, {})
         wanted = {"name": "summary", "schema": dict(schema), "strict": True}
@@ -87,15 +97,6 @@ def _user(text: str) -> Item:
     return {"role": "user", "content": text}
 
 
-def _system(text: str) -> Item:
-    return {"role": "system", "content": clean(text)}
-
-
-def _call(call: ToolCall) -> Item:
-    function = {"name": legal_name(call.name), "arguments": json_text(object_of(call.arguments))}
-    return {"id": call.id, "type": "function", "function": function}
-
-
 def _block(part: dict[str, Any]) -> dict[str, Any] | None:
     match part.get("type"):
         case "image" if url := image_url(part, ("http://", "https://")):
@@ -105,13 +106,3 @@ def _block(part: dict[str, Any]) -> dict[str, Any] | None:
         case "input_audio" if has_texts(part.get("input_audio"), ("data", "format")):
             return {"type": "input_audio", "input_audio": part["input_audio"]}
     return None
-
-
-def _block_leaf(block: Item) -> Leaf:
-    match block["type"]:
-        case "text":
-            return Leaf(block["text"])
-        case "image_url":
-            return Leaf(tokens=openai_image_tokens(data_size(block["image_url"]["url"])))
-        case _:
-            return Leaf(tokens=pages_tokens(block))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from historyapp.core.content import image_url, plain_text, shaped_content
+from historyapp.core.content import has_texts, image_url, plain_text, shaped_content
 from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, Turn, output_text
-from historyapp.core.entries import ModelOutput, ToolCall, ToolResult
+from historyapp.core.entries import ModelOutput
 from historyapp.core.formats.base import Format, Leaf, PromptRequest, opaque_tokens
 from historyapp.core.formats.calls import legal_name, object_of
 from historyapp.core.formats.tools import Tool, named
@@ -26,9 +26,14 @@ class OpenAIResponses(Format):
         message = [_message("assistant", text)] if text.strip() else []
         if calls:
             yield from [*message, *_reasoning(turn.output)]
-            yield from map(_call, calls)
+            for call in calls:
+                name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
+                yield {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
             for call, result in zip(calls, turn.results, strict=True):
-                yield {"type": "function_call_output", "call_id": call.id, "output": _output(result)}
+                output: Any = _content(returned_content(result))
+                if isinstance(output, str) or not output:
+                    output = returned_text(result)
+                yield {"type": "function_call_output", "call_id": call.id, "output": output}
         else:
             yield from [*_reasoning(turn.output), *message] if message else []
             yield from (_message("user", reported_text(result, turn.output)) for result in turn.results)
@@ -94,16 +99,6 @@ def _message(role: str, content: Any) -> Item:
     return {"type": "message", "role": role, "content": content}
 
 
-def _call(call: ToolCall) -> Item:
-    name, arguments = legal_name(call.name), json_text(object_of(call.arguments))
-    return {"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}
-
-
-def _output(result: ToolResult) -> Any:
-    content = _content(returned_content(result))
-    return content if isinstance(content, list) and content else returned_text(result)
-
-
 def _content(content: Any) -> str | list[Item]:
     blocks = shaped_content(content, _block)
     if isinstance(blocks, str):
@@ -129,23 +124,18 @@ def _content_leaves(content: str | list[Item]) -> Iterator[Leaf]:
 
 
 def _reasoning(output: ModelOutput) -> list[Item]:
-    """The reasoning items that OpenAI made itself and that stand for themselves, without its store."""
-    return [
-        {name: block[name] for name in ("type", "id", "summary", "encrypted_content")}
-        for block in output.reasoning
-        if isinstance(block, dict) and _is_whole(block) and clean_value(block) == block
-    ]
-
-
-def _is_whole(block: dict[str, Any]) -> bool:
-    summary = block.get("summary")
-    return (
-        block.get("type") == "reasoning"
-        and all(isinstance(block.get(name), str) and block[name] for name in ("id", "encrypted_content"))
-        and isinstance(summary, list)
-        and all(_is_summary(part) for part in summary)
-    )
-
-
-def _is_summary(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "summary_text" and isinstance(part.get("text"), str)
+    """The reasoning items of OpenAI that are complete, so that it takes them without its store."""
+    items = []
+    for block in output.reasoning:
+        if not isinstance(block, dict) or block.get("type") != "reasoning" or clean_value(block) != block:
+            continue
+        summary = block.get("summary")
+        parts = summary if isinstance(summary, list) else [None]
+        if has_texts(block, ("id", "encrypted_content")) and all(
+            isinstance(part, dict)
+            and part.get("type") == "summary_text"
+            and isinstance(part.get("text"), str)
+            for part in parts
+        ):
+            items.append({name: block[name] for name in ("type", "id", "summary", "encrypted_content")})
+    return items

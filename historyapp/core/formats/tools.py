@@ -1,7 +1,7 @@
 """Tool definitions, given in any provider's shape, in the shape that one provider takes.
 
 So one session can plan with one provider and execute with another, with the same tools. Tools that a provider
-has made itself (web search …) are no functions: they go to that provider as they are, and to no other.
+runs itself (web search …) are not functions: they go to that provider as they are, and to no other.
 """
 
 import re
@@ -43,31 +43,27 @@ def tool_of(definition: Any) -> Tool:
     """A definition as OpenAI chat nests it, as OpenAI responses and MCP write it, or as Anthropic does.
 
     Raises:
-        Invalid: without a legal name, with parameters that are no JSON schema of an object, or for a tool
-            that is no function.
+        Invalid: without a legal name, with parameters that are not a JSON schema of an object, or for a tool
+            that is not a function.
     """
-    told = definition.get("function", definition) if isinstance(definition, Mapping) else None
-    if not isinstance(told, Mapping):
+    fields = definition.get("function", definition) if isinstance(definition, Mapping) else None
+    if not isinstance(fields, Mapping):
         raise Invalid("A tool must be an object with a name, a description and parameters.")
-    if definition.get("type") not in (None, "function", "custom") or "format" in told:
-        raise Invalid(_no_function(definition))
-    name, description = told.get("name"), told.get("description") or ""
+    if definition.get("type") not in (None, "function", "custom") or "format" in fields:
+        kind = definition.get("type")
+        if maker := maker_of(definition):
+            raise Invalid(f"A tool of type {kind!r} can only be sent in the format {maker}.")
+        raise Invalid(
+            f"A tool of type {str(kind)[:64]!r} is neither a function nor a tool that a provider runs "
+            f"itself, as far as these were known on {OWN_TOOLS_AS_OF}."
+        )
+    name, description = fields.get("name"), fields.get("description") or ""
     if not isinstance(name, str) or legal_name(name) != name:
         raise Invalid(f"A tool's name must be 1 to 64 letters, digits, _ and -, not {str(name)[:80]!r}.")
     if not isinstance(description, str):
         raise Invalid(f"The description of tool {name!r} must be text.")
-    strict = told.get("strict")
-    return Tool(name, clean(description), _schema(name, told), strict if isinstance(strict, bool) else None)
-
-
-def _no_function(definition: Definition) -> str:
-    kind = definition.get("type")
-    if maker := maker_of(definition):
-        return f"A tool of type {kind!r} can only be sent in the format {maker}."
-    return (
-        f"A tool of type {str(kind)[:64]!r} is no function, and none that a provider carries out "
-        f"itself, as far as these were known on {OWN_TOOLS_AS_OF}."
-    )
+    strict = fields.get("strict")
+    return Tool(name, clean(description), _schema(name, fields), strict if isinstance(strict, bool) else None)
 
 
 def maker_of(definition: Any) -> str | None:
@@ -78,13 +74,15 @@ def maker_of(definition: Any) -> str | None:
     return next((format for format, kinds in _OWN.items() if kinds.fullmatch(kind)), None)
 
 
-def _schema(name: str, told: Definition) -> dict[str, Any]:
-    given = [told[key] for key in ("parameters", "input_schema", "inputSchema") if told.get(key) is not None]
+def _schema(name: str, fields: Definition) -> dict[str, Any]:
+    given = [
+        fields[key] for key in ("parameters", "input_schema", "inputSchema") if fields.get(key) is not None
+    ]
     schema = given[0] if given else _NO_ARGUMENTS
     if not isinstance(schema, Mapping) or schema.get("type") != "object" or depth_exceeds(schema):
         raise Invalid(f"The parameters of tool {name!r} must be a JSON schema of type object.")
     if fault := schema_fault(schema):
-        raise Invalid(f"The parameters of tool {name!r} are no JSON schema: {fault}.")
+        raise Invalid(f"The parameters of tool {name!r} are not a JSON schema: {fault}.")
     cleaned: dict[str, Any] = clean_value(dict(schema))
     return {**cleaned, "properties": cleaned.get("properties", {})}
 
@@ -100,7 +98,11 @@ def tools_as(
     tools, names = list[dict[str, Any]](), list[Any]()
     for definition in definitions:
         if maker_of(definition) == format:
-            tools.append(_own(definition))
+            if depth_exceeds(definition):
+                raise Invalid(f"The tool of type {definition['type']!r} is nested too deep.")
+            # Without a cache breakpoint: there may be only four, which the format sets.
+            cleaned = clean_value(dict(definition))
+            tools.append({name: value for name, value in cleaned.items() if name != "cache_control"})
             names.append(definition.get("name") or definition["type"])
         else:
             tool = tool_of(definition)
@@ -109,13 +111,6 @@ def tools_as(
     if twice := [name for name in names if names.count(name) > 1]:
         raise Invalid(f"There is more than one tool with the name {str(twice[0])[:80]!r}.")
     return tools
-
-
-def _own(definition: Definition) -> dict[str, Any]:
-    """Without a cache breakpoint: there may be only four, which the format sets."""
-    if depth_exceeds(definition):
-        raise Invalid(f"The tool of type {definition['type']!r} is nested too deep.")
-    return {name: value for name, value in clean_value(dict(definition)).items() if name != "cache_control"}
 
 
 def named(tool: Tool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from historyapp.core.entries import DebugLog, ModelInput, ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
-from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.importers.messages import Calls, SourceCall, tool_result
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
 from historyapp.core.text import preview
@@ -44,23 +44,15 @@ def fault_of(record: dict[str, Any]) -> str:
 
 def modernised(record: dict[str, Any]) -> dict[str, Any]:
     """The record as it is, or an early version's bare ``tool_use`` or ``tool_result`` put into a message."""
-    if record["type"] == "tool_use":
-        return {
-            **record,
-            "type": "assistant",
-            "message": {"content": [_without_envelope(record, "tool_use")]},
-        }
-    if record["type"] == "tool_result":
-        block = _without_envelope(record, "tool_result")
+    kind = record["type"]
+    if kind not in ("tool_use", "tool_result"):
+        return record
+    fields = {name: value for name, value in record.items() if name == "content" or name not in _ENVELOPE}
+    block = {"type": kind, **fields}
+    if kind == "tool_result":
         block.setdefault("content", record.get("output"))
-        return {**record, "type": "user", "message": {"content": [block]}}
-    return record
-
-
-def _without_envelope(record: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {"type": kind} | {
-        key: value for key, value in record.items() if key == "content" or key not in _ENVELOPE
-    }
+    role = "assistant" if kind == "tool_use" else "user"
+    return {**record, "type": role, "message": {"content": [block]}}
 
 
 def blocks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -79,7 +71,7 @@ def is_synthetic(record: dict[str, Any]) -> bool:
 
 
 def ends_turn(record: dict[str, Any], blocks: list[dict[str, Any]]) -> bool:
-    """Whether nothing of the message before it can still follow: a person's prompt, or the turn's account."""
+    """Whether the message before it is complete: a person's prompt, or a turn's summary, follows."""
     if record["type"] == "system":
         return record.get("subtype") in _TURN_ENDS
     if record["type"] != "user" or has_results(blocks):
@@ -94,32 +86,30 @@ def has_results(blocks: list[dict[str, Any]]) -> bool:
 
 
 def input_of(record: dict[str, Any], blocks: list[dict[str, Any]]) -> ModelInput | DebugLog | None:
-    """What a ``user`` record says besides tool results; a debug entry where the model did not see it."""
-    parts = [_part(block) for block in blocks if block.get("type") != "tool_result"]
-    if not parts:
-        return None
-    said = text_of(parts)
-    if not (said.strip() or any(part.get("type") != "text" for part in parts)):
+    """The input in a ``user`` record, without tool results; a debug entry where the model did not see it."""
+    parts = [
+        {"type": "text", "text": text(block.get("text"))} if block.get("type") == "text" else block
+        for block in blocks
+        if block.get("type") != "tool_result"
+    ]
+    words = text_of(parts)
+    if not (words.strip() or any(part.get("type") != "text" for part in parts)):
         return None
     if record.get("isVisibleInTranscriptOnly") and not record.get("isCompactSummary"):
-        return DebugLog(category="transcript", message=said)
+        return DebugLog(category="transcript", message=words)
     plain = len(parts) == 1 and parts[0].get("type") == "text"
-    return ModelInput(channel=channel_of(record, said), content=said if plain else parts)
+    return ModelInput(channel=channel_of(record, words), content=words if plain else parts)
 
 
-def _part(block: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "text", "text": text(block.get("text"))} if block.get("type") == "text" else block
-
-
-def channel_of(record: dict[str, Any], said: str) -> str:
-    """Who speaks in a record that begins with these words."""
+def channel_of(record: dict[str, Any], words: str) -> str:
+    """The channel of a record that begins with these words."""
     if record.get("isCompactSummary"):
         return "compaction"
-    if said.startswith(_INTERRUPTION):
+    if words.startswith(_INTERRUPTION):
         return "interruption"
-    if said.startswith(_COMMAND):
+    if words.startswith(_COMMAND):
         return "command"
-    if record.get("isMeta") or said.startswith(("<system-reminder>", "<task-notification>")):
+    if record.get("isMeta") or words.startswith(("<system-reminder>", "<task-notification>")):
         return "meta"
     return "user"
 
@@ -131,11 +121,11 @@ def may_branch(body: ModelInput) -> bool:
 
 def restarts(record: dict[str, Any], body: ModelInput) -> bool:
     """Whether a prompt without a parent follows a cleared context: no rewind, the work before it stands."""
-    said = text_of(body.content)
+    words = text_of(body.content)
     return (
         "planContent" in record
-        or said.startswith(("Implement the following plan:", *_CAVEAT))
-        or "<command-name>/clear</command-name>" in said
+        or words.startswith(("Implement the following plan:", *_CAVEAT))
+        or "<command-name>/clear</command-name>" in words
     )
 
 
@@ -147,51 +137,32 @@ def title_of_command(body: ModelInput) -> str:
 
 def results_of(blocks: list[dict[str, Any]], record: dict[str, Any], calls: Calls) -> tuple[ToolResult, ...]:
     """The results among the blocks of a message, matched with their calls."""
-    return tuple(
-        _result(block, record, calls) for block in blocks if text(block.get("type")).endswith("tool_result")
-    )
-
-
-def _result(block: dict[str, Any], record: dict[str, Any], calls: Calls) -> ToolResult:
-    source_id = block.get("tool_use_id")
-    call, name = calls.answer(source_id, block.get("name"))
-    content = block.get("content")
-    said = text_of(content)
-    if _is_rejected(record, said):
-        feedback = _FEEDBACK.search(said)
-        return ToolResult(
-            tool_call_id=call,
-            tool_name=name,
-            status="interrupted_by_human",
-            feedback=(feedback[1] if feedback else said).strip(),
-        )
-    if block.get("is_error") is True:
-        pictures = content if isinstance(content, list) and not _is_text(content) else None
-        return ToolResult(
-            tool_call_id=call,
-            tool_name=name,
-            status="error",
-            reason=said or "The tool failed without a message.",
-            outputs=pictures,
-        )
-    return ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=content)
-
-
-def _is_rejected(record: dict[str, Any], said: str) -> bool:
+    results = []
     verdict = record.get("toolUseResult")
-    return (
-        said.startswith(_REJECTION)
-        or (isinstance(verdict, str) and verdict.startswith("User rejected tool use"))
-        or record.get("toolDenialKind") == "user-rejected"
-    )
-
-
-def _is_text(content: list[Any]) -> bool:
-    return all(isinstance(part, str) or mapping(part).get("type") == "text" for part in content)
+    rejected = record.get("toolDenialKind") == "user-rejected"
+    rejected = rejected or (isinstance(verdict, str) and verdict.startswith("User rejected tool use"))
+    for block in blocks:
+        if not text(block.get("type")).endswith("tool_result"):
+            continue
+        id, name = calls.answer(block.get("tool_use_id"), block.get("name"))
+        content = block.get("content")
+        words = text_of(content)
+        if rejected or words.startswith(_REJECTION):
+            feedback = _FEEDBACK.search(words)
+            result = tool_result(id, name, feedback=(feedback[1] if feedback else words).strip())
+        elif block.get("is_error") is True:
+            result = tool_result(id, name, error=words or "The tool failed without a message.")
+            parts = content if isinstance(content, list) else []
+            if any(not isinstance(part, str) and mapping(part).get("type") != "text" for part in parts):
+                result = result.model_copy(update={"outputs": content})
+        else:
+            result = tool_result(id, name, content)
+        results.append(result)
+    return tuple(results)
 
 
 def parts_of(blocks: list[dict[str, Any]]) -> tuple[OutputParts, list[dict[str, Any]]]:
-    """A message's output, and those of its blocks that have no place in one."""
+    """A message's output, and the blocks that do not fit into one."""
     parts = OutputParts()
     others: list[dict[str, Any]] = []
     for block in blocks:
@@ -214,7 +185,7 @@ def parts_of(blocks: list[dict[str, Any]]) -> tuple[OutputParts, list[dict[str, 
 
 
 def system_log(record: dict[str, Any]) -> DebugLog:
-    """What Claude Code noted: compaction, API errors, hooks, how long a turn took."""
+    """Claude Code's own notes: compaction, API errors, hooks, the duration of a turn."""
     kind = text(record.get("subtype")) or "system"
     message = text(record.get("content"))
     facts = {key: value for key, value in record.items() if key not in _ENVELOPE}
@@ -227,7 +198,7 @@ def system_log(record: dict[str, Any]) -> DebugLog:
 
 
 def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
-    """What Claude Code slipped in: prompts typed while it worked, reminders, files, hooks' reports."""
+    """What Claude Code added: prompts typed while it worked, reminders, files, reports of hooks."""
     attachment = mapping(record.get("attachment"))
     kind = text(attachment.get("type"))
     if kind == "queued_command":
@@ -238,16 +209,16 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
         channel = "meta" if is_meta else channel_of(attachment, text_of(prompt))
         return ModelInput(channel=channel, content=prompt)
     if kind == "hook_system_message":  # Claude Code shows it to the person, not to the model
-        said = text(attachment.get("content")).strip()
-        return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {said}")
+        words = text(attachment.get("content")).strip()
+        return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {words}")
     if kind.startswith("hook_") and kind != "hook_additional_context":
         return DebugLog(category="hook", message=dump_json(attachment))
     if kind == "file" and (picture := _picture(mapping(attachment.get("content")))):
         return ModelInput(channel="meta", content=[{"type": "text", "text": _name(attachment)}, picture])
-    said = "\n\n".join(_texts(attachment))
-    if kind == "file" and said.strip():
-        said = f"{_name(attachment)}:\n\n{said}"
-    return ModelInput(channel="meta", raw_input=attachment, content=said) if said.strip() else None
+    words = "\n\n".join(_texts(attachment))
+    if kind == "file" and words.strip():
+        words = f"{_name(attachment)}:\n\n{words}"
+    return ModelInput(channel="meta", raw_input=attachment, content=words) if words.strip() else None
 
 
 def _name(attachment: dict[str, Any]) -> str:
@@ -275,5 +246,5 @@ def _texts(attachment: dict[str, Any]) -> Iterator[str]:
             if isinstance(part, str):
                 yield part
     for skill in listing(attachment.get("skills")):
-        if said := text(mapping(skill).get("content")):
-            yield said
+        if words := text(mapping(skill).get("content")):
+            yield words

@@ -49,10 +49,22 @@ class ExecStream:
         if kind in _TOOLS or kind == "mcp_tool_call":
             if id not in self._called:
                 self._called.add(id)
-                yield _response(_call(item, kind, id))
+                name, fields = _TOOLS.get(kind, ("", ()))
+                call = {"type": "function_call", "id": id, "call_id": id}
+                if kind == "mcp_tool_call":
+                    names = {"name": item.get("tool"), "namespace": item.get("server")}
+                    yield _response(call | names | {"arguments": item.get("arguments")})
+                else:
+                    arguments = {field: item.get(field) for field in fields}
+                    yield _response(call | {"name": name, "arguments": arguments})
             if completed:
                 self._called.discard(id)
-                yield _response({"type": "function_call_output", "call_id": id, "output": _output(item)})
+                content = listing(mapping(item.get("result")).get("content"))
+                error = text(mapping(item.get("error")).get("message"))
+                output = item.get("aggregated_output") or error or content or item.get("status")
+                exit_code = item.get("exit_code") or int(item.get("status") == "failed")
+                wrapped = {"output": output, "metadata": {"exit_code": exit_code}}
+                yield _response({"type": "function_call_output", "call_id": id, "output": wrapped})
         elif completed and kind == "web_search":
             action = {"type": "search", "query": item.get("query")}
             yield _response({"type": "web_search_call", "id": id, "status": "completed", "action": action})
@@ -63,23 +75,6 @@ class ExecStream:
             yield _response({"type": "message", "id": id, "role": "assistant", "content": content})
         elif completed:
             yield _event({"type": kind, "message": item.get("message")})
-
-
-def _call(item: dict[str, Any], kind: str, id: str) -> dict[str, Any]:
-    call = {"type": "function_call", "id": id, "call_id": id}
-    if kind == "mcp_tool_call":
-        names = {"name": item.get("tool"), "namespace": item.get("server")}
-        return call | names | {"arguments": item.get("arguments")}
-    name, fields = _TOOLS[kind]
-    return call | {"name": name, "arguments": {field: item.get(field) for field in fields}}
-
-
-def _output(item: dict[str, Any]) -> dict[str, Any]:
-    failed = item.get("status") == "failed"
-    error = text(mapping(item.get("error")).get("message"))
-    result = mapping(item.get("result"))
-    said = item.get("aggregated_output") or error or listing(result.get("content")) or item.get("status")
-    return {"output": said, "metadata": {"exit_code": item.get("exit_code") or int(failed)}}
 
 
 def _response(item: dict[str, Any]) -> dict[str, Any]:

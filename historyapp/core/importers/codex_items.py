@@ -5,7 +5,7 @@ from typing import Any
 
 from historyapp.core.entries import ToolResult, text_of
 from historyapp.core.importers.growing import OutputParts
-from historyapp.core.importers.messages import Calls, SourceCall
+from historyapp.core.importers.messages import Calls, SourceCall, tool_result
 from historyapp.core.json import listing, mapping, parse_embedded, text
 
 RESULT_ITEMS = ("function_call_output", "custom_tool_call_output", "tool_search_output", "function_result")
@@ -33,21 +33,18 @@ _FAILURES = (
     "command timed out",
 )  # fmt: skip
 _HEAD = 300
-"""Characters in which a result says how it went."""
+"""Characters at the beginning of a result that are searched for its status."""
 
 
 def is_output(item: dict[str, Any]) -> bool:
     """Whether the model made the item."""
     kind = text(item.get("type"))
-    return (
-        kind == "reasoning"
-        or kind.endswith("_call")
-        or (kind == "message" and item.get("role") == "assistant")
-    )
+    is_message = kind == "message" and item.get("role") == "assistant"
+    return is_message or kind == "reasoning" or kind.endswith("_call")
 
 
 def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
-    """Puts an item that the model made to the output that it belongs to."""
+    """Adds an item of the model to its output."""
     match item.get("type"):
         case "reasoning":
             thoughts = [*listing(item.get("summary")), *listing(item.get("content"))]
@@ -106,11 +103,11 @@ def own_result(item: dict[str, Any], calls: Calls) -> ToolResult | None:
     else:
         call, name = calls.answer(_own_id(item), item["type"].removesuffix("_call"))
     if item.get("error") or item.get("status") == "failed":
-        return ToolResult(tool_call_id=call, tool_name=name, status="error", reason=text_of(outputs))
+        return tool_result(call, name, error=text_of(outputs))
     if item["type"] == "image_generation_call" and isinstance(outputs, str):
         source = {"type": "base64", "media_type": "image/png", "data": outputs}
         outputs = [{"type": "image", "source": source}]
-    return ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
+    return tool_result(call, name, outputs)
 
 
 def parts_of(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -134,41 +131,33 @@ def _part(block: Any) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "url", "url": url}}
 
 
-def channel_of(said: str) -> str:
-    """Who speaks in a ``user`` message: a person, or Codex itself with context that it injects."""
-    return next((channel for start, channel in _CHANNELS.items() if said.lstrip().startswith(start)), "user")
+def channel_of(words: str) -> str:
+    """The channel of a ``user`` message: ``user`` for a person, another for context that Codex injects."""
+    return next((channel for start, channel in _CHANNELS.items() if words.lstrip().startswith(start)), "user")
 
 
-def request_in(said: str) -> str:
+def request_in(words: str) -> str:
     """A person's own words in a prompt that an editor has put its context before."""
-    request = _REQUEST.search(said)
-    return request[1] if request else said
+    request = _REQUEST.search(words)
+    return request[1] if request else words
 
 
 def result_of(item: dict[str, Any], calls: Calls, failure: str | None) -> tuple[ToolResult, dict[str, Any]]:
     """A result, and what is known of how it came about (exit code, duration).
 
     Args:
-        failure: why it failed, where an event has told; empty for no words, null for no failure.
+        failure: why it failed, from an event; empty without a reason, null without a failure.
     """
     call, name = calls.answer(item.get("call_id"), item.get("name"))
     outputs, facts = _unwrapped(item)
-    said = text_of([outputs] if isinstance(outputs, dict) else outputs)
-    if _BY_HUMAN.search(said[:_HEAD]) and len(said) < _HEAD:
-        body = ToolResult(
-            tool_call_id=call, tool_name=name, status="interrupted_by_human", feedback=said.strip()
-        )
-    elif (
-        failure is not None
-        or facts.get("exit_code")
-        or said.startswith(_FAILURES)
-        or facts.get("success") is False
-    ):
-        reason = said or failure or f"exit code {facts.get('exit_code')}"
-        body = ToolResult(tool_call_id=call, tool_name=name, status="error", reason=reason)
-    else:
-        body = ToolResult(tool_call_id=call, tool_name=name, status="success", outputs=outputs)
-    return body, facts
+    words = text_of([outputs] if isinstance(outputs, dict) else outputs)
+    failed = failure is not None or facts.get("exit_code") or facts.get("success") is False
+    if _BY_HUMAN.search(words[:_HEAD]) and len(words) < _HEAD:
+        return tool_result(call, name, feedback=words.strip()), facts
+    if failed or words.startswith(_FAILURES):
+        reason = words or failure or f"exit code {facts.get('exit_code')}"
+        return tool_result(call, name, error=reason), facts
+    return tool_result(call, name, outputs), facts
 
 
 def _unwrapped(item: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -197,8 +186,5 @@ def failure_in(event: dict[str, Any]) -> str | None:
     result = mapping(event.get("result"))
     if "Err" in result:
         return text_of(result["Err"])
-    return (
-        text_of(mapping(result.get("Ok")).get("content"))
-        if mapping(result.get("Ok")).get("isError")
-        else None
-    )
+    ok = mapping(result.get("Ok"))
+    return text_of(ok.get("content")) if ok.get("isError") else None

@@ -1,7 +1,6 @@
 """Codex CLI sessions: ``~/.codex/sessions/**/rollout-*.jsonl``, and what ``codex exec --json`` prints."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.codex_exec import ExecStream, is_exec
@@ -21,18 +20,20 @@ class CodexRollout:
     title = "Codex rollout"
 
     def recognises(self, head: Head) -> bool:
-        return any(_is_rollout(line) or is_exec(line) for line in head.lines)
+        for line in head.lines:
+            if isinstance(line.get("payload"), dict):
+                if line.get("type") in _WRAPPED:
+                    return True
+                continue
+            # Files of 2025: the first line bare, then bare items.
+            is_first = "type" not in line and {"id", "timestamp", "instructions"} <= line.keys()
+            is_item = line.get("type") in _BARE and "call_id" in line
+            if is_first or is_item or "record_type" in line or is_exec(line):
+                return True
+        return False
 
     def read(self, source: Source) -> Iterator[Operation]:
         return readable(_operations(source), source, self.title)
-
-
-def _is_rollout(line: Any) -> bool:
-    if isinstance(line.get("payload"), dict):
-        return line.get("type") in _WRAPPED
-    # Files of 2025: the first line bare, then bare items.
-    is_first = "type" not in line and {"id", "timestamp", "instructions"} <= line.keys()
-    return is_first or "record_type" in line or (line.get("type") in _BARE and "call_id" in line)
 
 
 def _operations(source: Source) -> Iterator[Operation]:

@@ -1,4 +1,4 @@
-"""The session of one Codex file, told from its lines.
+"""The session of one Codex file, read from its lines.
 
 One file is one session, that of its first ``session_meta``; later ones come with the history that a resumed,
 forked or started session copied. What the model saw is in the ``response_item`` lines. ``event_msg`` lines
@@ -50,7 +50,7 @@ _NOTED = {
     "exited_review_mode": "review_mode",
     "collab_agent_spawn_end": "sub_agent",
 }
-"""Events that a reader of the history wants to know of, and the category they get."""
+"""Events that are logged, and their categories."""
 
 
 @dataclass(slots=True)
@@ -69,8 +69,8 @@ class _Output:
 class CodexSession:
     """Reads the lines of one file in order.
 
-    Whatever comes while a response is still open waits until the next one begins, so that usage told late
-    finds its output. Older versions tell the usage before the response, newer ones behind it.
+    Lines that come while a response is open wait until the next one begins, so that late usage finds its
+    output. Older versions write the usage before the response, newer ones after it.
     """
 
     def __init__(self, name: str) -> None:
@@ -80,7 +80,7 @@ class CodexSession:
         self._base = ""
         self._instructions: RolloutLine | None = None
         """A first line of 2025 that instructs the model, until a message repeats it or a prompt comes."""
-        self._told_instructions = ""
+        self._given_instructions = ""
         self._developer: list[tuple[int, str]] = []
         """The newest live developer messages, each with its position."""
         self._model = ""
@@ -97,15 +97,17 @@ class CodexSession:
         self._prompts: list[int] = []
         """Live positions before the prompts that are live, for rollbacks."""
         self._mirrored: list[RolloutLine] | None = []
-        """Events that would be all there is, if no item came."""
+        """Events that are the conversation in a file without items."""
 
     def add(self, number: int, record: dict[str, Any]) -> Iterator[Operation]:
-        """What one more line amounts to."""
+        """The operations of one more line."""
         line = unwrap(number, record)
         if isinstance(line, Skipped):
             yield line
         elif line.kind == "response_item":
-            yield from self._drop_mirrored()
+            for mirrored in self._mirrored or ():  # the items hold the same
+                yield Skipped(mirrored.number, f"event of type {mirrored.payload['type']}", damaged=False)
+            self._mirrored = None
             yield from self._add_item(line)
         elif line.kind == "event_msg":
             yield from self._add_event(line)
@@ -117,15 +119,15 @@ class CodexSession:
             yield Skipped(number, "settings of a turn", damaged=False)
         elif line.kind == "compacted":
             yield from self._complete()
-            yield from self._tell_compaction(line)
+            yield from self._give_compaction(line)
         else:
             yield Skipped(number, f"record of type {preview(line.kind, 40)}", damaged=False)
 
     def close(self) -> Iterator[Operation]:
         """What is left when the file ends."""
         self._recording.provisional = bool(self._mirrored or self._output or self._instructions)
-        yield from self._tell_mirrored()
-        yield from self._tell_unrepeated()
+        yield from self._give_mirrored()
+        yield from self._give_unrepeated()
         yield from self._complete()
         yield from self._drop_usage()
         yield from self._recording.announce()
@@ -142,25 +144,25 @@ class CodexSession:
         if isinstance(instruction, str) and instruction not in ("", self._base):
             self._base = instruction
             yield from self._complete()
-            yield from self._tell_instruction(line)
+            yield from self._give_instruction(line)
         own = text(meta.get("instructions"))
-        if own.strip() and own not in (self._base, self._told_instructions):
+        if own.strip() and own not in (self._base, self._given_instructions):
             self._instructions = line
 
-    def _tell_unrepeated(self) -> Iterator[Operation]:
-        """The first line's instructions, once it is known that no message before a prompt repeats them."""
+    def _give_unrepeated(self) -> Iterator[Operation]:
+        """Gives out the first line's instructions, when no message before a prompt repeated them."""
         line, self._instructions = self._instructions, None
         if line is not None:
-            self._told_instructions = text(line.payload["instructions"])
-            yield from self._tell_instruction(line)
+            self._given_instructions = text(line.payload["instructions"])
+            yield from self._give_instruction(line)
 
-    def _tell_instruction(self, line: RolloutLine) -> Iterator[Operation]:
-        """All that instructs the model by now: the base, then the developer messages in the order they came.
+    def _give_instruction(self, line: RolloutLine) -> Iterator[Operation]:
+        """The current instruction: the base, then the developer messages in their order.
 
-        Codex sends some of them again; such a one stands where it came last.
+        Codex repeats some of them; each stands where it came last.
         """
-        latest = dict.fromkeys(said for _, said in reversed(self._developer))
-        texts = [text for text in (self._base, self._told_instructions, *reversed(latest)) if text]
+        latest = dict.fromkeys(words for _, words in reversed(self._developer))
+        texts = [text for text in (self._base, self._given_instructions, *reversed(latest)) if text]
         yield from self._append(SystemInstruction(text="\n\n".join(texts)), line)
 
     def _add_item(self, line: RolloutLine) -> Iterator[Operation]:
@@ -176,37 +178,37 @@ class CodexSession:
             yield from self._later(line)
         elif kind in ("message", "agent_message"):
             yield from self._complete()
-            yield from self._tell_message(line)
+            yield from self._give_message(line)
         else:
             yield Skipped(line.number, f"item of type {preview(kind, 40)}", damaged=False)
 
     def _add_to_output(self, line: RolloutLine) -> Iterator[Operation]:
         if self._output is None:
-            yield from self._tell_unrepeated()
+            yield from self._give_unrepeated()
             usage = self._usage[1] if self._usage else {}
             self._output, self._usage = _Output(line, self._model, usage=usage), None
             yield from self._recording.announce()
         self._output.items.append(line)
 
     def _later(self, line: RolloutLine) -> Iterator[Operation]:
-        """Tells a line behind the output that is open."""
+        """Gives out a line, after the output that is open."""
         if self._output and len(self._waiting) < _MOST_WAITING:
             self._waiting.append(line)
             return
         yield from self._complete()
-        yield from self._tell(line)
+        yield from self._give(line)
 
     def _complete(self) -> Iterator[Operation]:
-        """Tells the open output, then what has waited for it."""
+        """Gives out the open output, then the lines that waited for it."""
         if self._output is None:
             return
         output, self._output = self._output, None
         waiting, self._waiting = self._waiting, []
-        yield from self._tell_output(output)
+        yield from self._give_output(output)
         for line in waiting:
-            yield from self._tell(line)
+            yield from self._give(line)
 
-    def _tell_output(self, output: _Output) -> Iterator[Operation]:
+    def _give_output(self, output: _Output) -> Iterator[Operation]:
         parts, calls, source = OutputParts(), self._recording.calls, output.first.source()
         for item in output.items:
             add_item(parts, item.payload)
@@ -221,48 +223,51 @@ class CodexSession:
             if result := own_result(item.payload, calls):
                 yield from self._append(ToolResults(results=(result,)), item)
 
-    def _tell(self, line: RolloutLine) -> Iterator[Operation]:
+    def _give(self, line: RolloutLine) -> Iterator[Operation]:
         """A result or an event that stands for itself."""
         if line.kind == "response_item":
             failure = self._failures.pop(text(line.payload.get("call_id")), None)
             result, facts = result_of(line.payload, self._recording.calls, failure)
             yield from self._append(ToolResults(results=(result,)), line, {"source": line.source(), **facts})
         else:
-            category = _NOTED[line.payload["type"]]
-            yield from self._append(DebugLog(category=category, message=_words(line.payload)), line)
+            yield from self._log(_NOTED[line.payload["type"]], line.payload, line)
 
-    def _tell_message(self, line: RolloutLine) -> Iterator[Operation]:
+    def _log(self, category: str, event: dict[str, Any], line: RolloutLine) -> Iterator[Operation]:
+        log = DebugLog(category=category, message=text(event.get("message")) or dump_json(event))
+        yield from self._append(log, line)
+
+    def _give_message(self, line: RolloutLine) -> Iterator[Operation]:
         parts, role = parts_of(line.payload), line.payload.get("role")
-        said = text_of(parts)
-        if not said.strip() and all("text" in part for part in parts):
+        words = text_of(parts)
+        if not words.strip() and all("text" in part for part in parts):
             yield Skipped(line.number, "message without content", damaged=False)
             return
-        if self._instructions and text(self._instructions.payload["instructions"]).strip() in said:
+        if self._instructions and text(self._instructions.payload["instructions"]).strip() in words:
             self._instructions = None
         if role in ("developer", "system"):
-            self._developer = [*self._developer, (self._recording.position + 1, said)][
+            self._developer = [*self._developer, (self._recording.position + 1, words)][
                 -_MOST_DEVELOPER_MESSAGES:
             ]
-            yield from self._tell_instruction(line)
+            yield from self._give_instruction(line)
             return
-        channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(said)
+        channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(words)
         if channel == "user":
-            yield from self._tell_unrepeated()
+            yield from self._give_unrepeated()
             self._prompts.append(self._live)
-            self._recording.title = self._recording.title or title_of(request_in(said))
+            self._recording.title = self._recording.title or title_of(request_in(words))
         plain = len(parts) == 1 and "text" in parts[0]
-        yield from self._append(ModelInput(channel=channel, content=said if plain else parts), line)
+        yield from self._append(ModelInput(channel=channel, content=words if plain else parts), line)
 
-    def _tell_compaction(self, line: RolloutLine) -> Iterator[Operation]:
-        said = text(line.payload.get("message"))
+    def _give_compaction(self, line: RolloutLine) -> Iterator[Operation]:
+        words = text(line.payload.get("message"))
         history = listing(line.payload.get("replacement_history"))
         log = DebugLog(
             category="compaction", message=f"{len(history)} items replaced the history in the context."
         )
         facts = {"source": line.source()} | known(replacement_history=history)
         yield from self._append(log, line, facts)
-        if said.strip():
-            yield from self._append(ModelInput(channel="compaction", content=said), line)
+        if words.strip():
+            yield from self._append(ModelInput(channel="compaction", content=words), line)
 
     def _add_event(self, line: RolloutLine) -> Iterator[Operation]:
         event = line.payload
@@ -270,20 +275,22 @@ class CodexSession:
         if kind in _MIRRORS and self._mirrored is not None:
             self._mirrored.append(line)
             if len(self._mirrored) >= _MOST_MIRRORED:
-                yield from self._tell_mirrored()
+                yield from self._give_mirrored()
         elif kind in _NOTED:
             yield from self._later(line)
         elif kind == "token_count":
             yield from self._count(line.number, mapping(event.get("info")))
         elif kind in _TURN_ENDS:
             yield from self._complete()
-            yield from self._tell_turn_end(line)
+            yield from self._give_turn_end(line)
         elif kind == "thread_rolled_back":
             yield from self._complete()
             yield from self._roll_back(line.number, event.get("num_turns"))
         else:
             if kind in _TOOL_ENDS and (failure := failure_in(event)) is not None:
-                self._note_failure(text(event.get("call_id")), failure)
+                self._failures[text(event.get("call_id"))] = failure
+                if len(self._failures) > _MOST_FAILURES:
+                    del self._failures[next(iter(self._failures))]
             if kind == "thread_name_updated":
                 self._recording.title = preview(text(event.get("thread_name")), 80) or self._recording.title
             yield Skipped(line.number, f"event of type {preview(kind, 40)}", damaged=False)
@@ -308,10 +315,10 @@ class CodexSession:
             yield Skipped(self._usage[0], "usage of a response that is not in the file", damaged=False)
         self._usage = None
 
-    def _tell_turn_end(self, line: RolloutLine) -> Iterator[Operation]:
+    def _give_turn_end(self, line: RolloutLine) -> Iterator[Operation]:
         took = line.payload.get("duration_ms")
         if error := line.payload.get("error"):
-            yield from self._append(DebugLog(category="error", message=_words(mapping(error))), line)
+            yield from self._log("error", mapping(error), line)
         elif isinstance(took, (int, float)) and 0 < took < _LONGEST_TURN:
             log = DebugLog(category="turn_duration", message=f"The turn took {took / 1000:.1f} s.")
             yield from self._append(log, line)
@@ -325,22 +332,11 @@ class CodexSession:
             return
         self._live = self._prompts[max(0, len(self._prompts) - turns)]
         del self._prompts[-turns:]
-        self._developer = [(at, said) for at, said in self._developer if at <= self._live]
+        self._developer = [(at, words) for at, words in self._developer if at <= self._live]
         yield from self._recording.rewind(self._live, "rolled back in Codex")
 
-    def _note_failure(self, call: str, failure: str) -> None:
-        self._failures[call] = failure
-        if len(self._failures) > _MOST_FAILURES:
-            del self._failures[next(iter(self._failures))]
-
-    def _drop_mirrored(self) -> Iterator[Operation]:
-        """There are items, so the events only repeat them."""
-        for line in self._mirrored or ():
-            yield Skipped(line.number, f"event of type {line.payload['type']}", damaged=False)
-        self._mirrored = None
-
-    def _tell_mirrored(self) -> Iterator[Operation]:
-        """There are no items, so the events are all that is known of the conversation."""
+    def _give_mirrored(self) -> Iterator[Operation]:
+        """Without items, the events are the conversation."""
         mirrored, self._mirrored = self._mirrored or [], []
         for line in mirrored:
             yield from self._add_item(as_item(line))
@@ -350,7 +346,3 @@ class CodexSession:
     ) -> Iterator[Operation]:
         yield from self._recording.append(body, line.time, metadata or {"source": line.source()})
         self._live = self._recording.position
-
-
-def _words(event: dict[str, Any]) -> str:
-    return text(event.get("message")) or text(event.get("reason")) or dump_json(event)

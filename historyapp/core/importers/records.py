@@ -42,9 +42,9 @@ class SourceRecord(NamedTuple):
 def read_lines(
     stream: BinaryIO, longest: int = MAX_LINE, deepest: int = MAX_RECORD_DEPTH
 ) -> Iterator[SourceRecord | Skipped]:
-    """The file's objects from its start, in order; blank lines count but say nothing.
+    """The file's objects from its start, in order. Blank lines count, and are not yielded.
 
-    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be had back; NaN
+    Bytes that are not UTF-8 become lone surrogates (``surrogateescape``), so that they can be restored; NaN
     and infinities become null, because JSON cannot represent them. ``longest`` is in bytes, ``deepest`` in
     levels of nesting.
     """
@@ -53,7 +53,8 @@ def read_lines(
     while raw := stream.readline(longest + 1):
         number += 1
         if len(raw) > longest and not raw.endswith(b"\n"):
-            _drop_rest_of_line(stream)
+            while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
+                pass
             yield Skipped(number, f"longer than {longest} bytes")
             continue
         record = parse_object(raw)
@@ -68,13 +69,8 @@ def read_lines(
                 yield Skipped(number, value if isinstance(value, str) else "not a JSON object")
 
 
-def _drop_rest_of_line(stream: BinaryIO) -> None:
-    while (part := stream.readline(_CHUNK)) and not part.endswith(b"\n"):
-        pass
-
-
 def _values(text: str, deepest: int) -> Iterator[Any]:
-    """The JSON values of one line in order; a string in place of one says what is wrong there."""
+    """The JSON values of one line, in order; a string in place of one is what is wrong with it."""
     at: int | None = 0
     while at is not None and at < len(text):
         try:
@@ -83,7 +79,12 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
             yield f"nested deeper than {deepest} levels"
             return
         except ValueError as fault:
-            yield _reason(fault, text)
+            if not isinstance(fault, JSONDecodeError):
+                yield str(fault)
+            elif fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
+                yield "cut off in the middle"
+            else:
+                yield f"not JSON: {fault.msg} at character {fault.pos + 1}"
             at = _restart(text, at)
             continue
         if isinstance(value, str):
@@ -95,14 +96,6 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
         at = end
         while at < len(text) and text[at].isspace():
             at += 1
-
-
-def _reason(fault: ValueError, text: str) -> str:
-    if not isinstance(fault, JSONDecodeError):
-        return str(fault)
-    if fault.pos >= len(text) or fault.msg.startswith("Unterminated string"):
-        return "cut off in the middle"
-    return f"not JSON: {fault.msg} at character {fault.pos + 1}"
 
 
 def _restart(text: str, failed_at: int) -> int | None:
@@ -147,7 +140,7 @@ def parse_document(data: bytes) -> Any:
 
 
 def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
-    """The objects of a list in order; what is none, or cannot be stored, is named by its index."""
+    """The objects of a list, in order. Other values, and objects that are nested too deep, are skipped."""
     for number, item in enumerate(items, start=1):
         if not isinstance(item, dict):
             yield Skipped(number, "not a JSON object")
@@ -158,7 +151,7 @@ def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:
 
 
 def known(**fields: Any) -> dict[str, Any]:
-    """Metadata: those fields that say something and can be stored."""
+    """Metadata: the fields that are not empty and can be stored; zeros stay."""
     return {
         name: value
         for name, value in fields.items()

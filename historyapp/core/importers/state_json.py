@@ -32,7 +32,7 @@ from historyapp.core.importers.base import (
 )
 from historyapp.core.importers.chat_messages import source_calls
 from historyapp.core.importers.exchanges import readable
-from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of
+from historyapp.core.importers.messages import Calls, SourceCall, session_of, title_of, tool_result
 from historyapp.core.importers.records import SourceRecord, known, read_document, records
 from historyapp.core.json import dump_json, listing, mapping, text
 
@@ -67,7 +67,7 @@ def _place(source: Source) -> str:
 
 
 class _State:
-    """Tells the episodes of a file, counting positions as the log will."""
+    """Reads the episodes of a file, counting positions as the log will."""
 
     def __init__(self, document: dict[str, Any], session: str) -> None:
         self._document = document
@@ -94,7 +94,7 @@ class _State:
             yield RewindTo(self._session, done, "the cursor stands before these episodes")
         for feedback in listing(self._history.get("pending_user_feedback")):
             if text(feedback):
-                # The agent takes it out of the file once it has been told.
+                # The agent removes it from the file once the model has read it.
                 yield self._append(ModelInput(content=feedback), {})._replace(provisional=True)
 
     def _start(self) -> SessionStart:
@@ -120,7 +120,10 @@ class _State:
         first = self._position + 1
         yield self._append(self._output(action), source)
         if isinstance(result, dict):
-            yield self._append(ToolResults(results=(_result(result, self._tool(action)),)), source)
+            yield self._append(
+                ToolResults(results=(_result(result, text(mapping(action.get("use_tool")).get("name"))),)),
+                source,
+            )
         elif result is not None:
             yield Skipped(record.number, "a result that is not a JSON object")
         summary = record.data.get("summary")
@@ -142,22 +145,17 @@ class _State:
             thoughts=_thoughts(action.get("thoughts")),
             text=text(raw.get("content")),
             tool_calls=calls,
-            use_tool=_use_tool(tool) if tool else None,
+            use_tool=UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
+            if tool
+            else None,
             raw_message=raw or None,
         )
-
-    def _tool(self, action: dict[str, Any]) -> str:
-        return text(mapping(action.get("use_tool")).get("name"))
 
     def _append(self, body: Body, source: dict[str, Any]) -> Append:
         self._position += 1
         return Append(
             self._session, EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
         )
-
-
-def _use_tool(tool: dict[str, Any]) -> UseTool:
-    return UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
 
 
 def _thoughts(thoughts: Any) -> str | Thoughts | None:
@@ -172,20 +170,14 @@ def _result(result: dict[str, Any], tool: str) -> ToolResult:
     """The result of the whole action, whatever calls it made."""
     match result.get("status"):
         case "success":
-            return ToolResult(tool_name=tool, status="success", outputs=result.get("outputs"))
+            return tool_result(None, tool, result.get("outputs"))
         case "error":
-            return ToolResult(
-                tool_name=tool,
-                status="error",
-                reason=text(result.get("reason")),
-                error=_error(result.get("error")),
-            )
+            failed = tool_result(None, tool, error=text(result.get("reason")))
+            return failed.model_copy(update={"error": _error(result.get("error"))})
         case "interrupted_by_human":
-            return ToolResult(
-                tool_name=tool, status="interrupted_by_human", feedback=text(result.get("feedback"))
-            )
+            return tool_result(None, tool, feedback=text(result.get("feedback")))
         case _:
-            return ToolResult(tool_name=tool, status="success", outputs=result)
+            return tool_result(None, tool, result)
 
 
 def _error(error: Any) -> ErrorDetails | None:
@@ -194,7 +186,7 @@ def _error(error: Any) -> ErrorDetails | None:
     try:
         return ErrorDetails.model_validate(error)
     except ValidationError:
-        told = text(error.get("message")) or text(error.get("repr"))
+        message = text(error.get("message")) or text(error.get("repr"))
         return ErrorDetails(
-            message=told, exception_type=text(error.get("exception_type")), repr=dump_json(error)
+            message=message, exception_type=text(error.get("exception_type")), repr=dump_json(error)
         )

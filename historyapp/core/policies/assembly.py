@@ -101,6 +101,16 @@ class Assembly:
         self.used += part.segment.tokens
         self.parts.append(part)
 
+    def insert_before_newest(self, part: ContextPart) -> None:
+        """Adds the part before the last one."""
+        self.used += part.segment.tokens
+        self.parts.insert(-1, part)
+
+    @property
+    def parts_tokens(self) -> int:
+        """Tokens of all parts that were added."""
+        return sum(part.segment.tokens for part in self.parts)
+
     def pin(self, parts: Iterable[ContextPart]) -> None:
         """Adds parts that must be in the context.
 

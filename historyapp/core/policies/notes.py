@@ -1,7 +1,8 @@
 """Notes on steps that are no longer messages: the source lines that later steps are likeliest to need.
 
-A line is worth what its identifiers are worth, per token. An identifier is worth more the more often the
-agent wrote it into arguments, and the more recently; one that was only read, the fewer there were beside it.
+A line's score is the score of its identifiers, per token. An identifier scores higher the more often and the
+more recently the agent wrote it into arguments. One that was only read scores higher with fewer others beside
+it.
 The measurements behind the figures are in docs/context-quality.md.
 """
 
@@ -9,25 +10,25 @@ from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
-from historyapp.core.excerpts import Excerpt, ExcerptLine, one_line
+from historyapp.core.excerpts import ExcerptLine, one_line
 from historyapp.core.identifiers import stands_in
 from historyapp.core.policies.base import StepOutline
 
 NAMES = 0.35
 """Share of a note's room for names alone, after the lines."""
 HALF_LIFE = 16
-"""Steps after which an identifier that was not mentioned again is worth half."""
+"""Steps after which the score of an identifier that was not mentioned again is halved."""
 USED = 4.0
-"""What an identifier in arguments is worth; one that was only read is worth at most a half."""
+"""The score of an identifier in arguments; ``READ`` is the most for one that was only read."""
 READ = 0.5
 DIGEST = 2.0
-"""What a summary of several steps is worth for each of them, besides its identifiers."""
+"""The score of a summary for each of its steps, in addition to its identifiers."""
 FEW = 8
 """Identifiers in a result up to which each of them is likely to matter."""
 UNRESOLVED = 2.0
-"""How much more the lines of a failure are worth until the same tool succeeded."""
+"""Factor for the lines of a failure until the same tool has succeeded."""
 MISFITS = 40
-"""Lines for which there is no room that are looked past, one after the other, for shorter ones."""
+"""Consecutive lines that do not fit before the search for shorter ones ends."""
 _HEADING = 12  # tokens, at most: "step 41 read_file: src/pars…" and a line break
 _CALL_HEADING = 6
 _LINE_FRAMING = 3
@@ -78,7 +79,7 @@ class Notes:
         self._open: dict[str, None] = {}
         self._read = 0
         self._offered = 0
-        self._worth: dict[str, float] = {}
+        self._scores: dict[str, float] = {}
         self._uses: dict[str, int] = {}
         self._first: dict[str, tuple[int, int]] = {}
         self._heap: list[_Entry] = []
@@ -86,47 +87,43 @@ class Notes:
 
     def choose(self, at: int, start: int, room: int) -> tuple[list[Note], list[str]]:
         """Notes on the steps before ``start``, as known when ``at`` was the newest, and further names."""
-        messages = set(self._named_in(start, at + 1))
-        lines, left = self._lines(at, start, room - int(NAMES * room), messages)
-        return lines, self._names(left + int(NAMES * room), messages)
+        lines, left = self.lines(at, start, room - int(NAMES * room))
+        return lines, self._names(left + int(NAMES * room), set(self._named_in(start, at + 1)))
 
-    def lines(self, at: int, start: int, room: int) -> list[Note]:
-        """The same without names."""
-        return self._lines(at, start, room, set(self._named_in(start, at + 1)))[0]
-
-    def _lines(self, at: int, start: int, room: int, messages: set[str]) -> tuple[list[Note], int]:
+    def lines(self, at: int, start: int, room: int) -> tuple[list[Note], int]:
+        """The same without names, and the room that is left."""
         self._read_to(at + 1)
         for index in range(self._offered, start):
             self._offer(index)
         self._offered = max(self._offered, start)
-        return self._take(room, messages)
+        return self._take(room, set(self._named_in(start, at + 1)))
 
     def names_missing(self, at: int, shown: str, room: int) -> list[str]:
-        """The names worth most, as known when step ``at`` is the newest, that do not stand in ``shown``."""
+        """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._read_to(at + 1)
         likely = self._likeliest(
-            [name for name in self._worth if name not in self._known and name not in self._bare], room
+            [name for name in self._scores if name not in self._known and name not in self._bare], room
         )
         return _fitting(likely, shown, room)
 
     def _read_to(self, end: int) -> None:
-        """Learns what the steps up to ``end`` mention."""
+        """Reads the names in the steps up to ``end``."""
         for index in range(self._read, end):
             excerpt = self._steps[index].excerpt
             # Growing instead of fading: the order of values stays, and nothing needs to be valued again.
             recent = 2.0 ** (index / HALF_LIFE)
             for name in excerpt.names:
                 self._uses[name] = self._uses.get(name, 0) + 1
-                self._worth[name] = USED * self._uses[name] ** 0.8 * recent
+                self._scores[name] = USED * self._uses[name] ** 0.8 * recent
             read = READ * min(1.0, FEW / (4 + excerpt.result_names)) * recent
             for place, line in enumerate(excerpt.lines):
                 for name in line.names:
                     if name not in self._first:
                         self._first[name] = index, place
                     if name not in self._uses:
-                        self._worth[name] = max(read, self._worth.get(name, 0.0))
+                        self._scores[name] = max(read, self._scores.get(name, 0.0))
             for name in excerpt.others:
-                self._worth.setdefault(name, read)
+                self._scores.setdefault(name, read)
         self._read = max(self._read, end)
 
     def _offer(self, index: int) -> None:
@@ -153,22 +150,22 @@ class Notes:
             heappush(self._heap, _Entry(rank, candidate.at, candidate.line, candidate))
 
     def _value(self, candidate: _Candidate, names: Iterable[str]) -> float:
-        """Worth per token of the names that a candidate would add."""
+        """The score per token of the names that a candidate would add."""
         step = self._steps[candidate.at]
         digest = step.digest if candidate.line == _DIGEST else None
-        worth = 0.0
+        score = 0.0
         if digest:
-            worth = DIGEST * (step.number - digest.first_step + 1) * 2.0 ** (candidate.at / HALF_LIFE)
+            score = DIGEST * (step.number - digest.first_step + 1) * 2.0 ** (candidate.at / HALF_LIFE)
         for name in names:
-            # A call repeats what some result told first, and that line says more of it.
-            told = candidate.line == _CALL and name in self._first
-            worth += self._worth.get(name, 0.0) * (0.5 if told else 1.0)
+            # The call repeats a name from an earlier result, whose line says more about it.
+            repeated = candidate.line == _CALL and name in self._first
+            score += self._scores.get(name, 0.0) * (0.5 if repeated else 1.0)
         if candidate.at in self._unresolved:
-            worth *= UNRESOLVED
-        return worth / (candidate.tokens + _LINE_FRAMING)
+            score *= UNRESOLVED
+        return score / (candidate.tokens + _LINE_FRAMING)
 
     def _take(self, room: int, messages: set[str]) -> tuple[list[Note], int]:
-        """The best lines that have room, in their order, and the room that is left."""
+        """The best lines that fit, in their order, and the room that is left."""
         taken: list[Note] = []
         waiting: list[_Entry] = []
         opened: set[int] = set()
@@ -187,7 +184,7 @@ class Notes:
                 continue
             names = [n for n in candidate.names if n not in self._known]
             if not names and candidate.line != _DIGEST:
-                continue  # for good: what is known stays known
+                continue  # dropped: all its names are known
             names = [n for n in names if n not in messages]
             if not names and candidate.line != _DIGEST:
                 waiting.append(entry)
@@ -209,7 +206,7 @@ class Notes:
         return sorted(taken), room
 
     def _names(self, room: int, messages: set[str]) -> list[str]:
-        """The names worth most of the steps noted, where a name is all that there is room for."""
+        """The names with the highest scores of the noted steps, where only a name fits."""
         for name in self._known.intersection(self._open):
             del self._open[name]
         likely = self._likeliest([name for name in self._open if name not in messages], room)
@@ -221,12 +218,12 @@ class Notes:
         return found
 
     def _likeliest(self, names: Iterable[str], room: int) -> list[str]:
-        """As many names as could have room and some more, the one that is worth most for its length first."""
-        worth = self._worth
-        return nlargest(room // 4 + _SPARE, names, key=lambda name: worth[name] / (len(name) // 3 + 2))
+        """As many names as could fit and some more, by score for their length."""
+        scores = self._scores
+        return nlargest(room // 4 + _SPARE, names, key=lambda name: scores[name] / (len(name) // 3 + 2))
 
     def _named_in(self, start: int, end: int) -> Iterable[str]:
-        """What steps that are messages mention: their arguments, and the lines that clipping keeps."""
+        """Names in the steps that are messages: in their arguments, and in the lines that clipping keeps."""
         for step in self._steps[start:end]:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
@@ -234,7 +231,7 @@ class Notes:
 
 
 def _fitting(names: Iterable[str], shown: str, room: int) -> list[str]:
-    """As many of the first names that do not stand in ``shown`` as have room."""
+    """The first names that are not in ``shown``, as many as fit."""
     found: list[str] = []
     for name in names:
         if room < _LEAST_NAME:
@@ -260,14 +257,14 @@ def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
     return found
 
 
-def told_by(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
-    """Indexes of the steps of which notes tell; a summary tells of several."""
-    told: set[int] = set()
+def noted_steps(steps: Sequence[StepOutline], notes: Iterable[Note]) -> set[int]:
+    """Indexes of the steps that the notes cover; a summary covers several."""
+    found: set[int] = set()
     for note in notes:
         digest = steps[note.at].digest if note.line == _DIGEST else None
         before = steps[note.at].number - digest.first_step if digest else 0
-        told.update(range(max(0, note.at - before), note.at + 1))
-    return told
+        found.update(range(max(0, note.at - before), note.at + 1))
+    return found
 
 
 def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Sequence[str]) -> str:
@@ -280,7 +277,7 @@ def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Seque
             lines.append(f"steps {step.digest.first_step} to {step.number}: {note.text}")
             continue
         if note.at != current or note.line == _CALL:
-            call = note.text if note.line == _CALL else _short(step.excerpt)
+            call = note.text if note.line == _CALL else one_line(step.excerpt.call, _HEADING_CHARACTERS)
             lines.append(f"step {step.number} {call}")
         if note.line != _CALL:
             lines.append(note.text)
@@ -288,7 +285,3 @@ def notes_text(steps: Sequence[StepOutline], notes: Iterable[Note], names: Seque
     if names:
         lines.append(f"also seen: {' '.join(names)}")
     return "\n".join(lines)
-
-
-def _short(excerpt: Excerpt) -> str:
-    return one_line(excerpt.call, _HEADING_CHARACTERS)

@@ -286,8 +286,8 @@ def test_plain_text_tells_it_all_in_order() -> None:
             "properties must be an object",
         ),
         ({"name": "ls", "description": 7}, "must be text"),
-        ({"type": "local_shell"}, "is no function"),
-        ({"type": "custom", "name": "x", "format": {"type": "text"}}, "is no function"),
+        ({"type": "local_shell"}, "is neither a function"),
+        ({"type": "custom", "name": "x", "format": {"type": "text"}}, "is neither a function"),
     ],
 )
 @EVERY
