@@ -1,8 +1,8 @@
-"""One action at a time: a proposal, registered before it runs, and what came back (SEMANTICS A)."""
+"""Records one action at a time: a proposal before it runs, then its result (SEMANTICS A)."""
 
 from uuid import UUID
 
-from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults
 from historyapp.core.errors import Conflict
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Step
@@ -28,8 +28,8 @@ def register_action(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when an action is in flight, the head is another, or the session is archived.
-        Invalid: when two of its tool calls have one id.
+        Conflict: when an action is in flight, the head is elsewhere, or the session is archived.
+        Invalid: when two of its tool calls share an id.
     """
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(complete(draft))
@@ -45,14 +45,14 @@ def register_action(
 def register_result(
     project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
 ) -> Appended:
-    """Appends the one result of the whole action in flight, whatever calls it made; named after its tool.
+    """Appends one result for the whole action in flight, named after its tool.
 
     Args:
-        draft: of ``tool_results`` with a single result that names neither call nor tool.
+        draft: ``tool_results`` with one result that names neither a tool call nor a tool.
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when no action is in flight, the head is another, or the session is archived.
+        Conflict: when no action is in flight, the head is elsewhere, or the session is archived.
     """
     assert isinstance(draft.body, ToolResults)
     tokens = entry_tokens(draft.body)
@@ -63,13 +63,11 @@ def register_result(
         step = session.live_tail.step
         if step is None or not _in_flight(step):
             raise Conflict(NO_ACTION_IN_FLIGHT)
-        named = _named(draft.body.results[0], step)
-        return append_locked(session, [prepare(draft._replace(body=ToolResults(results=(named,))), tokens)])
+        result = draft.body.results[0]
+        if step.tool_names:
+            result = result.model_copy(update={"tool_name": step.tool_names[0]})
+        return append_locked(session, [prepare(draft._replace(body=ToolResults(results=(result,))), tokens)])
 
 
 def _in_flight(step: Step | None) -> bool:
     return step is not None and step.status == "in_flight"
-
-
-def _named(result: ToolResult, step: Step) -> ToolResult:
-    return result.model_copy(update={"tool_name": step.tool_names[0]}) if step.tool_names else result

@@ -1,4 +1,4 @@
-"""Appending to the log: the hot path of every agent.
+"""Appends to the log. Every agent's request comes through here, so this path is kept short.
 
 One append costs one read of the session row and one write each for its entries, the steps that they change
 and the session row, however long the session is.
@@ -35,7 +35,7 @@ from historyapp.services.transactions import writing
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
-"""Tool calls of one output. Each append writes which of them are open, and each result looks through them."""
+"""Tool calls of one output. Each append stores the open ones, and each result searches them."""
 
 EXCERPTS_UP_TO = 20
 """Entries of one append whose steps get their excerpts at once."""
@@ -50,7 +50,7 @@ class Appended:
     head: int
     entries: list[core.Entry]
     unpaired: list[UnpairedReason] = field(default_factory=list)
-    """Results among them that answer no open call, and why. They are recorded all the same."""
+    """Results that answer no open call, and why. They are recorded too."""
 
 
 def lock_session(project: Project, session_id: UUID) -> Session:
@@ -65,7 +65,7 @@ def lock_session(project: Project, session_id: UUID) -> Session:
 
 
 def lock_tail(project: Project, session_id: UUID) -> Session:
-    """As :func:`lock_session`, with no more of the row than an append needs; the rest loads on demand."""
+    """As :func:`lock_session`, but loads only the columns that an append needs."""
     return _found(select_session(project.pk, session_id), session_id)
 
 
@@ -87,7 +87,7 @@ def append(
 
     Args:
         expected_position: the head that the caller saw; null to append wherever the head is.
-        lenient: for transcripts: they are recorded as they are, and unpaired results are not reported.
+        lenient: for transcripts. Entries are recorded unchecked, and unpaired results are not reported.
 
     Raises:
         NotFound: when the project has no such session.
@@ -102,13 +102,13 @@ def append(
 
 
 def complete(draft: EntryDraft) -> EntryDraft:
-    """An output with what its raw message says; see :func:`historyapp.core.actions.completed`."""
+    """An output filled in from its raw message; see :func:`historyapp.core.actions.completed`."""
     body = draft.body
     return draft._replace(body=completed(body)) if isinstance(body, ModelOutput) else draft
 
 
 def check_position(session: Session, expected: int | None) -> None:
-    """Refuses when somebody else has appended since the caller looked."""
+    """Refuses an append when the head is not where the caller saw it."""
     if expected is not None and expected != session.head:
         raise Conflict(
             f"expected_position is {expected}, but the session's head is {session.head}. "
@@ -138,9 +138,9 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         _store(session, entries, changed)
-        _settle(session, tail, entries[-1].entry, wake=not lenient)
+        _write_session(session, tail, entries[-1].entry, wake=not lenient)
         if not lenient:
-            _link(session, entries)
+            _link_snapshots(session, entries)
     written = [row.entry for row in entries]
     explained = explain_unpaired(History(session), unanswering) if unanswering else []
     return Appended(session, [entry.position for entry in written], session.head, written, explained)
@@ -153,7 +153,7 @@ def check_open(session: Session) -> None:
 
 
 def _check(draft: EntryDraft, tail: Tail, number: int) -> None:
-    """What a careful agent would want to be told, instead of finding it in its history later."""
+    """Refuses an entry that does not fit the log."""
     body = draft.body
     if isinstance(body, Rewind):
         raise Invalid(f"entries[{number}] is a rewind. Use POST …/rewinds, which works out its spans.")
@@ -201,15 +201,15 @@ def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> No
     insert_episodes(session.pk, changed.values())
 
 
-def _link(session: Session, entries: list[Row]) -> None:
-    """An output whose metadata name a snapshot answers it."""
+def _link_snapshots(session: Session, entries: list[Row]) -> None:
+    """Links each output to the snapshot that its metadata name."""
     for entry, *_ in entries:
         if isinstance(entry.body, ModelOutput) and "snapshot" in entry.metadata:
             link_snapshot(session, entry.position, entry.metadata)
 
 
-def _settle(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:
-    """Writes the session row after an append; with ``wake``, workers are told when steps want compression."""
+def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:
+    """Writes the session row after an append. ``wake``: mark it for workers when compression is due."""
     session.head, session.last_entry_at = newest.position, newest.created_at
     if session.status == Session.Status.FINISHED:
         session.status = Session.Status.LIVE
@@ -220,7 +220,7 @@ def _settle(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> 
 
 
 def _wants_compression(session: Session, tail: Tail) -> bool:
-    """By the marks that ``compression.automatic`` has set. Only finished steps are compressed."""
+    """Whether enough finished steps have accumulated; ``compression.automatic`` sets both limits."""
     if tail.step is None or tail.step.status == "in_flight":
         return False
     steps, tokens = session.compress_at, session.compress_at_tokens
@@ -230,7 +230,7 @@ def _wants_compression(session: Session, tail: Tail) -> bool:
 
 
 def apply_tail(session: Session, tail: Tail) -> None:
-    """Puts the counters of a lineage's end onto its session row."""
+    """Copies the totals of the tail to the session row."""
     session.tail = tail.dump()
     session.steps, session.errors = tail.totals.steps, tail.totals.errors
     session.tokens, session.cost = tail.totals.tokens, tail.totals.cost
@@ -238,5 +238,5 @@ def apply_tail(session: Session, tail: Tail) -> None:
 
 
 def as_utc(moment: datetime) -> datetime:
-    """A time as the log keeps it. One without a zone is taken as UTC."""
+    """A time in UTC. A time without a zone is taken as UTC."""
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Making everything but the log again from the log, and proving that it comes out the same."""
+"""Rebuilds what is derived from a session's log, and compares it with what was stored."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ class Rebuilt:
     session: Session
     entries: int = 0
     differences: list[str] = field(default_factory=list)
-    """What had been stored differently from what the log gives, in words."""
+    """Where the stored rows differ from what the log gives, in words."""
     without_models: int | None = None
-    """The first entry whose totals should tell models apart and do not: an earlier version wrote it."""
+    """The first entry whose totals lack a count for each model, as earlier versions wrote them, or None."""
 
 
 def parents_first() -> Iterator[Session]:
@@ -46,12 +46,12 @@ def parents_first() -> Iterator[Session]:
 
 
 def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
-    """Makes a session's counters and episode rows again by reading its log from the start.
+    """Rebuilds a session's counters and episode rows by reading its log from the start.
 
-    A fork needs its parent's rows: rebuild parents first, see :func:`parents_first`.
+    A fork reads its parent's rows, so rebuild parents first (:func:`parents_first`).
 
     Args:
-        check_only: compare, and leave everything as it was.
+        check_only: compare only; nothing is changed.
     """
     with writing():
         locked = Session.objects.select_for_update().get(pk=session.pk)
@@ -81,7 +81,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
         tail = _apply(session, tail, entry, rows)
         found.entries += 1
         if not _same_totals(entry, tail.totals.dump(), found):
-            found.differences.append(f"entry {entry.position} has other running totals")
+            found.differences.append(f"entry {entry.position} has different running totals")
     rows.flush()
     revision = session.revision
     apply_tail(session, tail)
@@ -105,25 +105,26 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
 
 
 def _same_totals(entry: Entry, made: dict[str, Any], found: Rebuilt) -> bool:
-    """Whether an entry has the totals that the log gives, as far as the version that wrote it kept them.
+    """Whether an entry has the totals that the log gives.
 
-    Earlier ones kept none by model, and fewer fields of them. Entries are never edited, so that they stay so.
+    Earlier versions stored no totals by model, or fewer fields of them. Entries are never edited, so only the
+    stored fields are compared.
     """
     stored = dict(entry.totals)
-    told, models = stored.pop("models", {}), made.pop("models", {})
+    stored_models, models = stored.pop("models", {}), made.pop("models", {})
     if stored != made:
         return False
-    if models and not told and found.without_models is None:
+    if models and not stored_models and found.without_models is None:
         found.without_models = entry.position
     if found.without_models is not None:
         return True
-    return told.keys() == models.keys() and all(
-        kept == models[name][: len(kept)] for name, kept in told.items()
+    return stored_models.keys() == models.keys() and all(
+        kept == models[name][: len(kept)] for name, kept in stored_models.items()
     )
 
 
 class _Rows:
-    """Episode rows on their way to the table, written some hundred at a time."""
+    """Collects episode rows and writes them in batches."""
 
     def __init__(self, session: Session, stored: Step | None) -> None:
         self.session = session
@@ -145,7 +146,7 @@ class _Rows:
 
 
 def _stored(session: Session) -> dict[str, Any]:
-    """All projections of a session as the database has them."""
+    """All projections of a session as they are in the database."""
     row = Session.objects.filter(pk=session.pk).values(*_PROJECTED).get()
     episodes = Episode.objects.filter(session=session).order_by("anchor").values()
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
@@ -155,18 +156,18 @@ def _compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
         if was is not None and now is not None:
-            now = _as_far_as(was, now)
+            now = _without_new_excerpts(was, now)
         if was == now:
             continue
         if was is None or now is None:
-            yield f"{name} was {'missing' if was is None else 'one too many'}"
+            yield f"{name} was {'missing' if was is None else 'not in the log'}"
         else:
             columns_differing = [column for column in now if was[column] != now[column]]
-            yield f"{name} had another {', '.join(columns_differing)}"
+            yield f"{name} differed in {', '.join(columns_differing)}"
 
 
-def _as_far_as(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """A row without the excerpt that an import left to be worked out: to have one now is no difference."""
+def _without_new_excerpts(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """``now`` without excerpts that ``was`` lacks: imports and long batches store none."""
     if "excerpt" in was:
         return now if was["excerpt"] is not None else {**now, "excerpt": None}
     stored, made = (row["tail"].get("step") or {} for row in (was, now))

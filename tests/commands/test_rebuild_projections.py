@@ -52,8 +52,8 @@ def test_a_check_tells_what_differs_and_changes_nothing(run: Run, session: Sessi
     assert ran.error == "2 sessions with 8 entries read: 2 sessions would change."
     assert ran.out.splitlines() == [
         f"{session.pk} \\x1b[2Jbooks",
-        "    session had another steps",
-        "    step row 2 had another number, status",
+        "    session differed in steps",
+        "    step row 2 differed in number, status",
         f"{fork.pk} \\x1b[2Jbooks (fork)",
         "    cannot be checked before the session it was forked from is rebuilt",
     ]
@@ -82,7 +82,7 @@ def test_entries_without_totals_by_model_are_told_and_no_difference(
     append(session.project, session.pk, [EntryDraft(ModelOutput(text="really"), metadata=metadata)])
     ran = run("rebuild_projections", session.pk, "--check")
     assert "entry 9 and later ones without totals by model" in ran.out
-    assert ran.out.splitlines()[2:] == ["    session had another tail"]
+    assert ran.out.splitlines()[2:] == ["    session differed in tail"]
     assert "1 session changed" in run("rebuild_projections", session.pk).out
     assert Session.objects.get(pk=session.pk).live_tail.totals.models["gpt-5"].input == 14
     again = run("rebuild_projections", session.pk, "--check")

@@ -18,9 +18,9 @@ def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) 
     Episode.objects.filter(number=1).delete()
     again = Session.objects.get()
     expected = {
-        "session had another steps, errors",
+        "session differed in steps, errors",
         "step row 2 was missing",
-        "step row 4 had another status",
+        "step row 4 differed in status",
     }
     assert set(rebuild(again, check_only=True).differences) == expected
     assert Session.objects.get().steps == 7
@@ -33,8 +33,8 @@ def test_what_was_wrong_is_named_and_mended(project: Project, session: Session) 
 @pytest.mark.parametrize(
     ("fields", "differences"),
     [
-        ([1, 8], ["entry 1 has other running totals", "session had another tail"]),
-        ([1, 7, 2, 0, 0, 0, 0], ["session had another tail"]),
+        ([1, 8], ["entry 1 has different running totals", "session differed in tail"]),
+        ([1, 7, 2, 0, 0, 0, 0], ["session differed in tail"]),
     ],
     ids=["wrong", "of a version that kept fewer"],
 )
@@ -59,7 +59,7 @@ def test_a_row_too_many_is_named(project: Project, session: Session) -> None:
     row = Episode.objects.get()
     row.anchor = 99
     row.save(force_insert=True)
-    assert rebuild(session).differences == ["step row 99 was one too many"]
+    assert rebuild(session).differences == ["step row 99 was not in the log"]
 
 
 def test_long_sessions_with_rewinds_come_out_the_same(project: Project, session: Session) -> None:
