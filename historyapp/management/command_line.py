@@ -1,12 +1,12 @@
-"""What the commands share: choosing a project, errors of one sentence, text that cannot steer a terminal."""
+"""What the commands share: choosing a project, one-sentence errors, and text that is safe to print."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
 from django.conf import settings
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import DatabaseError
 from rich.console import Console
 
@@ -17,20 +17,24 @@ from historyapp.models import Project
 from historyapp.services.bootstrap import default_project
 
 ACTOR = "command line"
-"""Who did it, in the audit records."""
+"""The actor in audit records."""
 
 _PIPE_WIDTH = 160
 
 
-def add_common_arguments(
-    parser: argparse.ArgumentParser, *, project: bool = True, again: bool = False
-) -> None:
-    """``--project``, and ``--home``, which ``historyapp.__main__`` takes out before a command sees it.
+class PlayheadCommand(BaseCommand):
+    requires_system_checks = []  # `playhead check` runs them; they take longer than most commands
 
-    ``again``: the parser belongs to an action of a command that takes both already. What was said before the
-    action then stays.
+
+def add_common_arguments(
+    parser: argparse.ArgumentParser, *, project: bool = True, nested: bool = False
+) -> None:
+    """``--project``, and ``--home``, which ``historyapp.__main__`` removes before a command sees it.
+
+    ``nested``: the parser belongs to an action of a command that has both options too. Values given before
+    the action then stay.
     """
-    default = argparse.SUPPRESS if again else None
+    default = argparse.SUPPRESS if nested else None
     parser.add_argument(
         "--home", metavar="DIR", default=default, help="data folder (default: PLAYHEAD_HOME, else .playhead)"
     )
@@ -40,11 +44,22 @@ def add_common_arguments(
         )
 
 
+def whole_number(what: str, least: int, most: int) -> Callable[[str], int]:
+    """The ``type`` of an argument: a whole number within bounds. ``what``: as in "a port"."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what} ({least} to {most})")
+        return int(text)
+
+    return parse
+
+
 def chosen_project(name: str | None) -> Project:
-    """The project that ``--project`` names, else the oldest.
+    """The project that ``--project`` names, by default the oldest.
 
     Raises:
-        CommandError: when there is none of that name, or several.
+        CommandError: when no project or several have this name.
     """
     if name is None:
         return default_project()
@@ -59,9 +74,9 @@ def chosen_project(name: str | None) -> Project:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turns what may be expected to go wrong into one sentence and an exit code.
+    """Turns expected errors into one sentence and an exit code.
 
-    The code is 2 for what can never work (the API answers it with 422), else 1.
+    The code is 2 for requests that can never work (422 in the API), else 1.
     """
     try:
         yield
@@ -72,20 +87,20 @@ def plain_errors() -> Iterator[None]:
     except DatabaseError as error:
         reason, *_ = str(error).strip().split("\n")
         raise CommandError(
-            f"There is no Playhead data in {settings.PLAYHEAD_HOME} ({reason}). Go to the folder in which it "
-            "was started, or name its data folder with --home."
+            f"There is no Playhead data in {settings.PLAYHEAD_HOME} ({reason}). Run the command in the "
+            "folder in which Playhead was started, or give its data folder with --home."
         ) from error
 
 
 def console_on(out: OutputWrapper) -> Console:
-    """A rich console that writes where the command writes. What it prints is never read as markup."""
+    """A rich console that writes where the command writes and does not interpret markup."""
     out.ending = ""
     width = None if out.isatty() else _PIPE_WIDTH
     return Console(file=cast(IO[str], out), width=width, markup=False, emoji=False, highlight=False)
 
 
 def printable(text: str) -> str:
-    """The text with control characters and lone surrogates escaped: file names and transcripts hold any."""
+    """The text with control characters and lone surrogates escaped: they could change the terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -44,7 +44,7 @@ def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]
     first, second, *_ = ran.out.splitlines()
     assert first == "steps 1 to 2 by simple_extract."
     made = CompressionRun.objects.get()
-    assert second == (f"2 summaries: {made.tokens_before} tokens of steps have become {made.tokens_after}.")
+    assert second == (f"2 summaries: {made.tokens_before} tokens of steps became {made.tokens_after}.")
     assert (made.state, made.actor) == ("succeeded", "command line")
     assert Summary.objects.count() == 2
     assert woken == []
@@ -53,11 +53,11 @@ def test_without_a_worker_it_is_done_here(run: Run, six: UUID, woken: list[UUID]
 def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]) -> None:
     note_worker(uuid7())
     ran = run("compress", six, "--strategy", "simple_extract")
-    assert "Workers carry it out as " in ran.out
+    assert "Workers do it as run " in ran.out
     assert woken == [CompressionRun.objects.get().pk]
     assert not Summary.objects.exists()
     joined = run("compress", six, "--wait")
-    assert joined.out.startswith("Under way already: steps 1 to 2 by simple_extract.")
+    assert joined.out.startswith("Already running: steps 1 to 2 by simple_extract.")
     assert Summary.objects.count() == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from rich.console import Console
 
-from historyapp.management.import_report import print_sums
+from historyapp.management.import_report import print_totals
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
@@ -112,7 +112,7 @@ def test_what_was_skipped_is_named_by_line_up_to_a_few(run: Run, transcript: Pat
         "skipped line 3: cut off in the middle",
         "skipped line 4: cut off in the middle",
         "skipped line 5: cut off in the middle",
-        "skipped 2 more that cannot be read (--verbose names them)",
+        "skipped 2 more that cannot be read (--verbose lists them)",
     ]
     assert "1 session, 2 steps, 1 call, 1 result" in out
 
@@ -153,7 +153,7 @@ def test_a_named_file_that_is_missing_fails_the_command_after_the_others_were_re
     gone = tmp_path / "gone.jsonl"
     for options in ((), ("--dry-run",), ("--markdown",)):
         ran = run("import", gone, transcript, *options)
-        assert ran.error == f"Not read: {gone}. The other files were."
+        assert ran.error == f"Not read: {gone}. The other files were imported."
     assert Entry.objects.count() == 4
 
 
@@ -176,8 +176,8 @@ def test_each_file_that_was_passed_over_is_named_at_the_end_with_the_reason(
         f"    {folder}/poem.json: of an unknown format\n"
         f"    {folder}/song.json: of an unknown format\n\n"
     ) in out
-    monkeypatch.setattr("historyapp.management.import_report.FIRST_PASSED_OVER", 1)
-    assert "    2 more (--verbose names them)\n" in run("import", folder).out
+    monkeypatch.setattr("historyapp.management.import_report.FIRST_UNREAD", 1)
+    assert "    2 more (--verbose lists them)\n" in run("import", folder).out
     assert "more (--verbose" not in run("import", folder, "--verbose").out
 
 
@@ -202,7 +202,7 @@ def test_a_file_that_breaks_off_is_imported_in_part() -> None:
     session = SessionReport(UUID(SESSION), SESSION, "", True, Counts(added=1))
     broken = FileReport("a", "claude_code", sessions=[session], error="broke off")
     out = StringIO()
-    print_sums(Console(file=out), [broken, FileReport("b", error="gone")], dry_run=False)
+    print_totals(Console(file=out), [broken, FileReport("b", error="gone")], dry_run=False)
     assert "2 files: 1 imported in part, 1 not read." in out.getvalue()
 
 
@@ -269,7 +269,10 @@ def test_without_a_path_the_usual_places_are_read(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.delenv("CODEX_HOME", raising=False)
-    assert run("import").error == "Name a file or folder: Claude Code and Codex keep no sessions here."
+    assert (
+        run("import").error
+        == "Name a file or folder. Claude Code and Codex have no sessions on this machine."
+    )
     write(tmp_path / ".claude" / "projects" / "-src" / f"{SESSION}.jsonl", *RECORDS)
     ran = run("import")
     assert ran.err == f"Reading {tmp_path}/.claude/projects.\n"
@@ -311,7 +314,7 @@ def test_ctrl_c_ends_the_import_with_one_sentence(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("historyapp.core.importers.records.parse_object", interrupted)
-    assert run("import", transcript).error.startswith("Stopped. What was imported stays")
+    assert run("import", transcript).error.startswith("Stopped. What was imported is kept")
 
 
 class Terminal(StringIO):

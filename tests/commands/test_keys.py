@@ -17,7 +17,7 @@ def test_a_new_key_is_all_that_is_printed_so_that_a_script_can_take_it(run: Run)
     assert text.startswith("ph_")
     assert "\n" not in text
     assert ApiKey.objects.get().key_hash == hash_secret(text)
-    assert ran.err == "Keep it: it cannot be shown again.\n"
+    assert ran.err == "Store it now: it cannot be shown again.\n"
 
 
 def test_a_key_reads_and_writes_unless_told_otherwise(run: Run) -> None:
@@ -73,7 +73,7 @@ def test_a_name_cannot_steer_the_terminal(run: Run) -> None:
 
 def test_a_revoked_key_works_no_longer(run: Run) -> None:
     prefix = run("keys", "create", "agent").out[:10]
-    assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) works no longer.\n"
+    assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) is revoked.\n"
     assert not ApiKey.objects.usable(timezone.now()).exists()
     assert run("keys", "revoke", prefix).error == f"No usable key begins with {prefix} or has it as its id."
 
@@ -86,7 +86,7 @@ def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:
     error = run("keys", "revoke", "ph_1234567").error
     assert error.startswith("2 keys begin with ph_1234567. Revoke one by its id: ")
     assert str(one.pk) in error
-    assert run("keys", "revoke", one.pk).out == "one (ph_1234567…) works no longer.\n"
+    assert run("keys", "revoke", one.pk).out == "one (ph_1234567…) is revoked.\n"
     assert list(ApiKey.objects.usable(timezone.now())) == [two]
 
 

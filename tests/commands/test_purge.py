@@ -51,7 +51,7 @@ def test_only_a_plain_yes_deletes(
 
 
 def test_without_anybody_to_ask_nothing_is_deleted(run: Run, old: UUID) -> None:
-    assert run("purge", "--archived-before", 9).error.startswith("Nobody is there to ask.")
+    assert run("purge", "--archived-before", 9).error.startswith("Standard input is not a terminal.")
     assert Entry.objects.count() == 2
 
 

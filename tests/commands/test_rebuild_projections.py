@@ -40,7 +40,7 @@ def session(db: None) -> Session:
 
 
 def test_on_a_sound_database_nothing_differs(run: Run, session: Session) -> None:
-    assert run("rebuild_projections").out == "2 sessions with 8 entries read: all as the log gives it.\n"
+    assert run("rebuild_projections").out == "2 sessions with 8 entries read: no differences.\n"
     assert run("rebuild_projections", "--check").error == ""
 
 

@@ -29,8 +29,8 @@ def test_the_link_is_for_whoever_is_named(run: Run) -> None:
 
 def test_nobody_unknown_or_disabled_gets_a_link(run: Run) -> None:
     User.objects.create_user("bob", is_active=False)
-    assert run("sign_in", "--user", "alice").error == "There is nobody called 'alice'."
-    assert run("sign_in", "--user", "bob").error == "There is nobody called 'bob'."
+    assert run("sign_in", "--user", "alice").error == "There is no user 'alice'."
+    assert run("sign_in", "--user", "bob").error == "There is no user 'bob'."
 
 
 def test_the_link_begins_with_the_address_that_is_given(run: Run) -> None:
@@ -52,7 +52,9 @@ def test_a_public_address_wins_over_that_of_the_process(run: Run, monkeypatch: p
 
 
 def test_where_no_server_runs_the_link_says_so(run: Run) -> None:
-    assert run("sign_in").err.startswith(f"No server runs on the data folder {settings.PLAYHEAD_HOME}: ")
+    assert run("sign_in").err.startswith(
+        f"No server is running on the data folder {settings.PLAYHEAD_HOME}. "
+    )
     assert run("sign_in", "--address", "http://127.0.0.1:9000").err == ""
 
 
@@ -76,7 +78,7 @@ def test_where_no_server_runs_the_link_says_so(run: Run) -> None:
 def test_an_address_that_is_none_is_refused_with_a_sentence(run: Run, address: str) -> None:
     ran = run("sign_in", "--address", address)
     assert ran.out == ""
-    assert f"{address!r} is not the address of a server: write http://HOST:PORT or https://HOST" in ran.error
+    assert f"{address!r} is not the address of a server. Use http://HOST:PORT or https://HOST" in ran.error
 
 
 @pytest.mark.parametrize("address", ["http://[::1]:9000", "https://Playhead.example.org", "http://a-b:1/"])

@@ -1,4 +1,4 @@
-"""``playhead compress``: a session's steps into summaries, here or by the workers."""
+"""``playhead compress``: summarises a session's steps, here or in the workers."""
 
 import argparse
 import time
@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import connection
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from historyapp.core.strategies import STRATEGIES
 from historyapp.management.command_line import (
     ACTOR,
+    PlayheadCommand,
     add_common_arguments,
     chosen_project,
     console_on,
@@ -29,18 +30,17 @@ from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
 LOOK_SECONDS = 0.2
-"""Between two looks at how far a run is."""
+"""Between two reads of the run's progress."""
 
 
-class Command(BaseCommand):
+class Command(PlayheadCommand):
     help = (
-        "Summarise a session's older steps, or join the compression that is under way. Workers do it when "
-        "there are any; else, or with --wait, it is done here, with a bar."
+        "Summarise a session's older steps, or join the compression that is running. Without a running "
+        "worker, or with --wait, this command does the work and shows a progress bar."
     )
-    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("session", metavar="SESSION", type=_session, help="its id")
+        parser.add_argument("session", metavar="SESSION", type=_session, help="the session's id")
         parser.add_argument(
             "--strategy", help=f"{', '.join(STRATEGIES)} (default: the one in the session's settings)"
         )
@@ -52,14 +52,14 @@ class Command(BaseCommand):
             help="first step; negative numbers count from the end (default: all but the newest steps)",
         )
         parser.add_argument("--to", dest="to_step", metavar="STEP", type=int, help="last step")
-        parser.add_argument("--model", help="PROVIDER:MODEL, or local; default: as the settings say")
+        parser.add_argument("--model", help="PROVIDER:MODEL or local (default: the session's setting)")
         parser.add_argument(
-            "--again", action="store_true", help="also the steps that have a summary of this strategy"
+            "--again", action="store_true", help="include steps that have a summary of this strategy"
         )
         parser.add_argument(
             "--wait",
             action=argparse.BooleanOptionalAction,
-            help="work on it here until it has ended (default: when no worker is running)",
+            help="do the work here until it is done (default: if no worker is running)",
         )
         add_common_arguments(parser)
 
@@ -70,15 +70,25 @@ class Command(BaseCommand):
         with plain_errors():
             project = chosen_project(options["project"])
             started = start_run(project, session, wish, actor=ACTOR)
-            console.print(_told(started))
+            console.print(_description(started))
             if wait is None:
                 wait = not Worker.objects.alive().exists()
             if started.run.active and not wait:
                 wake(started.run.pk)
-                console.print(f"Workers carry it out as {started.run.pk}. With --wait it is done here.")
+                console.print(f"Workers do it as run {started.run.pk}. With --wait this command does it.")
                 return
-            run = _ended(console, started.run)
-        _report(console, run)
+            run = _finish(console, started.run)
+        if run.done:
+            text = f"{plural(run.done, 'summary')}: {plural(run.tokens_before, 'token')} of steps became"
+            text += f" {run.tokens_after:,}."
+            if run.calls:
+                cost = money_text(run.cost, run.prices_as_of)
+                text += f" The model was called {plural(run.calls, 'time')} {cost}."
+            console.print(text)
+        if run.state != run.State.SUCCEEDED:
+            raise CommandError(run.note)
+        if run.note:
+            console.print(run.note)
 
 
 def _session(text: str) -> UUID:
@@ -88,20 +98,20 @@ def _session(text: str) -> UUID:
         raise argparse.ArgumentTypeError(f"{text!r} is not the id of a session") from None
 
 
-def _told(started: RunStart) -> str:
+def _description(started: RunStart) -> str:
     run = started.run
     if run.to_step < run.from_step:
-        return f"Nothing to do by {run.strategy}."
+        return f"{run.strategy} has nothing to do."
     steps = f"step {run.to_step}"
     if run.from_step < run.to_step:
         steps = f"steps {run.from_step} to {run.to_step}"
     by = f"{run.strategy} with {run.model}" if run.model else run.strategy
-    already = "Under way already: " if started.joined else ""
+    already = "Already running: " if started.joined else ""
     return f"{already}{steps} by {by}."
 
 
-def _ended(console: Console, run: CompressionRun) -> CompressionRun:
-    """The run once it has ended. What other workers are at is waited for."""
+def _finish(console: Console, run: CompressionRun) -> CompressionRun:
+    """Works on the run until it has ended, other workers' parts included."""
     stop = Event()
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -116,7 +126,7 @@ def _ended(console: Console, run: CompressionRun) -> CompressionRun:
         except KeyboardInterrupt:
             stop.set()
             raise CommandError(
-                "Stopped. What was summarised stays; the rest is done by a worker, or by this command again.",
+                "Stopped. Finished summaries are kept. A worker does the rest, or run this command again.",
                 returncode=INTERRUPTED,
             ) from None
         working.result()
@@ -133,24 +143,3 @@ def _work(run: UUID, stop: Event) -> None:
             stop.wait(LOOK_SECONDS)
     finally:
         connection.close()
-
-
-def _report(console: Console, run: CompressionRun) -> None:
-    """What has come of it.
-
-    Raises:
-        CommandError: when not everything has.
-    """
-    if run.done:
-        made, before = plural(run.done, "summary"), plural(run.tokens_before, "token")
-        console.print(f"{made}: {before} of steps have become {run.tokens_after:,}. {_money(run)}".rstrip())
-    if run.state != run.State.SUCCEEDED:
-        raise CommandError(run.note)
-    if run.note:
-        console.print(run.note)
-
-
-def _money(run: CompressionRun) -> str:
-    if not run.calls:
-        return ""
-    return f"The model was called {plural(run.calls, 'time')} {money_text(run.cost, run.prices_as_of)}."

@@ -1,4 +1,4 @@
-"""``playhead import``: transcripts of other agents into sessions."""
+"""``playhead import``: imports transcripts of other agents."""
 # ruff: noqa: N999  (Django names commands after their modules, and nobody imports this one by name)
 
 import argparse
@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
@@ -15,14 +15,15 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.management.command_line import (
     ACTOR,
+    PlayheadCommand,
     add_common_arguments,
     chosen_project,
     console_on,
     plain_errors,
     printable,
 )
-from historyapp.management.import_report import print_file, print_markdown, print_sums
-from historyapp.management.transcripts import Transcript, find_transcripts, usual_places
+from historyapp.management.import_report import print_file, print_markdown, print_totals
+from historyapp.management.transcripts import TranscriptFile, default_folders, find_transcripts
 from historyapp.models import Project
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.parser import PROCESS_MIN_SIZE, ParserProcess, relax_garbage_collection
@@ -31,12 +32,11 @@ from historyapp.services.imports.reports import FileReport
 _OPERATIONS_PER_REFRESH = 200
 
 
-class Command(BaseCommand):
+class Command(PlayheadCommand):
     help = (
-        "Import transcripts of Claude Code, Codex and other agents. Files are never changed. Importing again "
-        "adds nothing, and a file that has grown adds only what is new."
+        "Import transcripts of Claude Code, Codex and other agents. Files are never changed. Importing a "
+        "file again adds nothing; if it has grown, only the new entries are added."
     )
-    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -44,13 +44,15 @@ class Command(BaseCommand):
             metavar="PATH",
             nargs="*",
             type=Path,
-            help="a file, or a folder and all below it (default: where Claude Code and Codex keep theirs)",
+            help="a file, or a folder with its subfolders (default: the folders of Claude Code and Codex)",
         )
         parser.add_argument(
-            "--format", choices=sorted(IMPORTERS), help="do not detect the format of each file"
+            "--format",
+            choices=sorted(IMPORTERS),
+            help="read every file in this format instead of detecting it",
         )
         parser.add_argument("--dry-run", action="store_true", help="read and report, but store nothing")
-        parser.add_argument("--verbose", action="store_true", help="name every record that was skipped")
+        parser.add_argument("--verbose", action="store_true", help="list every skipped record")
         parser.add_argument(
             "--markdown", action="store_true", help="print one table with a row for each file"
         )
@@ -72,21 +74,28 @@ class Command(BaseCommand):
                     if not markdown:
                         print_file(console, report, dry_run=dry_run, verbose=verbose)
         except KeyboardInterrupt:
-            raise CommandError("Stopped. What was imported stays; import again to go on.") from None
+            raise CommandError("Stopped. What was imported is kept. Import again to continue.") from None
         if markdown:
             print_markdown(console, reports)
         else:
-            print_sums(console, reports, dry_run=dry_run, verbose=verbose)
+            print_totals(console, reports, dry_run=dry_run, verbose=verbose)
         if not any(report.sessions for report in reports):
             raise CommandError("Nothing could be read.")
-        if unread := _unread(paths, files, reports):
-            raise CommandError(f"Not read: {', '.join(unread)}. The other files were.")
+        unread = [
+            printable(str(file.path))
+            for file, report in zip(files, reports, strict=True)
+            if file.path in paths and report.error and not report.format and not report.unknown_format
+        ]
+        if unread:
+            raise CommandError(f"Not read: {', '.join(unread)}. The other files were imported.")
 
-    def _find(self, paths: list[Path]) -> list[Transcript]:
-        """The files below the paths, or below the usual places where no path is given."""
-        places = paths or usual_places()
+    def _find(self, paths: list[Path]) -> list[TranscriptFile]:
+        """The files of the paths, by default of the folders of Claude Code and Codex."""
+        places = paths or default_folders()
         if not places:
-            raise CommandError("Name a file or folder: Claude Code and Codex keep no sessions here.")
+            raise CommandError(
+                "Name a file or folder. Claude Code and Codex have no sessions on this machine."
+            )
         where = ", ".join(printable(str(place)) for place in places)
         if not paths:
             self.stderr.write(f"Reading {where}.")
@@ -96,19 +105,10 @@ class Command(BaseCommand):
         return files
 
 
-def _unread(named: list[Path], files: list[Transcript], reports: list[FileReport]) -> list[str]:
-    """The files that were named and are missing, or cannot be read; whatever format they may be in."""
-    return [
-        printable(str(file.path))
-        for file, report in zip(files, reports, strict=True)
-        if file.path in named and report.error and not report.format and not report.unknown_format
-    ]
-
-
 def _read(
-    file: Transcript, format: str | None, project: Project | None, bar: Progress, process: ParserProcess
+    file: TranscriptFile, format: str | None, project: Project | None, bar: Progress, process: ParserProcess
 ) -> FileReport:
-    """One file's report; without a project nothing is stored."""
+    """The report on one file. Without a project nothing is stored."""
     report = FileReport(file.label, error=file.error)
     if not file.error:
         try:
@@ -133,8 +133,8 @@ def _read(
     return report
 
 
-def _bar(console: Console, files: list[Transcript]) -> Progress:
-    """A bar over the bytes of all files; none where nobody watches."""
+def _bar(console: Console, files: list[TranscriptFile]) -> Progress:
+    """A bar over the bytes of all files; hidden unless the output is a terminal."""
     columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     bar.add_task("", total=sum(file.size for file in files), done=0)
@@ -142,7 +142,7 @@ def _bar(console: Console, files: list[Transcript]) -> Progress:
 
 
 def _follower(bar: Progress) -> Callable[[int], None]:
-    """Moves the bar to where the file is read."""
+    """A callback that moves the bar as the file is read."""
     task, operations = bar.tasks[0], count()
 
     def follow(position: int) -> None:

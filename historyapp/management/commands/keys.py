@@ -1,50 +1,53 @@
-"""``playhead keys``: the API keys by which agents get in."""
+"""``playhead keys``: lists, creates and revokes API keys."""
 
 import argparse
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 from rich.table import Table
 
 from historyapp.core.text import clean
 from historyapp.management.command_line import (
     ACTOR,
+    PlayheadCommand,
     add_common_arguments,
     chosen_project,
     console_on,
     plain_errors,
     printable,
+    whole_number,
 )
 from historyapp.models import SCOPES, ApiKey, Project
 from historyapp.services.keys import create_key, revoke_key
 
 
-class Command(BaseCommand):
-    help = "List, make and revoke the API keys of a project."
-    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
+class Command(PlayheadCommand):
+    help = "List, create and revoke the API keys of a project."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser)
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("list", help="show every key of the project, also those that no longer work")
-        create = actions.add_parser("create", help="make a key and print it, once")
+        actions.add_parser("list", help="list every key of the project, including revoked and expired ones")
+        create = actions.add_parser("create", help="create a key and print it, once")
         create.add_argument("name", type=_name, help="what the key is for, for example the agent's name")
         create.add_argument(
             "--scopes", default="read,write", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
         )
         create.add_argument(
-            "--expires", type=_days, metavar="DAYS", help="days that it works (default: for ever)"
+            "--expires",
+            type=whole_number("a number of days", 1, 36500),
+            metavar="DAYS",
+            help="expire after this many days (default: never)",
         )
-        revoke = actions.add_parser("revoke", help="make a key useless at once")
+        revoke = actions.add_parser("revoke", help="revoke a key; it stops working at once")
         revoke.add_argument(
             "key",
             metavar="KEY",
-            help="how the key begins, as the list shows it; its id where several begin so",
+            help="the beginning of the key, as in the list, or its id if several begin that way",
         )
         for action in actions.choices.values():
-            add_common_arguments(action, again=True)
+            add_common_arguments(action, nested=True)
 
     def handle(self, *, action: str, project: str | None, **options: Any) -> None:
         with plain_errors():
@@ -56,10 +59,10 @@ class Command(BaseCommand):
                     self._create(target, options["name"], options["scopes"], options["expires"])
                 case "revoke":
                     key = revoke_key(target, options["key"], actor=ACTOR)
-                    self.stdout.write(f"{printable(key.name)} ({key.prefix}…) works no longer.")
+                    self.stdout.write(f"{printable(key.name)} ({key.prefix}…) is revoked.")
 
     def _list(self, project: Project) -> None:
-        table = Table("Prefix", "Name", "Scopes", "Made", "Last used", "State", box=None, pad_edge=False)
+        table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
         now = timezone.now()
         for key in ApiKey.objects.filter(project=project).order_by("created_at", "id"):
             used = _day(key.last_used_at) if key.last_used_at else "never"
@@ -73,7 +76,7 @@ class Command(BaseCommand):
         _, text = create_key(project, name, scopes=wanted, expires_at=expires_at, actor=ACTOR)
         self.stdout.write(text)
         self.stdout.flush()
-        self.stderr.write("Keep it: it cannot be shown again.")
+        self.stderr.write("Store it now: it cannot be shown again.")
 
 
 def _state(key: ApiKey, now: datetime) -> str:
@@ -92,9 +95,3 @@ def _name(text: str) -> str:
     if not 1 <= len(text) <= 200 or text != clean(text):
         raise argparse.ArgumentTypeError("a name has 1 to 200 characters")
     return text
-
-
-def _days(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 36500:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days (1 to 36500)")
-    return int(text)

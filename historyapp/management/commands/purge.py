@@ -1,41 +1,42 @@
-"""``manage.py purge``: the retention job, the only thing that ever deletes entries."""
+"""``playhead purge``: deletes sessions that were archived long ago. Nothing else deletes entries."""
 
 import argparse
 import sys
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from historyapp.management.command_line import (
     ACTOR,
+    PlayheadCommand,
     add_common_arguments,
     chosen_project,
     plain_errors,
     plural,
     printable,
+    whole_number,
 )
 from historyapp.services.retention import purge, purgeable
 
 
-class Command(BaseCommand):
+class Command(PlayheadCommand):
     help = (
-        "Delete, for ever, sessions that were archived long ago. A session that another one was forked from "
-        "stays as long as its fork does."
+        "Delete sessions that were archived long ago. This cannot be undone. A session with forks stays as "
+        "long as they do."
     )
-    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser)
         parser.add_argument(
             "--archived-before",
-            type=_days,
+            type=whole_number("a number of days", 0, 36500),
             required=True,
             metavar="DAYS",
-            help="archived at least so many days ago",
+            help="delete sessions archived at least this many days ago",
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *, archived_before: int, yes: bool, project: str | None, **options: Any) -> None:
         limit = timezone.now() - timedelta(days=archived_before)
@@ -48,21 +49,14 @@ class Command(BaseCommand):
             for session in sessions:
                 self.stdout.write(f"{session.pk} {printable(session.title)}")
             if not yes:
-                _confirm(f"Delete {plural(len(sessions), 'session')} for ever? Type yes: ")
+                if not sys.stdin.isatty():
+                    raise CommandError(
+                        "Standard input is not a terminal. Add --yes to delete without asking."
+                    )
+                question = f"Delete {plural(len(sessions), 'session')} permanently? Type yes: "
+                if input(question).strip().lower() != "yes":
+                    raise CommandError("Nothing was deleted.")
             purged = purge(target, [session.pk for session in sessions], limit, actor=ACTOR)
         self.stdout.write(
             f"{plural(purged.sessions, 'session')} and {plural(purged.entries, 'entry')} deleted."
         )
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise CommandError("Nobody is there to ask. Add --yes to delete without asking.")
-    if input(question).strip().lower() != "yes":
-        raise CommandError("Nothing was deleted.")
-
-
-def _days(text: str) -> int:
-    if not text.isdecimal() or int(text) > 36500:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days (0 to 36500)")
-    return int(text)

@@ -1,32 +1,37 @@
-"""``manage.py rebuild_projections``: the proof that all but the log can be made again from the log."""
+"""``playhead rebuild-projections``: rebuilds everything but the log from the log, and compares."""
 
 import argparse
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from historyapp.management.command_line import add_common_arguments, plain_errors, plural, printable
+from historyapp.management.command_line import (
+    PlayheadCommand,
+    add_common_arguments,
+    plain_errors,
+    plural,
+    printable,
+)
 from historyapp.models import Session
 from historyapp.services.projections import Rebuilt, parents_first, rebuild
 
 FIRST_DIFFERENCES = 10
-"""Differences of a session that are named; the others are counted."""
+"""Differences of a session that are listed; the others are counted."""
 
 EARLIER = (
-    "an earlier version recorded entry {} and later ones without totals by model: they stay so, which is no "
-    "difference; the session's own totals are made again"
+    "an earlier version recorded entry {} and later ones without totals by model; they stay so, which is no "
+    "difference; the session's own totals are rebuilt"
 )
 UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 
 
-class Command(BaseCommand):
+class Command(PlayheadCommand):
     help = (
-        "Make counters and step rows again from the log and tell where they differed. On a sound database "
+        "Rebuild counters and step rows from the log and report where they differed. In a sound database "
         "nothing differs."
     )
-    requires_system_checks = []  # `playhead check` runs them; they cost more than this does
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=False)
@@ -52,15 +57,15 @@ class Command(BaseCommand):
                 if done[-1].differences:
                     differing.add(session.pk)
                 if done[-1].differences or done[-1].without_models is not None:
-                    self._tell(done[-1])
+                    self._report(done[-1])
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
         if check and differing:
             raise CommandError(f"{read}: {plural(len(differing), 'session')} would change.")
-        changed = f"{plural(len(differing), 'session')} changed" if differing else "all as the log gives it"
+        changed = f"{plural(len(differing), 'session')} changed" if differing else "no differences"
         self.stdout.write(f"{read}: {changed}.")
 
-    def _tell(self, rebuilt: Rebuilt) -> None:
+    def _report(self, rebuilt: Rebuilt) -> None:
         self.stdout.write(f"{rebuilt.session.pk} {printable(rebuilt.session.title)}")
         if rebuilt.without_models is not None:
             self.stdout.write(f"    {EARLIER.format(rebuilt.without_models)}")
@@ -72,7 +77,7 @@ class Command(BaseCommand):
 
 
 def _with_parents(ids: Iterable[UUID]) -> set[UUID]:
-    """The sessions and those they were forked from, whose rows they need."""
+    """The sessions and those they were forked from: a fork needs its parent's rows."""
     wanted: set[UUID] = set()
     for id in ids:
         session = Session.objects.filter(pk=id).first()

@@ -1,4 +1,4 @@
-"""``playhead up``: everything from an empty folder to a running, signed-in product, in one command."""
+"""``playhead up``: prepares the data folder and the database, and starts the server."""
 
 import argparse
 import os
@@ -9,29 +9,35 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.management import BaseCommand, CommandError, call_command
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from uuid_utils.compat import uuid7
 
 from historyapp import demo
-from historyapp.management.command_line import add_common_arguments
+from historyapp.management.command_line import PlayheadCommand, add_common_arguments, whole_number
 from historyapp.models import Session
 from historyapp.server import EVERYWHERE, CannotListen, claim, reachable
 from historyapp.services.bootstrap import bootstrap
 from historyapp.supervisor import ServerPlan, become_supervisor
 
 
-class Command(BaseCommand):
+class Command(PlayheadCommand):
     help = "Prepare the data folder and the database, then serve Playhead until Ctrl-C."
-    requires_system_checks = []  # they cost as much as the whole start; `playhead check` runs them
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=_port, default=8000, help="0 takes a free one")
+        parser.add_argument(
+            "--port", type=whole_number("a port", 0, 65535), default=8000, help="0: any free port"
+        )
         add_common_arguments(parser, project=False)
-        parser.add_argument("--threads", type=_positive, default=4, help="requests served at once")
+        parser.add_argument(
+            "--threads",
+            type=whole_number("a number of threads", 1, 512),
+            default=4,
+            help="requests served at once",
+        )
         parser.add_argument("--no-demo", action="store_true", help="do not load the demo on the first run")
 
     def handle(self, *, host: str, port: int, threads: int, no_demo: bool, **options: Any) -> None:
@@ -39,9 +45,14 @@ class Command(BaseCommand):
             ip, port = claim(host, port)
         except CannotListen as error:
             raise CommandError(f"{error} Choose another with --port (make up PORT=9000).") from error
-        _allow(host)
+        if host not in EVERYWHERE:
+            settings.ALLOWED_HOSTS.append(_bracketed(host))
+            os.environ["ALLOWED_HOSTS"] = ",".join(settings.ALLOWED_HOSTS)  # for the server process
         try:
-            _migrate()
+            # Comparing names is far cheaper than planning migrations.
+            applied = MigrationRecorder(connection).applied_migrations()
+            if not _migrations_on_disk() <= applied.keys():
+                call_command("migrate", verbosity=0, interactive=False)
             start = bootstrap()
         except DatabaseError as error:
             reason, *_ = str(error).strip().split("\n")
@@ -49,6 +60,9 @@ class Command(BaseCommand):
         address = f"http://{_bracketed(reachable(host))}:{port}"
 
         wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
+        data = str(settings.PLAYHEAD_HOME)
+        if connection.vendor != "sqlite":
+            data = f"PostgreSQL database {settings.DATABASES['default']['NAME']}"
         connections.close_all()
         become_supervisor(
             ServerPlan(
@@ -62,8 +76,8 @@ class Command(BaseCommand):
                     f"Playhead ready at {address}",
                     f"  Sign in   {settings.PLAYHEAD_BASE_URL or address}{start.sign_in_path}",
                     "            (this link works once, for 15 minutes; the next start prints a new one)",
-                    f"  API key   {start.api_key or 'revoked; make another: playhead keys create NAME'}",
-                    f"  Data      {_data()}",
+                    f"  API key   {start.api_key or 'revoked; create another: playhead keys create NAME'}",
+                    f"  Data      {data}",
                     "  Ctrl-C stops it.",
                 ],
                 demo_key=(wants_demo and start.api_key) or "",
@@ -74,17 +88,10 @@ class Command(BaseCommand):
 
 
 def demo_is_missing() -> bool:
-    """Whether there is nothing to look at yet but what a demo left that was stopped while it was recorded."""
+    """Whether there are no sessions but those of an unfinished demo."""
     if Session.objects.exclude(pk__in=Session.objects.tagged(["demo"]).values("pk")).exists():
         return False
     return Session.objects.count() < demo.SESSIONS
-
-
-def _migrate() -> None:
-    """Bring the tables up to date; asking which migrations ran is far cheaper than planning them."""
-    applied = MigrationRecorder(connection).applied_migrations()
-    if not _migrations_on_disk() <= applied.keys():
-        call_command("migrate", verbosity=0, interactive=False)
 
 
 def _migrations_on_disk() -> set[tuple[str, str]]:
@@ -98,31 +105,5 @@ def _migrations_on_disk() -> set[tuple[str, str]]:
     }
 
 
-def _allow(host: str) -> None:
-    """Let requests through that name the address listened on. A worker inherits the list or the variable."""
-    if host not in EVERYWHERE:
-        settings.ALLOWED_HOSTS.append(_bracketed(host))
-        os.environ["ALLOWED_HOSTS"] = ",".join(settings.ALLOWED_HOSTS)
-
-
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _data() -> str:
-    database = settings.DATABASES["default"]
-    return str(
-        settings.PLAYHEAD_HOME if connection.vendor == "sqlite" else f"PostgreSQL database {database['NAME']}"
-    )
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 512:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads (1 to 512)")
-    return int(text)

@@ -1,4 +1,4 @@
-"""``playhead worker``: a further worker, in a process of its own."""
+"""``playhead worker``: runs a worker process."""
 
 import argparse
 import signal
@@ -7,17 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management import BaseCommand
 
-from historyapp.management.command_line import add_common_arguments
+from historyapp.management.command_line import PlayheadCommand, add_common_arguments
 from historyapp.processes import end_with_parent
 from historyapp.worker import leave_in_time, prepare, run_worker, stop_worker
 
 
-class Command(BaseCommand):
-    help = "Carry out compressions until Ctrl-C, beside other workers and the one of `playhead up`."
-
-    requires_system_checks = []  # `playhead check` runs them; they cost more than the start does
+class Command(PlayheadCommand):
+    help = "Run a worker until Ctrl-C, in addition to the one that `playhead up` starts."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_common_arguments(parser, project=False)
