@@ -1,8 +1,7 @@
-"""What is kept of a step for choosing contexts: worked out once, when the step is written.
+"""The stored facts of a step from which contexts are chosen, computed once, when the step is written.
 
-An excerpt holds the call in one line, the identifiers of its arguments, and those source lines of its results
-that tell most identifiers for their length. It is bounded whatever the step's size, so that a policy can read
-many steps without looking at a body.
+An excerpt holds the call in one line, the identifiers of its arguments, and the lines of its results with the
+most identifiers for their length. Its size is bounded, so that a policy can read many steps without a body.
 """
 
 import re
@@ -35,7 +34,7 @@ _FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
 
 
 class ExcerptLine(NamedTuple):
-    """A source line of a result, or a piece of a long one."""
+    """A source line of a result, or a line of a long one."""
 
     text: str
     tokens: int
@@ -47,18 +46,18 @@ class Excerpt(NamedTuple):
     """The stored facts of a step."""
 
     call: str = ""
-    """What was done, on one line; what was said, where nothing was done."""
+    """The calls on one line; the text of an answer without calls."""
     call_tokens: int = 0
     names: tuple[str, ...] = ()
     """Identifiers in the arguments."""
     lines: tuple[ExcerptLine, ...] = ()
     """Of the results, in their order."""
     others: tuple[str, ...] = ()
-    """Further identifiers of the results, in no kept line."""
+    """Further identifiers of the results, which are in no kept line."""
     result_names: int = 0
-    """How many identifiers the results have in all."""
+    """The number of identifiers in the results."""
     output_tokens: int = 0
-    """What the model wrote, arguments included."""
+    """Tokens of the output, arguments included."""
     result_tokens: int = 0
 
     def dump(self) -> list[Any]:
@@ -77,11 +76,11 @@ class Excerpt(NamedTuple):
 
 
 def begin_excerpt(output: ModelOutput, tokens: int, count: TokenCounter = count_tokens) -> Excerpt:
-    """What is kept of an output of ``tokens``: the call, until its results come."""
+    """The excerpt of an output of ``tokens``, before its results."""
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
     arguments = [text for call in calls for text in texts_in(call.arguments)]
-    told = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
-    call = one_line(told or output.text, _LONGEST_CALL)
+    summary = "; ".join(f"{call.name}: {' '.join(texts_in(call.arguments))}" for call in calls)
+    call = one_line(summary or output.text, _LONGEST_CALL)
     own = dict.fromkeys(name for text in arguments for name in identifiers(text[: 4 * _KEPT]))
     return Excerpt(
         call=call,
@@ -99,24 +98,30 @@ def continue_excerpt(
     *,
     overall: str | None = None,
 ) -> Excerpt:
-    """With results of ``tokens``, recorded together. Lines of earlier ones stay while they tell more."""
+    """With results of ``tokens``, recorded together. Earlier lines stay while they rank higher."""
     texts = [*map(returned_text, results), *([overall] if overall else [])]
     found = ranked_lines("\n".join(texts))
     known = {name for line in excerpt.lines for name in line.names}.union(excerpt.others)
     if known:
-        found = sorted(filter(None, (_without(piece, known) for piece in found)))
+        found = sorted(_with_new_names(found, known))
     earlier = [
         RankedLine(_rank(line.text, line.names), place - len(excerpt.lines), line.text, list(line.names))
         for place, line in enumerate(excerpt.lines)
     ]
     ranked = sorted((*earlier, *found)) if earlier else found
-    kept = _within(ranked, [len(piece.text) for piece in ranked], _KEPT)
-    rest = [*excerpt.others, *(name for piece in ranked[len(kept) :] for name in piece.names)]
-    kept.sort(key=lambda piece: piece.place)
+    kept = _within(ranked, [len(line.text) for line in ranked], _KEPT)
+    rest = [*excerpt.others, *(name for line in ranked[len(kept) :] for name in line.names)]
+    lines = []
+    for line in sorted(kept, key=lambda line: line.place):
+        if line.place < 0:
+            lines.append(excerpt.lines[line.place])
+        else:
+            text = clean(line.text.rstrip())
+            lines.append(ExcerptLine(text, count(text), tuple(line.names[:_NAMES_OF_LINE])))
     return excerpt._replace(
-        lines=tuple(excerpt.lines[p.place] if p.place < 0 else _line(p, count) for p in kept),
+        lines=tuple(lines),
         others=tuple(_within(rest, [len(name) + 1 for name in rest], _OTHERS)),
-        result_names=excerpt.result_names + sum(len(piece.names) for piece in found),
+        result_names=excerpt.result_names + sum(len(line.names) for line in found),
         result_tokens=excerpt.result_tokens + tokens,
     )
 
@@ -136,31 +141,27 @@ def one_line(text: str, longest: int) -> str:
 
 
 def split_lines(text: str) -> Iterator[str]:
-    """The text's lines; long ones in pieces of at most 200 characters, broken after a comma or a blank."""
+    """The text's lines. Long ones come in parts of at most 200 characters, broken after a comma or a blank."""
+    half = LONGEST_LINE // 2
     for line in text.split("\n"):
         start = 0
         while len(line) - start > LONGEST_LINE:
-            end = start + _break(line[start : start + LONGEST_LINE])
-            yield line[start:end]
-            start = end
+            window = line[start : start + LONGEST_LINE]
+            # After the end of an object, or a comma in the second half, else after a blank.
+            end = max(window.rfind("}, ") + 2, window.rfind(", ", half) + 1)
+            end = (end if end >= half else window.rfind(" ", half) + 1) or LONGEST_LINE
+            yield line[start : start + end]
+            start += end
         yield line[start:]
-
-
-def _break(window: str) -> int:
-    """Where to break a line: after an object's end or a comma in its second half, else after a blank."""
-    end = max(window.rfind("}, ") + 2, window.rfind(", ", LONGEST_LINE // 2) + 1)
-    if end < LONGEST_LINE // 2:
-        end = window.rfind(" ", LONGEST_LINE // 2) + 1
-    return end or LONGEST_LINE
 
 
 class RankedLine(NamedTuple):
     rank: float
-    """How much it tells for its length; the smallest tells most."""
+    """The lower, the more information for its length."""
     place: int
     text: str
     names: list[str]
-    """Its identifiers that stand in no piece before it."""
+    """Its identifiers that are in no line before it."""
 
 
 def ranked_lines(text: str) -> list[RankedLine]:
@@ -177,27 +178,23 @@ def ranked_lines(text: str) -> list[RankedLine]:
 
 
 def _rank(text: str, names: Sequence[str]) -> float:
-    """How much a piece tells for its length; 0 where it tells nothing, else below."""
-    worth = min(len(names), _MANY) + 2 * (_FAILURE.search(text) is not None)
-    return -worth / (20 + len(text))
+    """The rank of a line: 0 without information, else below 0."""
+    score = min(len(names), _MANY) + 2 * (_FAILURE.search(text) is not None)
+    return -score / (20 + len(text))
 
 
-def _without(piece: RankedLine, known: Container[str]) -> RankedLine | None:
-    """The piece for what it adds to names that are known; None where it adds nothing."""
-    names = [name for name in piece.names if name not in known]
-    if len(names) == len(piece.names):
-        return piece
-    rank = _rank(piece.text, names)
-    return RankedLine(rank, piece.place, piece.text, names) if rank else None
-
-
-def _line(piece: RankedLine, count: TokenCounter) -> ExcerptLine:
-    text = clean(piece.text.rstrip())
-    return ExcerptLine(text, count(text), tuple(piece.names[:_NAMES_OF_LINE]))
+def _with_new_names(lines: Iterable[RankedLine], known: Container[str]) -> Iterator[RankedLine]:
+    """The lines that add something to known names, ranked by what they add."""
+    for line in lines:
+        names = [name for name in line.names if name not in known]
+        if len(names) == len(line.names):
+            yield line
+        elif rank := _rank(line.text, names):
+            yield RankedLine(rank, line.place, line.text, names)
 
 
 def _within(items: list[T], sizes: list[int], room: int) -> list[T]:
-    """As many of the first items as have room."""
+    """The first items, as many as fit."""
     for number, size in enumerate(sizes):
         room -= size
         if room < 0:

@@ -1,4 +1,4 @@
-"""Steps and inputs made to fit: what tells most is kept, and every cut is marked."""
+"""Steps and inputs made to fit: the lines with the most information stay, and every cut is marked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -41,9 +41,12 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> Turn:
 def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
     """Words and arguments get up to half of the room, results what these leave."""
     output, calls = turn.output, len(turn.output.tool_calls)
-    told = _told(turn)
-    room = max(0, room - _FRAMING * (1 + len(told) + calls))
-    sizes = [meter.text(text) for text in told]
+    if calls:
+        received = [*map(returned_text, turn.results), *turn.remarks]
+    else:
+        received = [*(reported_text(result, output) for result in turn.results), *turn.remarks]
+    room = max(0, room - _FRAMING * (1 + len(received) + calls))
+    sizes = [meter.text(text) for text in received]
     own = max(room // 2, room - sum(sizes))
     words = clip_text(output_text(output), own // 2 if calls else own, meter)
     left = max(0, own - meter.text(words)) // max(1, calls)
@@ -51,21 +54,14 @@ def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
         call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
         for call in output.tool_calls
     ]
-    said = ModelOutput(text=words, tool_calls=tuple(shortened))
-    alone = meter.write(Turn(turn.position, said, tuple([as_text(r, "") for r in turn.results[:calls]])))
+    short = ModelOutput(text=words, tool_calls=tuple(shortened))
+    alone = meter.write(Turn(turn.position, short, tuple([as_text(r, "") for r in turn.results[:calls]])))
     spent = alone.tokens - _FRAMING * (1 + calls)
     level = fair_share(sizes, max(0, room - max(0, spent)))
-    texts = [clip_result(text, level, number, meter) for text in told]
+    texts = [clip_result(text, level, number, meter) for text in received]
     results = zip(turn.results[:calls], texts[:calls], strict=True)
     clipped = tuple([as_text(result, text) for result, text in results])
-    return Turn(turn.position, said, clipped, tuple(texts[calls:]))
-
-
-def _told(turn: Turn) -> list[str]:
-    """What came back, as texts: a result for each call, then what is said beside them."""
-    if turn.output.tool_calls:
-        return [*map(returned_text, turn.results), *turn.remarks]
-    return [*(reported_text(result, turn.output) for result in turn.results), *turn.remarks]
+    return Turn(turn.position, short, clipped, tuple(texts[calls:]))
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:
@@ -93,7 +89,7 @@ def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
 
 
 def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
-    """The beginning of a text, its last piece, and of the rest the pieces that tell most, marked between."""
+    """The beginning of a text, its last line, and the lines between with the most information; cuts marked."""
     size = meter.text(text)
     if size <= tokens:
         return text
@@ -109,31 +105,31 @@ def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
 
 
 def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Iterator[int]:
-    """Indexes of a text's parts in the order in which they should be kept, some twice."""
+    """Indexes of a text's lines in the order in which they should be kept; some come twice."""
     for index, part in enumerate(parts):
         beginning -= len(part)
         if beginning < 0:
             break
         yield index
     yield len(parts) - 1
-    yield from (piece.place for piece in ranked_lines(text))
+    yield from (line.place for line in ranked_lines(text))
     yield from range(len(parts))
 
 
 def clip_result(text: str, tokens: int, number: int, meter: RequestMeter) -> str:
-    """The pieces of a result that tell most, in their order, with its first one; says what is missing."""
+    """The first line of a result and those with the most information, in order, with a note of the cut."""
     size = meter.text(text)
     if size <= tokens:
         return text
     note = f"[clipped: step {number} has it all]"
     room = (tokens - meter.text(note)) * len(text) / size - 4
-    first, *rest = telling_pieces_with_first(text)
+    first, *rest = ranked_lines_with_first(text)
     kept: dict[int, str] = {}
-    for index, piece in (first, *rest):
-        room -= len(piece) + 3
+    for index, line in (first, *rest):
+        room -= len(line) + 3
         if room < 0:
             break
-        kept[index] = piece
+        kept[index] = line
     if not kept:
         return note
     clipped = f"{_joined(kept, '…')}\n{note}"
@@ -141,7 +137,7 @@ def clip_result(text: str, tokens: int, number: int, meter: RequestMeter) -> str
 
 
 def _joined(kept: dict[int, str], mark: str) -> str:
-    """Pieces in the order of their places, with a mark where some are missing."""
+    """Lines in the order of their places, with a mark where some are missing."""
     lines: list[str] = []
     last = -1
     for index in sorted(kept):
@@ -152,14 +148,14 @@ def _joined(kept: dict[int, str], mark: str) -> str:
     return "\n".join(lines)
 
 
-def telling_pieces_with_first(text: str) -> list[tuple[int, str]]:
-    """Pieces with their places, best first; the first piece of the text leads: it often says what it is.
+def ranked_lines_with_first(text: str) -> list[tuple[int, str]]:
+    """Lines with their places, best first. The first line of the text leads: it often names the content.
 
-    Of a text that is longer than what is ranked, the last piece comes next, and the rest follows from its
-    end: an end often says how it went.
+    Of a text longer than what is ranked, the last line comes next, and the rest follows from the end, which
+    often holds the outcome.
     """
     parts = list(enumerate(split_lines(text.rstrip())))
-    ranked = [(piece.place, piece.text) for piece in ranked_lines(text) if piece.place]
+    ranked = [(line.place, line.text) for line in ranked_lines(text) if line.place]
     backwards = parts[MAX_LINES_READ:][::-1]
     return [parts[0], *backwards[:1], *ranked, *backwards[1:]]
 

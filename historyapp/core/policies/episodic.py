@@ -38,17 +38,13 @@ class Episodic:
         assembly.pin(map(assembly.part, islice(steps, min(1, full))))
         _add_inputs(assembly, past)
         rest = islice(steps, max(0, full - 1))
-        first_older = next((step for step in rest if not _take(assembly, step)), None)
+        first_older = next((step for step in rest if not assembly.take(assembly.part(step))), None)
         _add_progress(assembly, chain([first_older] if first_older else [], steps))
-        held = [piece.segment.step for piece in assembly.parts if piece.segment.step is not None]
+        held = [part.segment.step for part in assembly.parts if part.segment.step is not None]
         assembly.leave_out(
             1, min(held, default=past.steps + 1) - 1, "older than the first step that did not fit"
         )
         return assembly.context()
-
-
-def _take(assembly: Assembly, step: Episode) -> bool:
-    return assembly.take(assembly.part(step))
 
 
 def _add_inputs(assembly: Assembly, past: Past) -> None:
@@ -70,23 +66,23 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
     empty = meter.write(InputMessage(BEGINNING, PROGRESS, "system")).tokens
     lines = fill(steps, assembly.used + empty, assembly.max_tokens, meter.text, _line)
     while lines:
-        said = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
-        part = meter.write(said)
-        if assembly.max_tokens is None or assembly.used + part.tokens <= assembly.max_tokens:
+        message = InputMessage(BEGINNING, PROGRESS + "\n\n".join(line for _, line, _ in lines), "system")
+        rendered = meter.write(message)
+        if assembly.max_tokens is None or assembly.used + rendered.tokens <= assembly.max_tokens:
             shares = [tokens for _, _, tokens in lines]
-            heading = Segment(source="overhead", tokens=part.tokens - sum(shares))
-            assembly.add(ContextPart(BEGINNING, said, part, heading))
+            heading = Segment(source="overhead", tokens=rendered.tokens - sum(shares))
+            assembly.add(ContextPart(BEGINNING, message, rendered, heading))
             for episode, _, tokens in lines:
                 segment = Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
                 nothing = InputMessage(episode.first_position, "")
                 assembly.add(ContextPart(episode.first_position, nothing, meter.write(nothing), segment))
             return
-        # What joins the lines has its price too.
+        # The text between the lines has a price too.
         del lines[0]
 
 
 def _line(episode: Episode) -> str:
-    """The line of the inherited progress message, with what the model said beside its action."""
+    """The line of the inherited progress message, with the text beside the action."""
     line, text = progress_line(episode), episode.output.text
     if episode.summary is not None or not episode.action or not text.strip() or text == episode.thoughts:
         return line

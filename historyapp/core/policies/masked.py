@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
-from historyapp.core.conversation import Turn
 from historyapp.core.episodes import Episode
 from historyapp.core.policies.assembly import Assembly, ContextPart
 from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, Unit, newest_first
@@ -26,7 +25,7 @@ class Masked:
         masking = _Masking(assembly, settings.window_size)
         whole = assembly.fill(masking.parts(past), past)
         # The next result pushes the oldest one that still stands behind its placeholder.
-        stable = sum(piece.position < masking.horizon for piece in assembly.parts)
+        stable = sum(part.position < masking.horizon for part in assembly.parts)
         return assembly.context(stable=stable if whole else 0)
 
 
@@ -49,15 +48,11 @@ class _Masking:
             self._keep -= len(unit.received)
             self.horizon = unit.first_position
             return full
-        masked = self._assembly.part(unit, _masked(unit.turn, unit.number), "masked")
+        turn, placeholder = unit.turn, PLACEHOLDER.format(unit.number)
+        results = tuple([as_text(result, placeholder) for result in turn.results])
+        short = replace(turn, results=results, remarks=() if results else (placeholder,))
+        masked = self._assembly.part(unit, short, "masked")
         return masked if masked.segment.tokens < full.segment.tokens else full
-
-
-def _masked(turn: Turn, number: int) -> Turn:
-    """The turn with a placeholder for each result, or for what came back besides, where there is none."""
-    placeholder = PLACEHOLDER.format(number)
-    results = tuple([as_text(result, placeholder) for result in turn.results])
-    return replace(turn, results=results, remarks=() if results else (placeholder,))
 
 
 MASKED = Masked()

@@ -32,10 +32,10 @@ class SlidingWindow:
         first = past.first_input
         task = [assembly.part(first)] if first else []
         parts = _parts(assembly, past, settings.window_size)
-        newest = [piece for piece in [next(parts, None)] if piece]
+        newest = [part for part in [next(parts, None)] if part]
         # What a person asked for first is what all steps are about.
-        rest = (piece for piece in parts if not task or piece.position != task[0].position)
-        ordered = chain(newest, (piece for piece in task if piece not in newest), rest)
+        rest = (part for part in parts if not task or part.position != task[0].position)
+        ordered = chain(newest, (part for part in task if part not in newest), rest)
         whole = assembly.fill(ordered, past, patience=PATIENCE)
         return assembly.context(stable=len(assembly.parts) if whole else 0)
 
