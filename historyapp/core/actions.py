@@ -35,12 +35,12 @@ def completed(output: ModelOutput) -> ModelOutput:
     """
     if output.raw_message is None:
         return output
-    said = read_message(output.raw_message)
+    message = read_message(output.raw_message)
     found = {
-        "text": said.text,
-        "thoughts": said.thoughts,
-        "tool_calls": tuple(ToolCall(**call) for call in said.tool_calls),
-        "reasoning": list(said.reasoning),
+        "text": message.text,
+        "thoughts": message.thoughts,
+        "tool_calls": tuple(ToolCall(**call) for call in message.tool_calls),
+        "reasoning": list(message.reasoning),
     }
     missing = {name: value for name, value in found.items() if value and not getattr(output, name)}
     return output.model_copy(update=missing) if missing else output

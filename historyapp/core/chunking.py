@@ -26,7 +26,7 @@ _SHRUNK = 0.8  # of its size, at most, a text must have after a pass that helped
 
 @dataclass(frozen=True, slots=True)
 class Segmentation:
-    """How texts are read."""
+    """How texts are split and counted."""
 
     sentences: Callable[[str], Sequence[str]]
     """A text's sentences in order; joined, they are the text."""
@@ -40,33 +40,33 @@ class Chunk(NamedTuple):
     text: str
 
 
-def split(text: str, limit: int, reading: Segmentation, overlap: int = OVERLAP) -> Iterator[Chunk]:
+def split(text: str, limit: int, segmentation: Segmentation, overlap: int = OVERLAP) -> Iterator[Chunk]:
     """Chunks of at most ``limit`` tokens that cover the text, in order; none for an empty text.
 
     A sentence that is too long is cut by tokens. A chunk has at least one character, which alone may have
     more tokens than a limit below four.
     """
     shared = min(overlap, limit // 8) if limit >= _NARROWEST else 0
-    rest = reading.count(text)
+    rest = segmentation.count(text)
     room = max(1, limit - shared)
     parts = ceil(rest / (_EVEN * room)) + 1
     start = covered = 0
     while covered < len(text):
         parts = max(1, parts - 1, ceil(rest / room))
         target = min(limit, ceil(rest / parts) + (shared if start < covered else 0))
-        end = _end(text, start, target, limit, reading)
+        end = _end(text, start, target, limit, segmentation)
         if end <= covered:
             start = covered
-            end = _end(text, start, target, limit, reading)
+            end = _end(text, start, target, limit, segmentation)
         yield Chunk(start, end, text[start:end])
-        rest = max(1, rest - reading.count(text[covered:end]))
+        rest = max(1, rest - segmentation.count(text[covered:end]))
         covered = end
-        start = max(start + 1, _overlap_start(text, end, shared, reading)) if shared else end
+        start = max(start + 1, _overlap_start(text, end, shared, segmentation)) if shared else end
 
 
-def _end(text: str, start: int, target: int, limit: int, reading: Segmentation) -> int:
+def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentation) -> int:
     """Where the chunk from ``start`` ends: the sentence end nearest to ``target`` tokens, if one is near."""
-    count = reading.count
+    count = segmentation.count
     goal = reach(text, start, target, count)
     if goal == len(text):
         return goal
@@ -76,7 +76,7 @@ def _end(text: str, start: int, target: int, limit: int, reading: Segmentation) 
     if last == len(text) and count(text[goal:]) * 4 < target:
         return last
     place, ends = first, []
-    for sentence in reading.sentences(text[first : last + look]):
+    for sentence in segmentation.sentences(text[first : last + look]):
         place += len(sentence)
         ends.append(place)
     near = [end for end in ends if start + (goal - start) // 2 < end <= last]
@@ -88,17 +88,17 @@ def _end(text: str, start: int, target: int, limit: int, reading: Segmentation) 
     return line if line > start + (goal - start) // 2 and count(text[start:line]) <= limit else goal
 
 
-def _overlap_start(text: str, end: int, tokens: int, reading: Segmentation) -> int:
+def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation) -> int:
     """Where the last sentences before ``end`` begin that have at most so many tokens together."""
     start = max(0, end - 4 * tokens)
     for _ in range(_TRIES):
-        size = reading.count(text[start:end])
+        size = segmentation.count(text[start:end])
         if size <= tokens:
             break
         start = end - min(end - start - 1, int((end - start) * tokens / size * 0.95))
     else:
         return end
-    found = reading.sentences(text[start:end])
+    found = segmentation.sentences(text[start:end])
     return start + len(found[0]) if len(found) > 1 else start
 
 
@@ -126,7 +126,7 @@ def summarise_long(
     limit: int,
     summarise: Callable[[str], str],
     shorten: Callable[[str, int], str],
-    reading: Segmentation,
+    segmentation: Segmentation,
 ) -> str:
     """The text condensed to at most ``limit`` tokens; as it is where it has no more.
 
@@ -135,22 +135,22 @@ def summarise_long(
     """
     calls = MAX_CALLS
     for _ in range(MAX_PASSES):
-        size = reading.count(text)
+        size = segmentation.count(text)
         if size <= limit:
             return text
         room = calls * limit // 2
         if room <= limit:
             break
         if size > room:
-            text = _shortened(text, room, shorten, reading.count)
-        chunks = list(split(text, limit, reading))
+            text = _shortened(text, room, shorten, segmentation.count)
+        chunks = list(split(text, limit, segmentation))
         if len(chunks) > calls:
             break
         calls -= len(chunks)
         text = "\n\n".join(summarise(chunk.text) for chunk in chunks)
-        if reading.count(text) > _SHRUNK * size:
+        if segmentation.count(text) > _SHRUNK * size:
             break
-    return _shortened(text, limit, shorten, reading.count)
+    return _shortened(text, limit, shorten, segmentation.count)
 
 
 def _shortened(text: str, tokens: int, shorten: Callable[[str, int], str], count: TokenCounter) -> str:

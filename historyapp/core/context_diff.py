@@ -14,8 +14,6 @@ documentation, "Prompt caching", whose smaller models need more."""
 CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
 
-_Key = tuple[str, int | None, int | None, int | None]
-
 
 class Change(NamedTuple):
     """A segment that both contexts have, otherwise than before."""
@@ -45,7 +43,10 @@ class PrefixDiff:
 
 def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
     """Segments are the same part when they have the same source."""
-    old, new = ({_key(segment): segment for segment in segments} for segments in (before, after))
+    old, new = (
+        {(part.source, part.step, part.last_step, part.position): part for part in segments}
+        for segments in (before, after)
+    )
     return SegmentDiff(
         added=[segment for key, segment in new.items() if key not in old],
         removed=[segment for key, segment in old.items() if key not in new],
@@ -55,28 +56,18 @@ def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> Segmen
     )
 
 
-def _key(segment: Segment) -> _Key:
-    return segment.source, segment.step, segment.last_step, segment.position
-
-
 def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
     """Compares requests as their providers' caches would, byte by byte from the beginning."""
     if before == after:
         return PrefixDiff(None, 1.0)
-    shared = _shared(before, after)
-    return PrefixDiff(shared, shared / len(after) if after else 0.0)
-
-
-def _shared(before: bytes, after: bytes) -> int:
-    """Length of the longest common beginning, by bisection: comparing slices is fast."""
     low, high = 0, min(len(before), len(after))
-    while low < high:
+    while low < high:  # by bisection: comparing slices is fast
         middle = (low + high + 1) // 2
         if before[low:middle] == after[low:middle]:
             low = middle
         else:
             high = middle - 1
-    return low
+    return PrefixDiff(low, low / len(after) if after else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Episode:
 
     @property
     def action(self) -> UseTool | ToolCall | None:
-        """What was done; the first call where there are several; None for a final answer."""
+        """The action; the first call where there are several; None for a final answer."""
         return self.output.use_tool or (self.output.tool_calls[0] if self.output.tool_calls else None)
 
     @property
@@ -61,18 +61,18 @@ class Episode:
         return tuple([answered.result for answered in self.received if answered.calls])
 
     @property
-    def strays(self) -> tuple[ToolResult, ...]:
+    def unpaired_results(self) -> tuple[ToolResult, ...]:
         """Results that answer none of the step's open calls: they came late, or twice."""
-        return tuple([answered.result for answered in self.received if not answered.calls])
+        return tuple([paired.result for paired in self.received if not paired.calls])
 
     @property
     def late(self) -> tuple[ToolResult, ...]:
-        """The strays, without exact repetitions."""
+        """The unpaired results, without exact repetitions."""
         return tuple(late_results(self.received))
 
     @property
     def result(self) -> ToolResult | None:
-        """What came back, as one result; None until something has."""
+        """All results as one; None before the first."""
         return combine(self.output, self.received)
 
     @property
@@ -162,7 +162,8 @@ def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult
     answers = [answered for answered in received if answered.calls]
     if len(answers) <= 1:
         return answers[0].result if answers else None
-    labels = _labels(output)
+    calls = output.tool_calls  # parallel ones often have one name; of two with one id the first counts
+    labels = {call.id: f"{call.name} ({n} of {len(calls)})" for n, call in reversed([*enumerate(calls, 1)])}
     texts = "\n".join(f"{labels[each.calls[0]]}: {result_text(each.result)}" for each in answers)
     match outcome_of(answered.result.status for answered in answers):
         case "error":
@@ -171,13 +172,6 @@ def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult
             return ToolResult(status="interrupted_by_human", feedback=texts)
         case _:
             return ToolResult(status="success", outputs=texts)
-
-
-def _labels(output: ModelOutput) -> dict[str, str]:
-    """Each call's name with its number, by the call's id: parallel calls often have one name."""
-    calls = output.tool_calls
-    numbered = [(call.id, f"{call.name} ({n} of {len(calls)})") for n, call in enumerate(calls, 1)]
-    return dict(reversed(numbered))  # of two calls with one id, the first
 
 
 def action_of(episode: Episode) -> dict[str, Any] | None:

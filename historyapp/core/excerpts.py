@@ -34,7 +34,7 @@ _FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
 
 
 class ExcerptLine(NamedTuple):
-    """A source line of a result, or a line of a long one."""
+    """A line of a result, or a part of a long one."""
 
     text: str
     tokens: int
@@ -141,7 +141,7 @@ def one_line(text: str, longest: int) -> str:
 
 
 def split_lines(text: str) -> Iterator[str]:
-    """The text's lines. Long ones come in parts of at most 200 characters, broken after a comma or a blank."""
+    """The text's lines. Long ones come in parts of at most 200 characters, which end at a comma or blank."""
     half = LONGEST_LINE // 2
     for line in text.split("\n"):
         start = 0

@@ -40,14 +40,14 @@ class SpacyLanguage:
         found: list[str] = []
         with self._lock:
             for start in range(0, len(text), LONGEST_PIECE):
-                piece = text[start : start + LONGEST_PIECE]
+                chunk = text[start : start + LONGEST_PIECE]
                 # spaCy cannot hold lone surrogates; what replaces them has the same length.
                 at = 0
-                for sentence in self._parse(clean(piece)).sents:
-                    found.append(piece[at : sentence.end_char])
+                for sentence in self._parse(clean(chunk)).sents:
+                    found.append(chunk[at : sentence.end_char])
                     at = sentence.end_char
-                if at < len(piece):
-                    found.append(piece[at:])
+                if at < len(chunk):
+                    found.append(chunk[at:])
         return found
 
     def names(self, text: str) -> list[str]:
@@ -95,18 +95,14 @@ def _load(name: str) -> tuple[SpacyLanguage, str]:
             if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
                 pipeline.add_pipe("sentencizer", first=True)
             return SpacyLanguage(pipeline, has_names="ner" in pipeline.pipe_names), ""
-    code, pipeline = _blank(spacy, name[:2].lower())
+    code = name[:2].lower()
+    try:
+        pipeline = spacy.blank(code)
+    except (ImportError, ValueError):  # spaCy does not know the language, or lacks a package for it
+        code, pipeline = "en", spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     note = (
         f"The spaCy model {name[:100]!r} {fault}: sentences are found by the rules for {code!r}, and no "
         "names of people, places and organisations. docs/compression.md tells how to install one."
     )
     return SpacyLanguage(pipeline, has_names=False), note
-
-
-def _blank(spacy: Any, code: str) -> tuple[str, Any]:
-    """The blank pipeline of a language; English where spaCy knows none or lacks what it needs."""
-    try:
-        return code, spacy.blank(code)
-    except (ImportError, ValueError):
-        return "en", spacy.blank("en")

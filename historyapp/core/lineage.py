@@ -104,17 +104,13 @@ class Lineage:
         """The entries live here and not in ``other``: what a rewind from here to there cuts off."""
         kept: list[Span] = []
         for span in self.spans:
-            kept.extend(_subtract(span, other.spans))
+            first = span.first
+            for hole in other.spans:
+                if hole.session != span.session or hole.last < first or hole.first > span.last:
+                    continue
+                if hole.first > first:
+                    kept.append(Span(span.session, first, hole.first - 1))
+                first = hole.last + 1
+            if first <= span.last:
+                kept.append(Span(span.session, first, span.last))
         return Lineage(tuple(kept))
-
-
-def _subtract(span: Span, holes: Iterable[Span]) -> Iterator[Span]:
-    first = span.first
-    for hole in holes:
-        if hole.session != span.session or hole.last < first or hole.first > span.last:
-            continue
-        if hole.first > first:
-            yield Span(span.session, first, hole.first - 1)
-        first = hole.last + 1
-    if first <= span.last:
-        yield Span(span.session, first, span.last)

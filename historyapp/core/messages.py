@@ -106,7 +106,9 @@ def episodic_messages(past: Past, settings: SessionSettings, count: TokenCounter
 
 def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> None:
     """The newest steps and the inputs after the first of them, in the order of their positions."""
-    start = _start_of(recent, past)
+    # Inputs after the first of the newest steps belong to the messages.
+    first = recent[0] if recent else next(past.episodes_newest_first(), None)
+    start = first.first_position if first else 0
     inputs = list(_inputs(made, past, start))
     units: list[Unit] = [*recent, *inputs]
     for unit in sorted(units, key=unit_position):
@@ -116,16 +118,12 @@ def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> No
         else:
             messages = list(step_messages(unit, newest=unit.number == past.steps))
             made.add(messages, source="step", step=unit.number)
-            made.left_out += _left_details(unit)
+            # The inherited text of an action in words gives the reason of an error, not its details.
+            failed = any(result.error and result.status == "error" for result in unit.results)
+            if failed and not unit.output.tool_calls:
+                reason = "the details of its error; the inherited text gives the reason only"
+                made.left_out.append(LeftOut(first_step=unit.number, last_step=unit.number, reason=reason))
     _leave_inputs(made, past, start, inputs)
-
-
-def _left_details(episode: Episode) -> list[LeftOut]:
-    """The inherited text of an action in words gives the reason of an error, not its details."""
-    if episode.output.tool_calls or not any(r.error and r.status == "error" for r in episode.results):
-        return []
-    reason = "the details of its error; the inherited text gives the reason only"
-    return [LeftOut(first_step=episode.number, last_step=episode.number, reason=reason)]
 
 
 def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMessage]:
@@ -145,14 +143,6 @@ def _leave_inputs(made: EpisodicMessages, past: Past, start: int, inputs: list[I
     if missed is not None:
         reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
         made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))
-
-
-def _start_of(recent: list[Episode], past: Past) -> int:
-    """After which position inputs belong to the full messages: the first of them, or the newest step."""
-    if recent:
-        return recent[0].first_position
-    newest = next(past.episodes_newest_first(), None)
-    return newest.first_position if newest else 0
 
 
 def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:

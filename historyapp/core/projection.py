@@ -22,7 +22,7 @@ from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
-from historyapp.core.usage import NO_CALLS, ModelTotals, Usage, cost_of, usage_of
+from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
 
 MOST_MODELS = 20
 """Models that running totals tell apart; what further ones use is counted under the empty name."""
@@ -69,6 +69,11 @@ class Totals(NamedTuple):
         if not (usage.input or usage.output or cost):
             known = (self.input_tokens, self.output_tokens, self.cost, self.models)
             return Totals(steps, self.errors, tokens, *known, orphans)
+        given = entry.metadata.get("model")
+        name = preview(given, 100) if isinstance(given, str) else ""
+        if name not in self.models and len(self.models) >= MOST_MODELS:
+            name = ""
+        totals = self.models.get(name, NO_CALLS).plus(usage, cost, entry.metadata)
         return Totals(
             steps,
             self.errors,
@@ -76,16 +81,9 @@ class Totals(NamedTuple):
             self.input_tokens + usage.input,
             self.output_tokens + usage.output,
             self.cost + cost,
-            self._with_call(usage, cost, entry.metadata),
+            {**self.models, name: totals},
             orphans,
         )
-
-    def _with_call(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> Mapping[str, ModelTotals]:
-        given = metadata.get("model")
-        name = preview(given, 100) if isinstance(given, str) else ""
-        if name not in self.models and len(self.models) >= MOST_MODELS:
-            name = ""
-        return {**self.models, name: self.models.get(name, NO_CALLS).plus(usage, cost, metadata)}
 
 
 class Step(NamedTuple):

@@ -1,6 +1,6 @@
-"""What an assistant message says, in the shape of any provider: OpenAI chat, OpenAI responses or Anthropic.
+"""Reading assistant messages of any provider: OpenAI chat, OpenAI responses or Anthropic.
 
-Nothing here trusts a type: agents hand on whatever their SDK or a compatible server gave them.
+Any field may have any type: agents pass on what their SDK or a compatible server gave them.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ ProviderToolCall = ChatToolCall | ToolUseBlock | FunctionCallItem
 
 
 class MessageFields(NamedTuple):
-    """What an assistant message says, as the fields of a ``model_output`` hold it."""
+    """An assistant message as the fields of a ``model_output``."""
 
     text: str = ""
     thoughts: str = ""
@@ -89,16 +89,21 @@ def _fields(call: dict[str, Any], id: str, named: dict[str, Any], arguments: str
 
 
 def read_message(message: dict[str, Any]) -> MessageFields:
-    """What a message says; nothing where it has another shape. Calls without an id get one.
+    """The fields of a message; empty for an unknown shape. Calls without an id get one.
 
     Tools that the provider runs itself are not among the calls: the agent has no result for them.
     """
-    message = _message_of(message)
+    choices = message.get("choices")  # of a whole chat completion
+    first = choices[0] if isinstance(choices, list) and choices else None
+    inner = first.get("message") if isinstance(first, dict) else None
+    message = inner if isinstance(inner, dict) else message
     content = message.get("content")
     blocks = [*_blocks(content), *_blocks(message.get("output"))]
     if message.get("type") in _RESPONSE_CALLS:
         blocks.append(message)
-    parts = [part for block in blocks for part in _parts(block)]
+    parts = []
+    for block in blocks:  # a message of OpenAI responses holds the parts
+        parts += _blocks(block.get("content")) if block.get("type") == "message" else [block]
     texts = [content] if isinstance(content, str) else list(_texts(parts))
     cited = any(part.get("citations") for part in parts)  # one text, cut into pieces
     said = ("" if cited else "\n\n").join(filter(None, texts))
@@ -110,21 +115,8 @@ def read_message(message: dict[str, Any]) -> MessageFields:
     )
 
 
-def _message_of(message: dict[str, Any]) -> dict[str, Any]:
-    """The message in a whole chat completion; any other message as it is."""
-    choices = message.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    inner = first.get("message") if isinstance(first, dict) else None
-    return inner if isinstance(inner, dict) else message
-
-
 def _blocks(content: Any) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def _parts(block: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a message of OpenAI responses; a block of any other kind is a part itself."""
-    return _blocks(block.get("content")) if block.get("type") == "message" else [block]
 
 
 def _texts(parts: list[dict[str, Any]]) -> Iterator[str]:

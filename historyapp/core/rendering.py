@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from historyapp.core.conversation import calls_text
-from historyapp.core.entries import ToolResult
 from historyapp.core.episodes import Episode
 from historyapp.core.json import text_or_json
 from historyapp.core.results import further_parts, result_text, returned_text
@@ -21,7 +20,16 @@ def long_form(episode: Episode) -> str:
     if not episode.action:
         text += f"- **Answer:** {_block(episode.output.text)}"
     elif episode.result:
-        text += _result_lines(episode.result)
+        result = episode.result
+        match result.status:
+            case "success":
+                text += f"- **Output:** {_block(result_text(result))}"
+            case "interrupted_by_human":
+                text += f"- **Feedback:** {result.feedback or ''}\n"
+            case _:
+                details = result.error if result.status == "error" else None
+                text += f"- **Reason:** {result.reason or ''}\n"
+                text += f"- **Error:** {details.repr}\n" if details else ""
     more = "".join(f"- **{label}:** {_block(said)}\n" for label, said in _further_lines(episode))
     return f"{text.rstrip()}\n{more}" if more else text
 
@@ -34,18 +42,6 @@ def _further_lines(episode: Episode) -> Iterator[tuple[str, str]]:
         yield from further_parts(result)
     yield from (("Overall", text) for text in episode.overall)
     yield from (("Late result", returned_text(result)) for result in episode.late)
-
-
-def _result_lines(result: ToolResult) -> str:
-    match result.status:
-        case "success":
-            return f"- **Output:** {_block(result_text(result))}"
-        case "interrupted_by_human":
-            return f"- **Feedback:** {result.feedback or ''}\n"
-        case _:
-            details = result.error if result.status == "error" else None
-            error = f"- **Error:** {details.repr}\n" if details else ""
-            return f"- **Reason:** {result.reason or ''}\n{error}"
 
 
 def _block(text: str) -> str:

@@ -46,8 +46,16 @@ def from_exception(exception: BaseException) -> ErrorDetails:
         arguments = list(exception.args)
     except Exception:  # noqa: BLE001 a class may have put anything in its place
         arguments = []
+    args: list[Any] = []
+    for argument in arguments:
+        is_json = isinstance(argument, (str, int, float, bool, list, dict, type(None)))
+        try:
+            is_json = is_json and not depth_exceeds(argument, _DEEPEST) and bool(dump_json(argument))
+        except DUMP_ERRORS:
+            is_json = False
+        args.append(argument if is_json else _safely(repr, argument))
     return ErrorDetails(
-        args=[argument if _is_json(argument) else _safely(repr, argument) for argument in arguments],
+        args=args,
         message=_safely(str, exception),
         exception_type=type(exception).__name__,
         repr=_safely(repr, exception),
@@ -59,16 +67,6 @@ def _safely(show: type[str] | Any, value: object) -> str:
         return str(show(value))
     except Exception:  # noqa: BLE001 a broken __str__ or __repr__ may raise anything
         return f"<{type(value).__name__} that cannot be shown>"
-
-
-def _is_json(value: object) -> bool:
-    if depth_exceeds(value, _DEEPEST):
-        return False
-    try:
-        dump_json(value)
-    except DUMP_ERRORS:
-        return False
-    return isinstance(value, (str, int, float, bool, list, dict, type(None)))
 
 
 def as_tool_result(result: ActionSuccess | ActionError | ActionInterrupted, tool_name: str) -> ToolResult:
@@ -92,14 +90,14 @@ def result_text(result: ToolResult) -> str:
 
 
 def further_parts(result: ToolResult) -> list[tuple[str, str]]:
-    """What a result holds beside the fields that its status usually has, as labels and texts."""
+    """The fields of a result that its status does not usually have, as labels and texts."""
     usual = _USUAL[result.status]
-    said = {_part_text(result, name) for name in usual}
+    words = {_part_text(result, name) for name in usual}
     parts = []
     for name in ("outputs", "reason", "error", "feedback"):
         text = _part_text(result, name)
-        if name not in usual and text.strip() and text not in said:
-            said.add(text)
+        if name not in usual and text.strip() and text not in words:
+            words.add(text)
             parts.append((_LABELS[name], text))
     return parts
 
@@ -111,18 +109,18 @@ def _part_text(result: ToolResult, name: str) -> str:
 
 
 def returned_text(result: ToolResult) -> str:
-    """What a tool returned, in words; never empty."""
+    """The result of a tool as text; never empty."""
     match result.status:
         case "success":
-            said = plain_text(result.outputs)
+            words = plain_text(result.outputs)
         case "error":
             error = plain_text(result.error.model_dump()) if result.error else ""
-            said = "\n\n".join(part for part in (result.reason, error) if part)
+            words = "\n\n".join(part for part in (result.reason, error) if part)
         case _:
-            said = result_text(result)
+            words = result_text(result)
     more = [f"{label}: {text}" for label, text in further_parts(result)]
-    said = "\n\n".join(filter(str.strip, (said, *more)))
-    return said or NO_OUTPUT
+    words = "\n\n".join(filter(str.strip, (words, *more)))
+    return words or NO_OUTPUT
 
 
 def returned_content(result: ToolResult) -> Any:
@@ -130,24 +128,24 @@ def returned_content(result: ToolResult) -> Any:
     if not are_parts(result.outputs):
         return returned_text(result)
     words = returned_text(result.model_copy(update={"outputs": None}))
-    said = [] if words == NO_OUTPUT else [{"type": "text", "text": words}]
-    return [*result.outputs, *said] if result.status == "success" else [*said, *result.outputs]
+    parts = [] if words == NO_OUTPUT else [{"type": "text", "text": words}]
+    return [*result.outputs, *parts] if result.status == "success" else [*parts, *result.outputs]
 
 
 def reported_text(result: ToolResult, output: ModelOutput | None = None) -> str:
-    """A result as said to the model: as it came where the model acted by text of its own, else named."""
-    said = returned_text(result)
+    """A result as a message to the model: named, except for an action that the model wrote as text."""
+    words = returned_text(result)
     if result.status == "interrupted_by_human" or (output and output.raw_message):
-        return said
+        return words
     name = result.tool_name or (output.use_tool.name if output and output.use_tool else "") or "The tool"
     if result.status != "success":
-        return f"{name} raised an error: {fenced(said)}"
-    shown = fenced(said) if "\n" in said else f"`{said}`"
+        return f"{name} raised an error: {fenced(words)}"
+    shown = fenced(words) if "\n" in words else f"`{words}`"
     return f"{name} returned: {shown}"
 
 
 def as_text(result: ToolResult, text: str) -> ToolResult:
-    """The result with this text in place of everything that it holds."""
+    """The result with this text as its only content."""
     bare = ToolResult(tool_call_id=result.tool_call_id, tool_name=result.tool_name, status=result.status)
     if result.status == "success":
         return bare.model_copy(update={"outputs": text})

@@ -6,8 +6,7 @@ silently. It is read from the newest end, in bounded time whatever the session's
 
 from dataclasses import dataclass, field
 
-from historyapp.core.episodes import Episode
-from historyapp.core.policies.base import Past, SummaryLike
+from historyapp.core.policies.base import Past
 from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
@@ -26,33 +25,32 @@ def sliding_history(past: Past, window: int) -> str:
     newest = list(past.episodes_newest_first(first=max(1, last + 1)))[::-1]
     older = _Older(past)
     if last > 0:
-        older.tell(last, newest[0].first_position)
-    parts = ["\n".join(older.lines[::-1]), "\n\n".join(map(_detailed, newest))]
+        older.add(last, newest[0].first_position)
+    parts = ["\n".join(older.lines[::-1])]
+    for episode in newest:
+        form = detailed_form(episode).rstrip()
+        parts.append(f"### Step {episode.number}:{'' if form.startswith(chr(10)) else ' '}{form}")
     return "\n\n".join(filter(None, parts))
-
-
-def _detailed(episode: Episode) -> str:
-    form = detailed_form(episode).rstrip()
-    space = "" if form.startswith("\n") else " "
-    return f"### Step {episode.number}:{space}{form}"
 
 
 @dataclass
 class _Older:
-    """What is told of the steps before the window, the newest first."""
+    """The lines about the steps before the window, the newest first."""
 
     past: Past
     lines: list[str] = field(default_factory=list)
     _single: int = 0
 
-    def tell(self, last: int, end: int) -> None:
+    def add(self, last: int, end: int) -> None:
         """Steps 1 to ``last``; step ``last + 1`` begins at the position ``end``."""
         for count, summary in enumerate(visible_summaries(self.past.summaries_newest_first, end)):
             if count == MOST_SUMMARIES:
                 self.lines.append(f"{_steps(1, last)}: told in summaries that are too many to show here.")
                 return
             self._without_summary(summary.last_step + 1, last)
-            self.lines.append(_summary(summary))
+            steps = _steps(summary.first_step, summary.last_step)
+            points = [f"- {point}" for point in summary.key_points if point not in summary.text]
+            self.lines.append("\n".join((f"{steps}: {summary.text}".rstrip(), *points)))
             last = summary.first_step - 1
         self._without_summary(1, last)
 
@@ -65,12 +63,6 @@ class _Older:
             last -= shown
         if first <= last:
             self.lines.append(f"{_steps(first, last)}: not summarised yet, and too many to show here.")
-
-
-def _summary(summary: SummaryLike) -> str:
-    points = [f"- {point}" for point in summary.key_points if point not in summary.text]
-    steps = _steps(summary.first_step, summary.last_step)
-    return "\n".join((f"{steps}: {summary.text}".rstrip(), *points))
 
 
 def _steps(first: int, last: int) -> str:

@@ -9,7 +9,6 @@ from historyapp.core.entries import (
     DebugLog,
     ModelOutput,
     Review,
-    ToolResult,
     ToolResults,
     text_of,
 )
@@ -54,9 +53,14 @@ def entry_text(body: Body) -> str:
     """What a model would read of an entry, in one text, without any provider's framing."""
     match body:
         case ModelOutput():
-            return _join(body.thoughts_text, body.text, *_calls(body))
+            calls = body.tool_calls or ((body.use_tool,) if body.use_tool else ())
+            return _join(body.thoughts_text, body.text, *(f"{c.name} {_value(c.arguments)}" for c in calls))
         case ToolResults():
-            return _join(body.overall, *map(_result, body.results))
+            parts = [body.overall]
+            for result in body.results:
+                error = result.error.repr if result.error else None
+                parts.append(_join(_value(result.outputs), result.reason, error, result.feedback))
+            return _join(*parts)
         case Review():
             return _join(_value(body.analysis), _value(body.supervision))
         case DebugLog():
@@ -67,17 +71,6 @@ def entry_text(body: Body) -> str:
 
 def _join(*parts: str | None) -> str:
     return "\n".join(filter(None, parts))
-
-
-def _calls(output: ModelOutput) -> list[str]:
-    if output.tool_calls:
-        return [f"{call.name} {_value(call.arguments)}" for call in output.tool_calls]
-    return [f"{output.use_tool.name} {_value(output.use_tool.arguments)}"] if output.use_tool else []
-
-
-def _result(result: ToolResult) -> str:
-    error = result.error.repr if result.error else None
-    return _join(_value(result.outputs), result.reason, error, result.feedback)
 
 
 def _value(value: Any) -> str:

@@ -49,7 +49,7 @@ def test_one_result_stays_as_it_is() -> None:
 def test_results_that_answer_nothing_open_are_kept_with_the_step_during_which_they_came() -> None:
     log = session(calls("a"), calls("b"), result("a", "late"), result("b"), result("b", "again"))
     first, second = group_episodes(log)
-    assert (first.status, first.strays) == ("abandoned", ())
-    assert [stray.outputs for stray in second.strays] == ["late", "again"]
+    assert (first.status, first.unpaired_results) == ("abandoned", ())
+    assert [result.outputs for result in second.unpaired_results] == ["late", "again"]
     assert (second.status, second.last_position) == ("success", 5)
     assert "- **Late result:** late\n- **Late result:** again\n" in long_form(second)

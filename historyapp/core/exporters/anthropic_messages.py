@@ -14,7 +14,7 @@ from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 
 
-class _AnthropicMessages:
+class _AnthropicMessagesExporter:
     name = "anthropic_messages"
     title = "Anthropic messages"
     media_type = "application/json"
@@ -23,8 +23,16 @@ class _AnthropicMessages:
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
         current: dict[str, str] = {}
-        told = conversation_parts(_without_instructions(session.entries, current))
-        messages = merged(FORMAT.joined(map(FORMAT.write, told)))
+
+        def others() -> Iterator[Entry]:
+            """Entries that are messages; ``current`` gets the newest instruction and notebook."""
+            for entry in session.entries:
+                if isinstance(entry.body, (SystemInstruction, MemoryNotebook)):
+                    current[entry.kind] = entry.body.message_content
+                else:
+                    yield entry
+
+        messages = merged(FORMAT.joined(map(FORMAT.write, conversation_parts(others()))))
         yield f'{{"model": {dump_json(clean(session.model))},\n"messages": ['
         for number, message in enumerate(messages):
             yield (",\n" if number else "\n") + dump_json(message)
@@ -33,14 +41,4 @@ class _AnthropicMessages:
         yield f'\n],\n"system": {dump_json(system)}}}\n'
 
 
-def _without_instructions(entries: Iterable[Entry], current: dict[str, str]) -> Iterator[Entry]:
-    """The other entries. ``current`` holds the newest instruction and notebook that were passed over."""
-    for entry in entries:
-        match entry.body:
-            case SystemInstruction(text=text) | MemoryNotebook(content=text):
-                current[entry.kind] = text
-            case _:
-                yield entry
-
-
-ANTHROPIC_MESSAGES = _AnthropicMessages()
+ANTHROPIC_MESSAGES = _AnthropicMessagesExporter()

@@ -14,10 +14,9 @@ from historyapp.core.entries import (
     ModelOutput,
     Review,
     SystemInstruction,
-    ToolResult,
     ToolResults,
 )
-from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
 from historyapp.core.results import NO_OUTPUT, returned_text
 from historyapp.core.text import clean, fenced
@@ -52,7 +51,9 @@ class _Markdown:
             logs += isinstance(entry.body, DebugLog)
             yield from map(clean, _entry(entry, step))
         for number, summary in enumerate(session.summaries):
-            yield ("## Summaries\n\n" if number == 0 else "") + clean(_summary(summary))
+            span = f"{summary.first_position} to {summary.last_position}"
+            text = f"Entries {span} ({_line(summary.strategy)}):\n\n{_block(summary.text)}"
+            yield ("## Summaries\n\n" if number == 0 else "") + clean(text)
         if logs:
             yield f"*{logs} log {'entry is' if logs == 1 else 'entries are'} not shown.*\n"
 
@@ -85,13 +86,16 @@ def _entry(entry: Entry, step: int) -> Iterator[str]:
             yield f"## Step {step}\n\n{entry.created_at:%Y-%m-%d %H:%M:%S}\n\n"
             yield from _output(output)
         case ToolResults(overall=overall, results=results):
-            yield from map(_result, results)
+            for result in results:
+                status = _STATUS.get(result.status, result.status)
+                name = f" of {_code(result.tool_name)}" if result.tool_name else ""
+                yield f"**Result**{name}: {status}\n\n{_block(returned_text(result))}"
             yield _block(overall) if overall else ""
         case body if body.is_input:
             yield f"## {_line(body.heading).capitalize()}\n\n{_block(plain_text(body.message_content))}"
         case Review(analysis=analysis, supervision=supervision):
-            said = [plain_text(value) for value in (analysis, supervision) if value is not None]
-            yield f"**Review**\n\n{_block(chr(10).join(said))}"
+            texts = [plain_text(value) for value in (analysis, supervision) if value is not None]
+            yield f"**Review**\n\n{_block(chr(10).join(texts))}"
 
 
 def _output(output: ModelOutput) -> Iterator[str]:
@@ -102,17 +106,6 @@ def _output(output: ModelOutput) -> Iterator[str]:
     for call in output.tool_calls or ([output.use_tool] if output.use_tool else []):
         arguments = call.arguments if isinstance(call.arguments, str) else dump_json(call.arguments)
         yield f"**Call** {_code(call.name)}\n\n{_block(arguments, 'json')}"
-
-
-def _result(result: ToolResult) -> str:
-    status = _STATUS.get(result.status, result.status)
-    name = f" of {_code(result.tool_name)}" if result.tool_name else ""
-    return f"**Result**{name}: {status}\n\n{_block(returned_text(result))}"
-
-
-def _summary(summary: ExportSummary) -> str:
-    span = f"{summary.first_position} to {summary.last_position}"
-    return f"Entries {span} ({_line(summary.strategy)}):\n\n{_block(summary.text)}"
 
 
 def _block(text: str, language: str = "") -> str:

@@ -11,15 +11,17 @@ The text is ASCII: whatever else an agent wrote is escaped, so that lone surroga
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
+from typing import Any
 
-from historyapp.core.entries import Entry, dump_body
-from historyapp.core.exporters.base import ExportSession, ExportSummary
+from historyapp.core.entries import dump_body
+from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
 
 VERSION = 1
 
 
-class _PlayheadJsonl:
+class _PlayheadJsonlExporter:
     name = "playhead_jsonl"
     title = "Playhead JSONL"
     media_type = "application/x-ndjson"
@@ -27,24 +29,29 @@ class _PlayheadJsonl:
     live_only = False
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
-        yield from _session(session)
-        for fork in forks:
-            yield from _session(fork)
+        for one in chain([session], forks):
+            yield dump_json(_header(one)) + "\n"
+            for entry in one.entries:
+                fields = {
+                    "session": one.id,
+                    "position": entry.position,
+                    "kind": entry.kind,
+                    **dump_body(entry.body),
+                    "metadata": dict(entry.metadata),
+                    "created_at": entry.created_at.isoformat(),
+                }
+                yield dump_json(fields) + "\n"
+            for summary in one.summaries:
+                created_at = summary.created_at.isoformat() if summary.created_at else None
+                fields = {"session": one.id, "kind": "summary", **asdict(summary), "created_at": created_at}
+                yield dump_json(fields) + "\n"
 
 
-PLAYHEAD_JSONL = _PlayheadJsonl()
+PLAYHEAD_JSONL = _PlayheadJsonlExporter()
 
 
-def _session(session: ExportSession) -> Iterator[str]:
-    yield _header(session)
-    for entry in session.entries:
-        yield _entry(session.id, entry)
-    for summary in session.summaries:
-        yield _summary(session.id, summary)
-
-
-def _header(session: ExportSession) -> str:
-    fields = {
+def _header(session: ExportSession) -> dict[str, Any]:
+    return {
         "playhead": VERSION,
         "kind": "session",
         "id": session.id,
@@ -59,22 +66,3 @@ def _header(session: ExportSession) -> str:
         "created_at": session.created_at.isoformat() if session.created_at else None,
         "status": session.status,
     }
-    return dump_json(fields) + "\n"
-
-
-def _entry(session: str, entry: Entry) -> str:
-    fields = {
-        "session": session,
-        "position": entry.position,
-        "kind": entry.kind,
-        **dump_body(entry.body),
-        "metadata": dict(entry.metadata),
-        "created_at": entry.created_at.isoformat(),
-    }
-    return dump_json(fields) + "\n"
-
-
-def _summary(session: str, summary: ExportSummary) -> str:
-    created_at = summary.created_at.isoformat() if summary.created_at else None
-    fields = {"session": session, "kind": "summary", **asdict(summary), "created_at": created_at}
-    return dump_json(fields) + "\n"

@@ -1,6 +1,7 @@
 """Answers that were streamed: the recorded server-sent events put together into the one message they made."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from historyapp.core.json import listing, mapping, parse_embedded, text
@@ -47,7 +48,9 @@ def _anthropic(events: list[dict[str, Any]]) -> dict[str, Any]:
                 message.update(mapping(event.get("delta")))
                 message["usage"] = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
     for index, written in inputs.items():
-        blocks[index]["input"] = _input(written)
+        blocks[index]["input"] = written
+        with suppress(ValueError):
+            blocks[index]["input"] = parse_embedded(written or "{}")
     return {**message, "role": "assistant", "content": list(blocks.values())}
 
 
@@ -65,13 +68,6 @@ def _grow(block: dict[str, Any], delta: dict[str, Any], inputs: dict[Any, str], 
             block["citations"] = [*listing(block.get("citations")), delta.get("citation")]
 
 
-def _input(written: str) -> Any:
-    try:
-        return parse_embedded(written or "{}")
-    except ValueError:
-        return written
-
-
 def _openai(events: list[dict[str, Any]]) -> dict[str, Any]:
     response: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": ""}
@@ -81,22 +77,18 @@ def _openai(events: list[dict[str, Any]]) -> dict[str, Any]:
         choice = next(iter(map(mapping, listing(event.get("choices")))), {})
         delta = mapping(choice.get("delta"))
         for name in ("content", "refusal", "reasoning_content"):
-            if said := text(delta.get(name)):
-                message[name] = text(message.get(name)) + said
+            if text(delta.get(name)):
+                message[name] = text(message.get(name)) + text(delta.get(name))
         for part in map(mapping, listing(delta.get("tool_calls"))):
-            _grow_call(calls, part)
+            index = part.get("index") if isinstance(part.get("index"), int) else len(calls)
+            call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
+            if text(part.get("id")):
+                call["id"] = part["id"]
+            for name, value in mapping(part.get("function")).items():
+                if name in ("name", "arguments"):
+                    call["function"][name] += text(value)
         if choice.get("finish_reason"):
             response["finish_reason"] = choice["finish_reason"]
     message["tool_calls"] = list(calls.values())
     choice = {"message": message, "finish_reason": response.pop("finish_reason", None)}
     return {**response, "choices": [choice]}
-
-
-def _grow_call(calls: dict[Any, dict[str, Any]], part: dict[str, Any]) -> None:
-    index = part.get("index") if isinstance(part.get("index"), int) else len(calls)
-    call = calls.setdefault(index, {"type": "function", "function": {"name": "", "arguments": ""}})
-    if text(part.get("id")):
-        call["id"] = part["id"]
-    function = mapping(part.get("function"))
-    call["function"]["name"] += text(function.get("name"))
-    call["function"]["arguments"] += text(function.get("arguments"))

@@ -31,7 +31,7 @@ _ENVELOPE = {"session", "position", "kind", "metadata", "created_at"}
 """Fields of an entry's line that are not of its body."""
 
 
-class _PlayheadJsonl:
+class _PlayheadJsonlImporter:
     name = "playhead_jsonl"
     title = "Playhead JSONL"
 
@@ -47,7 +47,7 @@ class _PlayheadJsonl:
             raise UnreadableTranscript(f"{source.name}: nothing in it can be read as {self.title}")
 
 
-PLAYHEAD_JSONL = _PlayheadJsonl()
+PLAYHEAD_JSONL = _PlayheadJsonlImporter()
 
 
 class _Positions:
@@ -99,10 +99,10 @@ def _operations(source: Source) -> Iterator[Operation]:
 
 
 def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation:
-    """What a line says.
+    """The operation of a line.
 
     Raises:
-        ValueError: when it does not say it properly.
+        ValueError: when the line is not valid.
     """
     record, kind = line.data, line.data.get("kind")
     if kind == "session":
@@ -110,7 +110,7 @@ def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation
     id = text(record.get("session"))
     positions = sessions.get(id)
     if positions is None:
-        raise ValueError("it belongs to a session that the file does not announce")
+        raise ValueError("its session has no header before it")
     if kind == "summary":
         return _summary(record, id, positions)
     if kind not in KINDS:
@@ -130,7 +130,7 @@ def _session(record: Mapping[str, Any], sessions: dict[str, _Positions]) -> Sess
         raise UnreadableTranscript("This file was made by a newer version of Playhead.")
     id = text(record.get("id"))
     if not id or id in sessions:
-        raise ValueError("a session without an id of its own")
+        raise ValueError("a session without a new id")
     forked_from = None
     parent, fork_point = (*listing(record.get("forked_from")), None, None)[:2]
     if isinstance(parent, str) and parent in sessions and isinstance(fork_point, int):

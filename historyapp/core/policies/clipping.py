@@ -89,7 +89,7 @@ def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
 
 
 def clip_input(text: str, tokens: int, meter: RequestMeter) -> str:
-    """The beginning of a text, its last line, and the lines between with the most information; cuts marked."""
+    """The beginning of a text, its last line, and the best lines between them, with marks for the cuts."""
     size = meter.text(text)
     if size <= tokens:
         return text

@@ -62,35 +62,25 @@ def first_outlined(newest: int, room: int = 0) -> int:
 def plan_cuts(steps: Sequence[StepOutline], room: int) -> CutPlan:
     """Replays the cuts over the outlined steps, oldest first. ``room``: tokens for steps and notes."""
     step = max(LEAST_STEP, int(STEP * room))
-    aged = [min(_full(outlined), step + FRAMING) for outlined in steps]
+    full = [outline.excerpt.output_tokens + outline.excerpt.result_tokens + FRAMING for outline in steps]
+    aged = [min(size, step + FRAMING) for size in full]
     cuts: list[NotesCut] = []
     start = used = 0
     notes = 0.0
     whole = steps[0].number == 1
-    for at, outlined in enumerate(steps):
-        used += aged[at] if cuts or not whole else _full(outlined)
+    for at in range(len(steps)):
+        used += aged[at] if cuts or not whole else full[at]
         if used <= (TAIL * room if cuts else room * whole):
             continue
-        kept = _kept(aged, start, at, TAIL_KEPT * room)
+        kept, used = at, aged[at]  # the newest stays in any case
+        while kept > start and used + aged[kept - 1] <= TAIL_KEPT * room:
+            kept -= 1
+            used += aged[kept]
         addition = max(KEPT_OF_STEP * sum(aged[start:kept]), LEAST_ADDITION * room)
         if not cuts or notes + addition > NOTES * room:
             addition, notes = CHOSEN_ANEW * NOTES * room, 0.0
             cuts = []
         notes += addition
         cuts.append(NotesCut(at, kept, int(addition)))
-        start, used = kept, sum(aged[kept : at + 1])
+        start = kept
     return CutPlan(start, tuple(cuts), step)
-
-
-def _full(outlined: StepOutline) -> int:
-    return outlined.excerpt.output_tokens + outlined.excerpt.result_tokens + FRAMING
-
-
-def _kept(aged: Sequence[int], start: int, at: int, room: float) -> int:
-    """The first step to keep: as many of the newest as have room, and the newest in any case."""
-    used = aged[at]
-    for index in range(at - 1, start - 1, -1):
-        used += aged[index]
-        if used > room:
-            return index + 1
-    return start

@@ -73,7 +73,10 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
 
 def step_texts(episode: Episode) -> list[str]:
     """What a model would read of each of the step's entries."""
-    results = [result.model_copy(update={"feedback": None}) for result in (*episode.results, *episode.strays)]
+    results = [
+        result.model_copy(update={"feedback": None})
+        for result in (*episode.results, *episode.unpaired_results)
+    ]
     bodies: list[Body] = [
         episode.output,
         *(ToolResults(results=(result,)) for result in results),
