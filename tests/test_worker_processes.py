@@ -76,8 +76,8 @@ _DONE = f"SELECT 1 WHERE (SELECT COUNT(*) {_WANTED} AND state = 'succeeded') = 4
 @pytest.fixture
 def ours(tmp_path: Path) -> Iterator[Installation]:
     quick = {"PLAYHEAD_CLAIM_SECONDS": "2", "PLAYHEAD_SWEEP_SECONDS": "1"}
-    with installation(tmp_path / "home", DJANGO_SETTINGS_MODULE="historyapp.settings", **quick) as made:
-        made.manage("migrate", "-v0")
+    settings = {"DJANGO_SETTINGS_MODULE": "historyapp.settings", **quick}
+    with installation(tmp_path / "home", migrated=True, **settings) as made:
         yield made
 
 

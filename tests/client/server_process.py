@@ -11,6 +11,8 @@ from typing import Self
 
 import psutil
 
+from tests.installation import copy_migrated
+
 ROOT = Path(__file__).parents[2]
 KEY = "ph_a_key_of_these_tests_0123456789"
 
@@ -25,6 +27,7 @@ class ServerProcess:
     """Runs while it is entered. A kill is ``kill -9`` of all its processes at once."""
 
     def __init__(self, home: Path) -> None:
+        copy_migrated(home)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._home = home

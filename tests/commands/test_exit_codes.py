@@ -16,6 +16,7 @@ from historyapp.__main__ import main, split_home
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.management import exit_codes
 from historyapp.management.command_line import plain_errors
+from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[2]
 NO_SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c01"
@@ -35,9 +36,7 @@ def name_of(value: object) -> str:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A data folder with its tables."""
-    home = str(tmp_path_factory.mktemp("codes") / "home")
-    assert playhead("--home", home, "migrate", "-v0").returncode == exit_codes.DONE
-    return home
+    return str(copy_migrated(tmp_path_factory.mktemp("codes") / "home"))
 
 
 def test_every_exit_code_is_documented_and_no_other() -> None:

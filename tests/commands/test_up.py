@@ -3,7 +3,6 @@
 import http.client
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 import pytest
+
+from tests.installation import copy_migrated
 
 pytestmark = pytest.mark.slow
 
@@ -68,18 +69,9 @@ class Up:
         return self.process.returncode
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder in which the tables are there: making them takes half of a first start."""
-    home = tmp_path_factory.mktemp("prepared") / "home"
-    environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
-    subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, check=True)
-    return home
-
-
 @pytest.fixture
-def home(prepared: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(prepared, tmp_path / "home"))
+def home(tmp_path: Path) -> Path:
+    return copy_migrated(tmp_path / "home")
 
 
 @pytest.fixture
