@@ -9,11 +9,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -119,29 +121,49 @@ class Reader:
         return [readable(text) for text in printed.split(f"{mark}\n")[: len(commands)]]
 
 
+@cache
+def _folder_with_the_demo() -> "TemporaryDirectory[str]":
+    """What the first start of Playhead leaves in a home folder. It is gone when the process ends."""
+    folder = TemporaryDirectory(prefix="playhead-docs-")
+    with _started(_environment(Path(folder.name))):
+        return folder
+
+
 @contextmanager
 def reader() -> Iterator[Reader]:
     """A reader who has just started Playhead, with the demo."""
+    first = Path(_folder_with_the_demo().name)
     with TemporaryDirectory(prefix="playhead-docs-") as folder:
         home = Path(folder).resolve()
-        environment = {
-            **os.environ,
-            "HOME": str(home),
-            "PLAYHEAD_HOME": str(home / ".playhead"),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "DATABASE_URL": "",
-        }
+        shutil.copytree(first, home, dirs_exist_ok=True)
+        environment = _environment(home)
         _write_transcript(home / ".claude" / "projects" / "-home-me-shop")
-        command = [sys.executable, str(ROOT / "manage.py"), "up", "--port", "0"]
-        server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout
-            printed = "".join(iter(server.stdout.readline, "  Ctrl-C stops it.\n"))
+        with _started(environment) as printed:
             address, key = re.findall(r"ready at (\S+)|API key +(\S+)", printed)
             yield Reader(address[0], home, {**environment, "PLAYHEAD": f"{address[0]}/api/v1", "KEY": key[1]})
-        finally:
-            server.terminate()
-            server.wait(timeout=SECONDS)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "HOME": str(home),
+        "PLAYHEAD_HOME": str(home / ".playhead"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "DATABASE_URL": "",
+    }
+
+
+@contextmanager
+def _started(environment: dict[str, str]) -> Iterator[str]:
+    """What ``playhead up`` prints until it serves; it is stopped afterwards."""
+    command = [sys.executable, str(ROOT / "manage.py"), "up", "--port", "0"]
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout
+        yield "".join(iter(server.stdout.readline, "  Ctrl-C stops it.\n"))
+    finally:
+        server.terminate()
+        server.wait(timeout=SECONDS)
 
 
 def _write_transcript(folder: Path) -> None:

@@ -1,8 +1,11 @@
-"""How many examples a property is tried on: few in ``make test``, all in ``make test-all``.
+"""What ``make test`` leaves to ``make test-all``: most examples of properties, and some parameters.
 
 The profile ``ci`` is the default; ``--hypothesis-profile all`` chooses the other one.
 """
 
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 _PART = 5
@@ -20,3 +23,8 @@ def examples(most: int) -> int:
     if settings.get_current_profile_name() == "all":
         return most
     return max(most // _PART, min(most, _PART))
+
+
+def thorough(*values: Any) -> Any:
+    """A parameter of a test that ``make test-all`` alone tries."""
+    return pytest.param(*values, marks=pytest.mark.thorough)

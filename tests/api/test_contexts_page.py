@@ -12,10 +12,10 @@ from historyapp.core.policies import POLICIES
 from historyapp.models import Project, Session
 from tests.api.agent import Agent
 from tests.api.conftest import key_for
+from tests.examples import thorough
 from tests.llm.loopback import Answer, Call, Loopback, Recorded
 
 DOCS = Path(__file__).parents[2] / "docs"
-STEPS = 200
 BUDGET = 2048
 
 
@@ -38,8 +38,9 @@ def test_every_policy_and_every_format_is_named() -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_alternates_providers_for_200_steps_without_an_invalid_request(
-    live_server: LiveServer, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("steps", [60, thorough(200)])
+def test_the_loop_alternates_providers_without_an_invalid_request(
+    steps: int, live_server: LiveServer, loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(WSGIRequestHandler, "disable_nagle_algorithm", True)
     key = key_for(Project.objects.create(name="A reader's"), "reader")
@@ -58,12 +59,13 @@ def test_the_loop_alternates_providers_for_200_steps_without_an_invalid_request(
         return Answer(text="I read on.", thoughts="Hm.", opaque=f"signature {number}", calls=calls)
 
     loopback.default = read
-    exec(compile(loop(), "contexts.md", "exec"), {"__name__": "loop"})
+    code = loop().replace("range(200)", f"range({steps})")
+    exec(compile(code, "contexts.md", "exec"), {"__name__": "loop"})
     session = Session.objects.get()
-    assert session.steps == STEPS
-    assert len(loopback.requests) == STEPS
+    assert session.steps == steps
+    assert len(loopback.requests) == steps
     assert [request.path for request in loopback.requests[:2]] == ["/v1/chat/completions", "/v1/messages"]
     snapshots = Agent(key).get(f"/sessions/{session.pk}/snapshots?limit=500")["items"]
-    assert len(snapshots) == STEPS
+    assert len(snapshots) == steps
     assert all(snapshot["tokens"]["estimated"] <= BUDGET for snapshot in snapshots)
     assert all(snapshot["output_position"] for snapshot in snapshots)

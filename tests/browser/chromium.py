@@ -12,7 +12,15 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The shell draws no windows and takes a third less processor time than the whole browser.
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 PLACES = (
     "/snap/bin/chromium",
     "/opt/google/chrome/chrome",
@@ -48,9 +56,11 @@ def install() -> Path | None:
     """Debian's package when root may install it, else playwright's download."""
     if shutil.which("apt-get") and os.geteuid() == 0:
         _run([*APT, "update"])
-        _run([*APT, "--no-install-recommends", "install", "chromium"])
+        for package in NAMES[:2]:
+            if find() is None:
+                _run([*APT, "--no-install-recommends", "install", package])
     if find() is None:
-        _run([sys.executable, "-m", "playwright", "install", "chromium"])
+        _run([sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"])
     return find()
 
 

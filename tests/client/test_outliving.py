@@ -10,6 +10,7 @@ import pytest
 
 from historyapp.client import Playhead
 from tests.client.server_process import KEY, ServerProcess
+from tests.examples import thorough
 
 pytestmark = pytest.mark.slow
 
@@ -73,8 +74,15 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield server
 
 
-@pytest.mark.parametrize("on_outage", ["wait", "spool"])
-@pytest.mark.parametrize("kind", ["blocking", "awaiting"])
+@pytest.mark.parametrize(
+    ("kind", "on_outage"),
+    [
+        ("blocking", "spool"),
+        ("awaiting", "wait"),
+        thorough("blocking", "wait"),
+        thorough("awaiting", "spool"),
+    ],
+)
 def test_every_step_is_recorded_once_over_three_restarts(
     server: ServerProcess, tmp_path: Path, kind: str, on_outage: str
 ) -> None:

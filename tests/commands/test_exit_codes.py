@@ -16,6 +16,7 @@ from historyapp.__main__ import main, split_home
 from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.management import exit_codes
 from historyapp.management.command_line import plain_errors
+from tests.examples import thorough
 from tests.installation import copy_migrated
 
 ROOT = Path(__file__).parents[2]
@@ -134,9 +135,9 @@ def test_a_reader_that_has_seen_enough_causes_no_traceback(home: str) -> None:
     "arguments",
     [
         ["keys", "--home", "HOME", "create", "x"],
-        pytest.param(["--home", "HOME", "keys", "create", "x"], marks=pytest.mark.thorough),
-        pytest.param(["keys", "create", "--home", "HOME", "x"], marks=pytest.mark.thorough),
-        pytest.param(["keys", "create", "x", "--home=HOME"], marks=pytest.mark.thorough),
+        thorough(["--home", "HOME", "keys", "create", "x"]),
+        thorough(["keys", "create", "--home", "HOME", "x"]),
+        thorough(["keys", "create", "x", "--home=HOME"]),
         ["keys", "--project", "Default", "create", "x", "--home=HOME"],
     ],
     ids=name_of,

@@ -16,6 +16,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.examples import thorough
 from tests.installation import copy_migrated
 
 pytestmark = pytest.mark.slow
@@ -100,7 +101,11 @@ def test_it_serves_and_prints_how_to_get_in(first_up: Up) -> None:
 
 @pytest.mark.parametrize(
     ("host", "how"),
-    [("127.0.0.1", signal.SIGINT), ("localhost", signal.SIGTERM), ("0.0.0.0", signal.SIGHUP)],
+    [
+        ("localhost", signal.SIGTERM),
+        thorough("127.0.0.1", signal.SIGINT),
+        ("0.0.0.0", signal.SIGHUP),
+    ],
 )
 def test_it_listens_where_it_is_told_and_stops_cleanly(home: Path, host: str, how: signal.Signals) -> None:
     up = Up(home, "--no-demo", "--host", host)
@@ -198,8 +203,8 @@ def test_the_worker_does_not_outlive_it(up: Up) -> None:
     assert up.stop(signal.SIGKILL) == -signal.SIGKILL
 
 
-def test_the_key_stays_and_the_link_is_new_at_the_next_start(tmp_path: Path) -> None:
-    starts = [Up(tmp_path / "home", "--no-demo") for _ in range(2)]
+def test_the_key_stays_and_the_link_is_new_at_the_next_start(home: Path) -> None:
+    starts = [Up(home, "--no-demo") for _ in range(2)]
     keys = [re.findall(r"API key +(\S+)", start.printed) for start in starts]
     links = [re.findall(r"/sign-in/(\S+)", start.printed) for start in starts]
     for start in starts:
@@ -252,7 +257,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     assert told == f"CommandError: {reason} Choose another with --port (make up PORT=9000).\n"
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "x" * 300, "192.0.2.1"])
+@pytest.mark.parametrize("host", ["192.0.2.1", thorough("no-such-host.invalid"), thorough("x" * 300)])
 def test_an_address_that_is_not_this_machines_is_refused(tmp_path: Path, host: str) -> None:
     assert refused(tmp_path, "--host", host).startswith("CommandError: Cannot listen on ")
 
@@ -268,6 +273,8 @@ def test_a_database_that_is_away_is_told_without_the_password(tmp_path: Path) ->
     assert "secret" not in told
 
 
-@pytest.mark.parametrize("options", [("--port", "70000"), ("--port", "http"), ("--threads", "0")])
+@pytest.mark.parametrize(
+    "options", [("--threads", "0"), thorough(("--port", "70000")), thorough(("--port", "http"))]
+)
 def test_nonsense_options_are_refused(tmp_path: Path, options: tuple[str, str]) -> None:
     assert repr(options[1]) in refused(tmp_path, *options)

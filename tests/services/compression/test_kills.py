@@ -1,4 +1,7 @@
-"""A short version of ``bench/kills.py``: server, workers and Redis are killed while a run is under way."""
+"""A short version of ``bench/kills.py``: server, workers and Redis are killed while a run is under way.
+
+``tests/test_worker_processes.py`` kills one worker in each run of the tests.
+"""
 
 import random
 
@@ -8,6 +11,7 @@ from bench.kills import kill_while_compressing
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_every_step_ends_with_one_summary_whatever_is_killed() -> None:
     seen = kill_while_compressing(80, 6, random.Random(7), pause=0.8)
     assert seen.by_part.total() == 6
