@@ -3,9 +3,11 @@
 It is loaded before Django reads its settings (``-p tests.environment`` in pyproject.toml).
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure() -> None:
     """A fast password hasher: the default takes half a second for each check."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """One worker compiles what is new, tests above all; the others wait for that and load what it wrote."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    done = Path(os.environ["PLAYHEAD_HOME"]).with_name("compiled")
+    with done.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if done.exists():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
+        done.touch()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
