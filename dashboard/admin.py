@@ -1,18 +1,16 @@
-"""Django's admin at ``/admin/``, for staff: every project's sessions and compressions, to look at.
+"""Django's admin at ``/admin/``, for staff: a read-only view of every project's sessions and compressions.
 
-All that it changes are two actions on sessions, each after a page that says what will happen.
+Only two actions change anything, each after a page that says what will happen.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -20,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.access import PersonRequest, actor
+from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import AuditRecord, CompressionRun, Session
@@ -34,13 +33,13 @@ else:
     Admin = admin.ModelAdmin
 
 MOST_AT_ONCE = 100
-"""Sessions of one action: each is looked at before the page that asks."""
-_SEEN = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
+"""Sessions of one action: the confirmation page previews each of them."""
+_CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
 
 
 class PlayheadAdmin(admin.AdminSite):
-    """People come in as everywhere else in Playhead; those who are no staff get no further."""
+    """People sign in as everywhere else in Playhead; the pages are for staff."""
 
     site_header = site_title = "Playhead administration"
     index_title = "All projects"
@@ -58,7 +57,7 @@ class PlayheadAdmin(admin.AdminSite):
 
 
 class ReadOnly(Admin):
-    """Rows to look at."""
+    """Rows that nobody adds, changes or deletes here."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -73,23 +72,23 @@ class ReadOnly(Admin):
         return False
 
 
-class Prospect(NamedTuple):
+class ActionPreview(NamedTuple):
     """What an action would do to a session."""
 
     session: Session
-    words: str
-    seen: str = ""
-    """What comes back with the confirmation; empty: there is nothing to do."""
+    text: str
+    confirmation: str = ""
+    """The form sends it back; empty when there is nothing to do."""
 
 
-class Deed(NamedTuple):
+class SessionAction(NamedTuple):
     """An action on sessions."""
 
     name: str
     title: str
-    look: Callable[[Session], Prospect]
-    do: Callable[[PersonRequest, Session, str], str]
-    """With what its prospect had ``seen``; returns what has been done, after the session's name."""
+    preview: Callable[[Session], ActionPreview]
+    run: Callable[[PersonRequest, Session, str], str]
+    """Takes the preview's confirmation; returns a sentence that follows the session's name."""
 
 
 class SessionAdmin(ReadOnly):
@@ -110,7 +109,7 @@ class SessionAdmin(ReadOnly):
 
     @admin.display(description="in the dashboard")
     def page(self, session: Session) -> SafeString:
-        return format_html('<a href="/sessions/{}">its steps</a>, for members of its project', session.pk)
+        return format_html('<a href="/sessions/{}">open</a> (members of its project only)', session.pk)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("historyapp.change_session")
@@ -125,84 +124,79 @@ class SessionAdmin(ReadOnly):
     ) -> HttpResponse | None:
         return self._act(request, chosen, REWIND)
 
-    def _act(self, request: HttpRequest, chosen: QuerySet[Session], deed: "Deed") -> HttpResponse | None:
-        """Asks first; does it once that comes back confirmed."""
+    def _act(
+        self, request: HttpRequest, chosen: QuerySet[Session], action: "SessionAction"
+    ) -> HttpResponse | None:
+        """Shows the confirmation page; runs the action once that is sent."""
         sessions = list(chosen.defer(None)[: MOST_AT_ONCE + 1])
         if len(sessions) > MOST_AT_ONCE:
             self.message_user(request, f"Choose {MOST_AT_ONCE} sessions at most.", messages.ERROR)
             return None
         if "confirmed" in request.POST:
-            self._do(cast(PersonRequest, request), sessions, deed)
+            for session in sessions:
+                name, confirmation = session.title or session.pk, request.POST.get(f"seen-{session.pk}", "")
+                try:
+                    done = action.run(cast(PersonRequest, request), session, confirmation)
+                except PlayheadError as error:
+                    self.message_user(request, f"{name}: {error.detail}", messages.ERROR)
+                else:
+                    self.message_user(request, f"{name}: {done}", messages.SUCCESS)
             return None
-        prospects = [_prospect(deed, session) for session in sessions]
+        previews = []
+        for session in sessions:
+            try:
+                previews.append(action.preview(session))
+            except PlayheadError as error:
+                previews.append(ActionPreview(session, error.detail))
         context = {
             **self.admin_site.each_context(request),
-            "title": deed.title,
+            "title": action.title,
             "opts": self.model._meta,
-            "prospects": prospects,
-            "possible": [prospect for prospect in prospects if prospect.seen],
+            "previews": previews,
+            "possible": [preview for preview in previews if preview.confirmation],
             "checkbox": ACTION_CHECKBOX_NAME,
-            "action": deed.name,
+            "action": action.name,
         }
         return render(request, "admin/confirm_action.html", context)
 
-    def _do(self, request: PersonRequest, sessions: Iterable[Session], deed: "Deed") -> None:
-        for session in sessions:
-            try:
-                done = deed.do(request, session, request.POST.get(f"seen-{session.pk}", ""))
-            except PlayheadError as error:
-                self.message_user(request, f"{_name(session)}: {error.detail}", messages.ERROR)
-            else:
-                self.message_user(request, f"{_name(session)}: {done}", messages.SUCCESS)
+
+def _preview_compression(session: Session) -> ActionPreview:
+    run = estimate(session, RunRequest())
+    if not run.steps:
+        return ActionPreview(session, "There is nothing to compress: its newest steps stay in full.")
+    strategy = f"{run.strategy} with {run.model}" if run.model else run.strategy
+    text = f"Steps {run.first_step:,} to {run.last_step:,}, {run.tokens_before:,} tokens, by {strategy}"
+    if run.calls:
+        text += f": at most {run.calls:,} model calls, {money_text(run.cost, run.prices_as_of)}"
+    return ActionPreview(session, f"{text}. {run.note}".strip(), "yes")
 
 
-def _prospect(deed: "Deed", session: Session) -> Prospect:
-    try:
-        return deed.look(session)
-    except PlayheadError as error:
-        return Prospect(session, error.detail)
-
-
-def _compression(session: Session) -> Prospect:
-    told = estimate(session, RunRequest())
-    if not told.steps:
-        return Prospect(session, "There is nothing to compress: its newest steps stay in full.")
-    money = money_text(told.cost, told.prices_as_of)
-    by = f"{told.strategy} with {told.model}" if told.model else told.strategy
-    steps = f"Steps {told.first_step:,} to {told.last_step:,}, {told.tokens_before:,} tokens"
-    calls = f": {told.calls:,} calls of the model at most, {money}" if told.calls else ""
-    return Prospect(session, f"{steps}, by {by}{calls}. {told.note}".strip(), "yes")
-
-
-def _compress(request: PersonRequest, session: Session, seen: str) -> str:
+def _compress(request: PersonRequest, session: Session, confirmation: str) -> str:
     started = start_run(session.project, session.pk, RunRequest(), actor=actor(request))
-    if started.run.active:
-        from historyapp import tasks  # Celery is loaded by the first compression, not by the server's start
-
-        transaction.on_commit(partial(tasks.wake, started.run.pk), robust=True)
+    wake_workers(started.run)
     if started.joined:
-        return "a compression is under way already."
-    return "its compression has been started." if started.run.active else started.run.note
+        return "a compression is already running."
+    return "compression started." if started.run.active else started.run.note
 
 
-def _way_back(session: Session) -> Prospect:
+def _preview_rewind(session: Session) -> ActionPreview:
     history = History(session)
     good = last_good_step(history)
     if good is None:
-        return Prospect(session, "It has no good step to go back to.")
+        return ActionPreview(session, "It has no good step to go back to.")
     if good == history.steps:
-        return Prospect(session, "Nothing to do: its newest step is a good one.")
+        return ActionPreview(session, "Nothing to do: its newest step is a good one.")
     cut = f"step {history.steps:,}"
     if history.steps > good + 1:
         cut = f"steps {good + 1:,} to {history.steps:,}"
-    words = f"Back to the end of step {good:,}. Cuts off {cut}, which stay readable as a take."
-    return Prospect(session, words, f"{good}@{session.head}")
+    text = f"Back to the end of step {good:,}. Cuts off {cut}, which stay readable as a take."
+    return ActionPreview(session, text, f"{good}@{session.head}")
 
 
-def _rewind(request: PersonRequest, session: Session, seen: str) -> str:
-    found = _SEEN.fullmatch(seen)
+def _rewind(request: PersonRequest, session: Session, confirmation: str) -> str:
+    found = _CONFIRMATION.fullmatch(confirmation)
     if found is None:
-        raise Invalid("This session was not asked about. Choose the action again.")
+        raise Invalid("The confirmation page did not show this session. Choose the action again.")
     step, head = int(found[1]), int(found[2])
     rewind(
         session.project,
@@ -212,15 +206,13 @@ def _rewind(request: PersonRequest, session: Session, seen: str) -> str:
         actor=actor(request),
         expected_position=head,
     )
-    return f"it goes on after step {step:,}."
+    return f"rewound to step {step:,}."
 
 
-COMPRESS = Deed("compress", "Compress", _compression, _compress)
-REWIND = Deed("rewind_to_the_last_good_step", "Rewind to the last good step", _way_back, _rewind)
-
-
-def _name(session: Session) -> str:
-    return session.title or str(session.pk)
+COMPRESS = SessionAction("compress", "Compress", _preview_compression, _compress)
+REWIND = SessionAction(
+    "rewind_to_the_last_good_step", "Rewind to the last good step", _preview_rewind, _rewind
+)
 
 
 class RunAdmin(ReadOnly):

@@ -1,4 +1,4 @@
-"""Expected errors as pages; as plain text where a part of a page asked, which shows it in its error bar."""
+"""Expected errors as pages; as plain text for htmx, which shows it in the error bar."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from historyapp.wire.problems import problem_type
 
 
 class ErrorPages:
-    """Middleware that shows what :class:`PlayheadError` says, so that no view needs to catch one."""
+    """Middleware that shows every :class:`PlayheadError`, so that no view has to catch one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

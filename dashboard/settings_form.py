@@ -1,6 +1,6 @@
-"""The form of a session's settings: what each is called, what it means, and what can be filled in."""
+"""The form of a session's settings: labels, hints, and the values that were filled in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,12 +15,12 @@ from historyapp.core.text import clean
 LONGEST = 200
 """Characters of a name."""
 NO_LIMIT = "no_limit"
-"""The box that stands for ``max_tokens`` null: an empty field is the default."""
+"""The checkbox that stands for ``max_tokens`` null: an empty field is the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How one field of ``SessionSettings`` is asked for."""
+    """The form field of one field of ``SessionSettings``."""
 
     name: str
     label: str
@@ -28,109 +28,106 @@ class Setting:
     unit: str = ""
     kind: Literal["text", "number", "choice", "switch"] = "number"
     choices: tuple[tuple[str, str], ...] = ()
-    """Value and words."""
+    """Value and label."""
+
+    def text(self, value: Any) -> str:
+        """A value as the form field holds it."""
+        if value is None:
+            return NO_LIMIT if self.name == "max_tokens" else ""
+        if self.kind == "switch":
+            return "on" if value else "off"
+        return str(value)
+
+
+_POLICIES = tuple((name, name) for name in POLICIES)
+_STRATEGIES = tuple((name, strategy.title) for name, strategy in STRATEGIES.items())
+GROUPS = {
+    "Context": (
+        Setting(
+            "policy",
+            "Policy",
+            "How the context for the next model call is chosen.",
+            kind="choice",
+            choices=_POLICIES,
+        ),
+        Setting(
+            "max_tokens",
+            "Budget",
+            "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
+            "tokens",
+        ),
+        Setting(
+            "full_message_count",
+            "Newest steps in full",
+            "For the policy episodic. These steps are not compressed. 0 or less: no steps.",
+            "steps",
+        ),
+        Setting(
+            "window_size",
+            "Window",
+            "For the policy sliding_window: the newest steps that stay in full. They are not compressed.",
+            "steps",
+        ),
+    ),
+    "Compression": (
+        Setting(
+            "compress_automatically",
+            "Compress automatically",
+            "Compress older steps in the background while the agent works.",
+            kind="switch",
+        ),
+        Setting(
+            "compression_strategy",
+            "Strategy",
+            "How steps are summarised.",
+            kind="choice",
+            choices=_STRATEGIES,
+        ),
+        Setting(
+            "llm_name",
+            "Summary model",
+            "A model name, provider:name, or local, which needs no API key and costs nothing.",
+            kind="text",
+        ),
+        Setting(
+            "compression_batch_size",
+            "Batch size",
+            "Compress once this many older steps accumulate. A range summary covers as many steps.",
+            "steps",
+        ),
+        Setting(
+            "compression_share",
+            "Token threshold",
+            "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
+            "Leave empty to use only the batch size.",
+            "× budget",
+        ),
+        Setting(
+            "max_summary_length",
+            "Summary length",
+            "Summaries that are longer in total are summarised again.",
+            "characters",
+        ),
+        Setting(
+            "spacy_language_model",
+            "spaCy language model",
+            "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
+            kind="text",
+        ),
+    ),
+}
+SETTINGS = {setting.name: setting for group in GROUPS.values() for setting in group}
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Settings that belong together."""
-
-    title: str
-    settings: tuple[Setting, ...]
-
-
-GROUPS = (
-    Group(
-        "Context",
-        (
-            Setting(
-                "policy",
-                "Policy",
-                "How the context for the next model call is chosen.",
-                kind="choice",
-                choices=tuple((name, name) for name in POLICIES),
-            ),
-            Setting(
-                "max_tokens",
-                "Budget",
-                "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
-                "tokens",
-            ),
-            Setting(
-                "full_message_count",
-                "Newest steps in full",
-                "For the policy episodic. These steps are not compressed. 0 or less: no steps.",
-                "steps",
-            ),
-            Setting(
-                "window_size",
-                "Window",
-                "For the policy sliding_window: the newest steps that stay in full. They are not compressed.",
-                "steps",
-            ),
-        ),
-    ),
-    Group(
-        "Compression",
-        (
-            Setting(
-                "compress_automatically",
-                "Compress automatically",
-                "Compress older steps in the background while the agent works.",
-                kind="switch",
-            ),
-            Setting(
-                "compression_strategy",
-                "Strategy",
-                "How steps are summarised.",
-                kind="choice",
-                choices=tuple((name, strategy.title) for name, strategy in STRATEGIES.items()),
-            ),
-            Setting(
-                "llm_name",
-                "Summary model",
-                "A model name, provider:name, or local, which needs no API key and costs nothing.",
-                kind="text",
-            ),
-            Setting(
-                "compression_batch_size",
-                "Batch size",
-                "Compress once this many older steps accumulate. A range summary covers as many steps.",
-                "steps",
-            ),
-            Setting(
-                "compression_share",
-                "Token threshold",
-                "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
-                "Leave empty to use only the batch size.",
-                "× budget",
-            ),
-            Setting(
-                "max_summary_length",
-                "Summary length",
-                "Summaries that are longer in total are summarised again.",
-                "characters",
-            ),
-            Setting(
-                "spacy_language_model",
-                "spaCy language model",
-                "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
-                kind="text",
-            ),
-        ),
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A setting with what is filled in."""
+class SettingField:
+    """A setting with its value."""
 
     setting: Setting
     value: str
-    """Empty: the default holds."""
+    """Empty: the default."""
     default: str
-    fault: str
+    error: str
 
     @property
     def is_on(self) -> bool:
@@ -142,38 +139,38 @@ class Field:
         return self.value == NO_LIMIT
 
 
-def settings_in(query: QueryDict) -> dict[str, Any]:
-    """What a form says, by setting; those left empty are not in it."""
-    found: dict[str, Any] = {}
-    for setting in _all():
-        text = clean(query.get(setting.name, "")).strip()[:LONGEST]
+def read_settings(query: QueryDict) -> dict[str, Any]:
+    """The values that a form sends, by setting; empty fields are left out."""
+    values: dict[str, Any] = {}
+    for name, setting in SETTINGS.items():
+        text = clean(query.get(name, "")).strip()[:LONGEST]
         if setting.kind == "switch":
-            found[setting.name] = text == "on"
-        elif setting.name == "max_tokens" and query.get(NO_LIMIT):
-            found[setting.name] = None
+            values[name] = text == "on"
+        elif name == "max_tokens" and query.get(NO_LIMIT):
+            values[name] = None
         elif text:
-            found[setting.name] = text
-    return found
+            values[name] = text
+    return values
 
 
-def faults_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with settings, in one sentence for each."""
-    faults: dict[str, str] = {}
+def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with each invalid setting, in one sentence."""
+    names: list[str] = []
     try:
         SessionSettings.model_validate(dict(values))
     except ValidationError as error:
-        faults = {str(fault["loc"][0]): _sentence(str(fault["loc"][0])) for fault in error.errors()}
+        names = [str(fault["loc"][0]) for fault in error.errors()]
     for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES)):
         if name in values and values[name] not in known:
-            faults[name] = _sentence(name)
-    return faults
+            names.append(name)
+    return {name: _requirement(SETTINGS[name]) for name in names}
 
 
-def _sentence(name: str) -> str:
-    setting = next(setting for setting in _all() if setting.name == name)
+def _requirement(setting: Setting) -> str:
     if setting.kind == "choice":
         return f"Choose one of {', '.join(value for value, _ in setting.choices)}."
-    bounds = _bounds(name)
+    schema = SessionSettings.model_json_schema()["properties"][setting.name]
+    bounds = {**schema, **next(iter(schema.get("anyOf", ())), {})}
     if "exclusiveMinimum" in bounds:
         return f"Enter a number above {bounds['exclusiveMinimum']:g}, at most {bounds['maximum']:g}."
     least, most = bounds.get("minimum"), bounds.get("maximum")
@@ -182,33 +179,13 @@ def _sentence(name: str) -> str:
     return f"Enter a whole number from {least:,} to {most:,}."
 
 
-def _bounds(name: str) -> dict[str, Any]:
-    schema = SessionSettings.model_json_schema()["properties"][name]
-    return {**schema, **next(iter(schema.get("anyOf", ())), {})}
-
-
-def fields_of(values: Mapping[str, Any], faults: Mapping[str, str]) -> list[tuple[Group, list[Field]]]:
-    """The form with what is filled in. Values that are the default's are left empty."""
-    return [
-        (group, [_field(setting, values, faults.get(setting.name, "")) for setting in group.settings])
-        for group in GROUPS
-    ]
-
-
-def _field(setting: Setting, values: Mapping[str, Any], fault: str) -> Field:
-    default = _text(setting, SessionSettings.model_fields[setting.name].default)
-    value = _text(setting, values[setting.name]) if setting.name in values else ""
-    return Field(setting, "" if value == default and setting.kind != "choice" else value, default, fault)
-
-
-def _text(setting: Setting, value: Any) -> str:
-    if value is None:
-        return NO_LIMIT if setting.name == "max_tokens" else ""
-    if setting.kind == "switch":
-        return "on" if value else "off"
-    return str(value)
-
-
-def _all() -> Iterator[Setting]:
-    for group in GROUPS:
-        yield from group.settings
+def form_groups(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[tuple[str, list[SettingField]]]:
+    """The form's groups of fields, each with its title. A value that is the default is left empty."""
+    fields = {}
+    for name, setting in SETTINGS.items():
+        default = setting.text(SessionSettings.model_fields[name].default)
+        value = setting.text(values[name]) if name in values else ""
+        if value == default and setting.kind != "choice":
+            value = ""
+        fields[name] = SettingField(setting, value, default, errors.get(name, ""))
+    return [(title, [fields[setting.name] for setting in group]) for title, group in GROUPS.items()]

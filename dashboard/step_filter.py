@@ -1,4 +1,4 @@
-"""The filter of a step list, as the address of a page and the form have it."""
+"""The filter of the step list, as the form and the address of a page hold it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +14,8 @@ from historyapp.services.append import as_utc
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFilter:
-    """What a person asks for, as they wrote it; empty where they ask for nothing."""
+class FilterForm:
+    """The fields as they were filled in; empty ones do not filter."""
 
     status: str = ""
     tool: str = ""
@@ -33,29 +33,26 @@ class ShownFilter:
         return f"&{urlencode(self.fields)}" if self.fields else ""
 
     @property
-    def wanted(self) -> StepFilter:
+    def step_filter(self) -> StepFilter:
         """The filter itself.
 
         Raises:
-            Invalid: when a status or a time is none.
+            Invalid: when the status is unknown or a time cannot be parsed.
         """
         if self.status and self.status not in STATUSES:
             raise Invalid(f"status must be one of {', '.join(STATUSES)}.")
-        times = _moment("since", self.since), _moment("until", self.until)
-        return StepFilter(self.status or None, self.tool or None, *times)
+        times: dict[str, datetime] = {}
+        for name, text in (("since", self.since), ("until", self.until)):
+            try:
+                times |= {name: as_utc(datetime.fromisoformat(text))} if text else {}
+            except (ValueError, OverflowError):
+                raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
+        return StepFilter(self.status or None, self.tool or None, times.get("since"), times.get("until"))
 
 
-NO_FILTER = ShownFilter()
+NO_FILTER = FilterForm()
 
 
-def filter_of(query: QueryDict) -> ShownFilter:
+def read_filter(query: QueryDict) -> FilterForm:
     """The filter in an address."""
-    given = (clean(query.get(name, "")).strip() for name in ("status", "tool", "since", "until"))
-    return ShownFilter(*given)
-
-
-def _moment(name: str, text: str) -> datetime | None:
-    try:
-        return as_utc(datetime.fromisoformat(text)) if text else None
-    except (ValueError, OverflowError):
-        raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
+    return FilterForm(*(clean(query.get(name, "")).strip() for name in ("status", "tool", "since", "until")))

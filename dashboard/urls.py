@@ -4,7 +4,7 @@ from django.urls import path
 
 from dashboard.tabs import TABS
 from dashboard.views import (
-    compressing,
+    compression_forms,
     compressions,
     context,
     exports,
@@ -21,6 +21,8 @@ from dashboard.views import (
     tabs,
 )
 
+SESSION = "sessions/<uuid:session_id>"
+
 urlpatterns = [
     path("", sessions.sessions, name="sessions"),
     path("sign-in", sign_in.sign_in, name="sign-in"),
@@ -31,44 +33,30 @@ urlpatterns = [
     path("imports", imports.imports, name="imports"),
     path("compressions", compressions.compressions, name="compressions"),
     path("compressions/progress", compressions.progress, name="compressions-progress"),
-    path("sessions/<uuid:session_id>", session.session, name="session"),
-    path("sessions/<uuid:session_id>/title", session.rename, name="rename"),
-    path("sessions/<uuid:session_id>/status", session.change_status, name="change-status"),
-    path("sessions/<uuid:session_id>/steps", session.steps, name="steps"),
-    path("sessions/<uuid:session_id>/takes/<int:position>", session.take, name="take"),
-    path("sessions/<uuid:session_id>/news", session.news, name="news"),
-    path("sessions/<uuid:session_id>/steps/<int:number>", steps.step, name="step"),
-    path("sessions/<uuid:session_id>/steps/<int:number>/calls", steps.calls, name="calls"),
-    path("sessions/<uuid:session_id>/steps/<int:number>/raw", steps.raw, name="raw"),
-    path("sessions/<uuid:session_id>/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
-    path("sessions/<uuid:session_id>/context", context.context, name="context"),
-    path("sessions/<uuid:session_id>/context/blocks/<slug:key>", context.context_block, name="context-block"),
-    *(path(f"sessions/<uuid:session_id>/{name}", tabs.tab, {"name": name}, name=name) for name in TABS),
-    path("sessions/<uuid:session_id>/rewinds", rewinds.rewind, name="rewind"),
-    path("sessions/<uuid:session_id>/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
-    path("sessions/<uuid:session_id>/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),
-    path("sessions/<uuid:session_id>/forks", forks.fork, name="fork"),
-    path("sessions/<uuid:session_id>/settings", session_settings.session_settings, name="session-settings"),
-    path("sessions/<uuid:session_id>/summaries/new", summaries.write_summary, name="write-summary"),
-    path("sessions/<uuid:session_id>/compressions/new", compressing.compress, name="compress"),
-    path(
-        "sessions/<uuid:session_id>/compressions/<uuid:run_id>", compressions.compression, name="compression"
-    ),
-    path(
-        "sessions/<uuid:session_id>/compressions/<uuid:run_id>/cancel",
-        compressions.cancel,
-        name="cancel-compression",
-    ),
-    path(
-        "sessions/<uuid:session_id>/compressions/<uuid:run_id>/retry",
-        compressions.retry,
-        name="retry-compression",
-    ),
-    path("sessions/<uuid:session_id>/comparisons/new", compressing.compare, name="compare"),
-    path(
-        "sessions/<uuid:session_id>/comparisons/<uuid:comparison_id>",
-        compressions.comparison,
-        name="comparison",
-    ),
-    path("sessions/<uuid:session_id>/exports/<slug:format>", exports.export, name="export"),
+    path(SESSION, session.session, name="session"),
+    path(f"{SESSION}/title", session.rename, name="rename"),
+    path(f"{SESSION}/status", session.change_status, name="change-status"),
+    path(f"{SESSION}/steps", session.steps, name="steps"),
+    path(f"{SESSION}/takes/<int:position>", session.take, name="take"),
+    path(f"{SESSION}/news", session.news, name="news"),
+    path(f"{SESSION}/steps/<int:number>", steps.step, name="step"),
+    path(f"{SESSION}/steps/<int:number>/calls", steps.calls, name="calls"),
+    path(f"{SESSION}/steps/<int:number>/raw", steps.raw, name="raw"),
+    path(f"{SESSION}/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
+    path(f"{SESSION}/context", context.context, name="context"),
+    path(f"{SESSION}/context/blocks/<slug:key>", context.context_block, name="context-block"),
+    *(path(f"{SESSION}/{name}", tabs.tab, {"name": name}, name=name) for name in TABS),
+    path(f"{SESSION}/rewinds", rewinds.rewind, name="rewind"),
+    path(f"{SESSION}/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
+    path(f"{SESSION}/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),
+    path(f"{SESSION}/forks", forks.fork, name="fork"),
+    path(f"{SESSION}/settings", session_settings.session_settings, name="session-settings"),
+    path(f"{SESSION}/summaries/new", summaries.write_summary, name="write-summary"),
+    path(f"{SESSION}/compressions/new", compression_forms.compress, name="compress"),
+    path(f"{SESSION}/compressions/<uuid:run_id>", compressions.compression, name="compression"),
+    path(f"{SESSION}/compressions/<uuid:run_id>/cancel", compressions.cancel, name="cancel-compression"),
+    path(f"{SESSION}/compressions/<uuid:run_id>/retry", compressions.retry, name="retry-compression"),
+    path(f"{SESSION}/comparisons/new", compression_forms.compare, name="compare"),
+    path(f"{SESSION}/comparisons/<uuid:comparison_id>", compressions.comparison, name="comparison"),
+    path(f"{SESSION}/exports/<slug:format>", exports.export, name="export"),
 ]

@@ -294,7 +294,7 @@ def test_no_tool_leads_out_of_the_folder(tools: Toolbox, path: str) -> None:
 
 def test_an_edit_needs_one_place_and_answers_with_a_diff(tools: Toolbox) -> None:
     diff = tools.edit_file("a.txt", "two", "three")
-    assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
+    assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", " -1,2 +1,2 ", " one", "-two", "+three"]
     with pytest.raises(ValueError, match=r"old_string stands 0 times in a\.txt, not once"):
         tools.edit_file("a.txt", "two", "four")
 

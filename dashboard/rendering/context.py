@@ -1,4 +1,4 @@
-"""A context as people read it: what fills its budget, what is in it, what is sent, and what has changed."""
+"""A context for people: what fills its budget, its contents, the request, and its changes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.rendering.blocks import TERMINAL, Block, Folder
 from dashboard.rendering.values import content_text, pretty_json
-from dashboard.strip import percent
+from dashboard.timeline import percent
 from historyapp.core.context_diff import (
     LEAST_CACHED,
     CacheEffect,
@@ -41,11 +41,11 @@ LABELS = {
 LISTED = 200
 """Segments that a list shows; a context without much of a limit may have thousands."""
 EXCERPT = 80
-"""Bytes that are shown on either side of the place where two requests part."""
+"""Bytes that are shown on either side of the first difference of two requests."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CompositionPart:
     """One part of the composition bar; ``x`` and ``width`` are percentages of it."""
 
     kind: str
@@ -62,7 +62,7 @@ class Share:
 class Composition:
     """What fills a budget."""
 
-    shares: list[Share]
+    parts: list[CompositionPart]
     tokens: int
     budget: int
 
@@ -78,28 +78,26 @@ def composition(manifest: Manifest, budget: int) -> Composition:
     for segment in manifest.segments:
         tokens[kind_of(segment)] += segment.tokens
     tokens["free"] = max(0, budget - manifest.tokens)
-    return Composition(_shares(tokens, max(1, budget, manifest.tokens)), manifest.tokens, budget)
+    width = max(1, budget, manifest.tokens)
+    parts: list[CompositionPart] = []
+    before = 0
+    for kind in LABELS:
+        if tokens[kind]:
+            part = CompositionPart(kind, tokens[kind], percent(before, width), percent(tokens[kind], width))
+            parts.append(part)
+            before += tokens[kind]
+    return Composition(parts, manifest.tokens, budget)
 
 
 def kind_of(segment: Segment) -> str:
-    """Which part of the bar a segment belongs to: what is not a step's by its source, steps by their form."""
+    """The part of the bar that a segment belongs to: steps by their form, anything else by its source."""
     whole = segment.source != "step" and segment.form in ("full", "summarised")
     return segment.source if whole else segment.form
 
 
-def _shares(tokens: Mapping[str, int], of: int) -> list[Share]:
-    shares: list[Share] = []
-    before = 0
-    for kind in LABELS:
-        if tokens[kind]:
-            shares.append(Share(kind, tokens[kind], percent(before, of), percent(tokens[kind], of)))
-            before += tokens[kind]
-    return shares
-
-
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a context, as a list, and how many steps it has in which form."""
+    """The segments of a context as a list, and how many steps it has in each form."""
 
     manifest: Manifest
 
@@ -114,19 +112,20 @@ class Contents:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """Steps by form, each once, and those left out."""
+        """Steps by form, each step once, and those left out."""
         ranges = defaultdict[str, list[tuple[int, int]]](list)
         for segment in self.manifest.segments:
             if segment.source == "step" and segment.step is not None:
-                ranges[segment.form].append((segment.step, segment.last_step or segment.step))
+                form = "in full" if segment.form == "full" else segment.form
+                ranges[form].append((segment.step, segment.last_step or segment.step))
         for left in self.manifest.left_out:
             if left.first_step is not None:
                 ranges["left out"].append((left.first_step, left.last_step or left.first_step))
-        words = (("full", "in full"), ("clipped",) * 2, ("masked",) * 2, ("summarised",) * 2)
-        return [(word, _covered(ranges[form])) for form, word in (*words, ("left out",) * 2) if ranges[form]]
+        forms = ("in full", "clipped", "masked", "summarised", "left out")
+        return [(form, _count_steps(ranges[form])) for form in forms if ranges[form]]
 
 
-def _covered(ranges: list[tuple[int, int]]) -> int:
+def _count_steps(ranges: list[tuple[int, int]]) -> int:
     """How many steps the ranges cover together, first and last included; they may overlap."""
     count = reached = 0
     for first, last in sorted(ranges):
@@ -136,7 +135,7 @@ def _covered(ranges: list[tuple[int, int]]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RequestPart:
     """One message of a request, or one of its other fields."""
 
     label: str
@@ -144,11 +143,11 @@ class Part:
     block: Block
 
 
-def request_parts(request: Mapping[str, Any]) -> list[Part]:
-    """A request piece by piece, in the order in which the provider reads it."""
+def request_parts(request: Mapping[str, Any]) -> list[RequestPart]:
+    """The messages and fields of a request, in the order in which the provider reads them."""
     folder = Folder()
     return [
-        Part(label, preview(text, 90), folder.block(f"part-{number}", text, language))
+        RequestPart(label, preview(text, 90), folder.block(f"part-{number}", text, language))
         for number, (label, text, language) in enumerate(_texts(request))
     ]
 
@@ -159,27 +158,20 @@ def request_json(request: Mapping[str, Any]) -> Block:
 
 
 def _texts(request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Label, text and language of each part: plain texts as they are, anything else as JSON."""
     for name, value in request.items():
-        if isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
-            for item in value:
-                yield (name if name == "tools" else _role(item, name), *_item(item))
-        elif isinstance(value, str):
+        if isinstance(value, str):
             yield name, value, TERMINAL
-        else:
+        elif not (isinstance(value, list) and all(isinstance(item, Mapping) for item in value)):
             yield name, pretty_json(value), "json"
-
-
-def _role(item: Mapping[str, Any], otherwise: str) -> str:
-    role = item.get("role") or item.get("type")
-    return role if isinstance(role, str) else otherwise
-
-
-def _item(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Plain texts as they are; whatever has more to it as JSON, so that nothing is hidden."""
-    content = item.get("content")
-    if set(item) <= {"role", "content"} and _is_text(content):
-        return content_text(content), TERMINAL
-    return pretty_json(item), "json"
+        else:
+            for item in value:
+                role, content = item.get("role") or item.get("type"), item.get("content")
+                label = role if isinstance(role, str) and name != "tools" else name
+                if set(item) <= {"role", "content"} and _is_text(content):
+                    yield label, content_text(content), TERMINAL
+                else:
+                    yield label, pretty_json(item), "json"
 
 
 def _is_text(content: Any) -> bool:
@@ -192,8 +184,8 @@ def _is_text(content: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """Where two requests part: the end of what they share, and how each goes on."""
+class FirstDifference:
+    """Where two requests differ first: the end of what they share, and how each continues."""
 
     shared: str
     before: str
@@ -207,7 +199,7 @@ class Changes:
     segments: SegmentDiff
     prefix: PrefixDiff
     cache: CacheEffect
-    parting: Break | None
+    first_difference: FirstDifference | None
     """None when both requests are the same."""
     prices_as_of: str
     """The date of the price list behind ``cache``."""
@@ -232,17 +224,14 @@ def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Change
     """Compares two contexts as a provider's prompt cache does."""
     old, new = prefix_bytes(before.request), prefix_bytes(after.request)
     prefix = diff_prefix(old, new)
+    difference, at = None, prefix.first_difference
+    if at is not None:
+        excerpts = (new[max(0, at - EXCERPT) : at], old[at : at + EXCERPT], new[at : at + EXCERPT])
+        difference = FirstDifference(*(excerpt.decode(errors="ignore") for excerpt in excerpts))
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
         prefix=prefix,
         cache=cache_effect(after.tokens, prefix.share, prices.of(after.spec.model)),
-        parting=_parting(old, new, prefix.first_difference),
+        first_difference=difference,
         prices_as_of=prices.as_of,
     )
-
-
-def _parting(old: bytes, new: bytes, at: int | None) -> Break | None:
-    if at is None:
-        return None
-    pieces = (new[max(0, at - EXCERPT) : at], old[at : at + EXCERPT], new[at : at + EXCERPT])
-    return Break(*(piece.decode(errors="ignore") for piece in pieces))

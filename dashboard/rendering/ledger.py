@@ -1,9 +1,9 @@
-"""A session's ledger as people read it: the chart of what each step cost."""
+"""The chart of the tokens of each step, for the ledger."""
 
 from dataclasses import dataclass
 
-from dashboard.place import Place
-from dashboard.strip import bar_width, percent
+from dashboard.location import Location
+from dashboard.timeline import bar_width, percent
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
@@ -13,8 +13,8 @@ HEIGHT = 72
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One step: output above uncached input above what came from a cache. Heights are in pixels."""
+class ChartBar:
+    """One step: output above uncached input above cache reads. Heights are in pixels."""
 
     account: StepAccount
     x: str
@@ -34,11 +34,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    bars: list[Bar]
+    bars: list[ChartBar]
     step: int
     """Where the playhead is."""
     reported: bool
-    """Whether any step reports its usage; else bars show what a model would read, by our own count."""
+    """Whether any step has reported usage; else bars show the estimated tokens of the steps."""
     steps: int
     height: int = HEIGHT
 
@@ -70,27 +70,21 @@ def shown_steps(step: int, steps: int) -> range:
     return range(first, min(steps, first + STEPS - 1) + 1)
 
 
-def draw_chart(accounts: list[StepAccount], place: Place) -> Chart:
-    """The chart of consecutive steps, of which one is the place's."""
+def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
+    """The chart of consecutive steps, one of which is the location's."""
     reported = any(account.usage.input or account.usage.output for account in accounts)
-    most = max((sum(_tokens(account, reported)) for account in accounts), default=0) or 1
+    ends: list[tuple[int, int, int]] = []
+    for account in accounts:
+        cached, input, output = 0, account.row.tokens, 0
+        if reported:
+            usage = account.usage
+            cached, input, output = usage.cache_read, max(0, usage.input - usage.cache_read), usage.output
+        ends.append((cached, cached + input, cached + input + output))
+    most = max((tokens for _, _, tokens in ends), default=0) or 1
     slots = len(accounts)
-    bars = [
-        _bar(account, reported, most, (percent(number, slots), bar_width(1, slots)))
-        for number, account in enumerate(accounts)
-    ]
-    return Chart(bars, place.step, reported, place.steps)
-
-
-def _tokens(account: StepAccount, reported: bool) -> tuple[int, int, int]:
-    """From a cache, other input, output."""
-    usage = account.usage
-    if not reported:
-        return 0, account.row.tokens, 0
-    return usage.cache_read, max(0, usage.input - usage.cache_read), usage.output
-
-
-def _bar(account: StepAccount, reported: bool, most: int, place: tuple[str, str]) -> Bar:
-    cached, input, output = _tokens(account, reported)
-    ends = (cached, cached + input, cached + input + output)
-    return Bar(account, *place, *(round(HEIGHT * end / most) for end in ends))
+    bars = []
+    for number, account in enumerate(accounts):
+        cached, input, output = (round(HEIGHT * end / most) for end in ends[number])
+        x, width = percent(number, slots), bar_width(1, slots)
+        bars.append(ChartBar(account, x, width, cached, input, output))
+    return Chart(bars, location.step, reported, location.steps)

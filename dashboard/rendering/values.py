@@ -34,37 +34,35 @@ _PATCH_BEGINNINGS = ("*** Begin Patch", "diff --git ", "--- a/", "Index: ")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One labelled value: short ones as text beside the label, others as a block under it."""
+class LabelledValue:
+    """A short value as text beside its label, or a longer one as a block under it."""
 
     label: str
     text: str = ""
     block: Block | None = None
 
 
-def argument_fields(folder: Folder, key: str, arguments: Any) -> list[Field]:
-    """What an action was called with. Its blocks' keys begin with ``key``."""
+def argument_values(folder: Folder, key: str, arguments: Any) -> list[LabelledValue]:
+    """The arguments of an action. The keys of its blocks begin with ``key``."""
     if isinstance(arguments, str):
-        return [_text(folder, key, "", arguments, _language("", arguments, ""))] if arguments else []
+        return [_text_value(folder, key, "", arguments, "")] if arguments else []
     if not isinstance(arguments, Mapping) or len(arguments) > MAX_FIELDS:
-        return [Field("", block=folder.block(key, pretty_json(arguments), "json"))]
+        return [LabelledValue("", block=folder.block(key, pretty_json(arguments), "json"))]
     path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
-    return list(_fields(folder, key, arguments, path))
-
-
-def _fields(folder: Folder, key: str, arguments: Mapping[str, Any], path: str) -> Iterator[Field]:
+    values: list[LabelledValue] = []
     done: set[str] = set()
-    for number, (old, new) in enumerate(_edit_names(arguments)):
-        done |= {old, new}
-        yield _edit(folder, f"{key}-edit{number}", arguments, (old, new))
+    for number, names in enumerate(_edit_names(arguments)):
+        done |= {*names}
+        values.append(_edit(folder, f"{key}-edit{number}", arguments, names))
     for number, (name, value) in enumerate(arguments.items()):
         if name in done:
             continue
         if name == "edits" and _are_edits(value):
             for index, edit in enumerate(value):
-                yield _edit(folder, f"{key}-{number}-{index}", edit, next(_edit_names(edit)))
+                values.append(_edit(folder, f"{key}-{number}-{index}", edit, next(_edit_names(edit))))
         else:
-            yield _value(folder, f"{key}-{number}", name, value, path)
+            values.append(_value(folder, f"{key}-{number}", name, value, path))
+    return values
 
 
 def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -81,13 +79,13 @@ def _are_edits(value: Any) -> bool:
     )
 
 
-def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> Field:
+def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> LabelledValue:
     old, new = (arguments[name] for name in names)
-    return Field("edit", block=folder.block(key, diff(old, new), "diff", "edit"))
+    return LabelledValue("edit", block=folder.block(key, diff(old, new), "diff", "edit"))
 
 
 def diff(old: str, new: str) -> str:
-    """The lines that an edit takes away and puts in, with what stays around them."""
+    """The lines that an edit removes and adds, with the unchanged lines around them."""
     before, after = old.splitlines(), new.splitlines()
     if len(before) + len(after) > DIFF_LINES:
         return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
@@ -95,32 +93,23 @@ def diff(old: str, new: str) -> str:
     return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here
 
 
-def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Field:
-    if name in _COMMANDS and _is_words(value):
-        value = _joined(value)
+def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> LabelledValue:
+    if name in _COMMANDS and isinstance(value, list) and value and all(isinstance(w, str) for w in value):
+        is_script = len(value) == 3 and value[0].endswith("sh") and value[1] in ("-c", "-lc")
+        value = value[2] if is_script else shlex.join(value)  # of ``bash -lc SCRIPT`` the script
     if isinstance(value, str):
-        return _text(folder, key, name, value, _language(name, value, path))
+        return _text_value(folder, key, name, value, path)
     short = json.dumps(value, ensure_ascii=False)
     if len(short) <= SHORT // 2:
-        return Field(name, short)
-    return Field(name, block=folder.block(key, pretty_json(value), "json", name))
+        return LabelledValue(name, short)
+    return LabelledValue(name, block=folder.block(key, pretty_json(value), "json", name))
 
 
-def _is_words(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
-
-
-def _joined(words: list[str]) -> str:
-    """A command line; of ``bash -lc SCRIPT`` the script."""
-    if len(words) == 3 and words[0].endswith("sh") and words[1] in ("-c", "-lc"):
-        return words[2]
-    return shlex.join(words)
-
-
-def _text(folder: Folder, key: str, name: str, text: str, language: str) -> Field:
+def _text_value(folder: Folder, key: str, name: str, text: str, path: str) -> LabelledValue:
+    language = _language(name, text, path)
     if language == TERMINAL and len(text) <= SHORT and "\n" not in text.strip():
-        return Field(name, text)
-    return Field(name, block=folder.block(key, text, language, name))
+        return LabelledValue(name, text)
+    return LabelledValue(name, block=folder.block(key, text, language, name))
 
 
 def _language(name: str, text: str, path: str) -> str:
@@ -134,39 +123,36 @@ def _language(name: str, text: str, path: str) -> str:
 
 
 def output_blocks(folder: Folder, key: str, outputs: Any) -> list[Block]:
-    """What came back: text as it is, the texts of content parts, anything else as JSON."""
-    if outputs is None:
+    """The outputs of a result: text as it is, the texts of content parts, anything else as JSON."""
+    if outputs is None or outputs == "":
         return []
     if isinstance(outputs, str):
-        return [folder.block(key, outputs, _language("", outputs, ""))] if outputs else []
-    parts = _parts(outputs)
+        return [folder.block(key, outputs, _language("", outputs, ""))]
+    parts = _part_texts(outputs)
     if parts is not None:
         return [folder.block(f"{key}-{number}", part) for number, part in enumerate(parts)]
     return [folder.block(key, pretty_json(outputs), "json")]
 
 
-def _parts(outputs: Any) -> list[str] | None:
-    """Content parts as texts; None where the value is no list of parts."""
+def _part_texts(outputs: Any) -> list[str] | None:
+    """The texts of content parts; None when the value is not a list of content parts."""
     if not isinstance(outputs, list) or not 0 < len(outputs) <= MAX_FIELDS:
         return None
-    if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in outputs):
-        return None
-    return [_part(part) for part in outputs]
-
-
-def _part(part: dict[str, Any]) -> str:
-    text = part.get("text")
-    if isinstance(text, str):
-        return text
-    size = len(json.dumps(part))
-    return f"[{part['type']}, {size:,} bytes: see the raw JSON]"
+    texts = []
+    for part in outputs:
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+            return None
+        text = part.get("text")
+        size = len(json.dumps(part)) if not isinstance(text, str) else 0
+        texts.append(text if isinstance(text, str) else f"[{part['type']}, {size:,} bytes: see the raw JSON]")
+    return texts
 
 
 def content_text(content: Any) -> str:
-    """What was said to the agent, in one text."""
+    """The content of a message as one text."""
     if isinstance(content, str):
         return content
-    parts = _parts(content)
+    parts = _part_texts(content)
     return "\n\n".join(parts) if parts is not None else pretty_json(content)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.place import Place
+from dashboard.location import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Tab:
     """In its address, behind that of the session: lower case, as no other part of the page has it."""
     title: str
     """For people."""
-    content: Callable[[Place], dict[str, Any]]
+    content: Callable[[Location], dict[str, Any]]
     """What the template shows for a session and a step. It must cost the same in a session of any length, and
     must load no bodies of steps that it does not show."""
     template: str = "_tab_table.html"

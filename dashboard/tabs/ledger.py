@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from dashboard.place import Place
+from dashboard.location import Location
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
 from historyapp.services.ledger import ledger_of, step_accounts
 
 
-def content(place: Place) -> dict[str, Any]:
-    steps = shown_steps(place.step, place.steps)
-    accounts = step_accounts(place.history, steps.start, steps.stop - 1)
-    return {"ledger": ledger_of(place.history), "chart": draw_chart(accounts, place)}
+def content(location: Location) -> dict[str, Any]:
+    steps = shown_steps(location.step, location.steps)
+    accounts = step_accounts(location.history, steps.start, steps.stop - 1)
+    return {"ledger": ledger_of(location.history), "chart": draw_chart(accounts, location)}
 
 
 LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="_ledger.html")

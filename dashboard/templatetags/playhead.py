@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.place import Place
+from dashboard.location import Location
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
 from historyapp.models.takes import Take
@@ -58,22 +58,22 @@ def status_words(status: str) -> str:
 
 
 @register.simple_tag
-def step_url(place: Place, number: int) -> str:
+def step_url(location: Location, number: int) -> str:
     """The address of a step, as of the same position."""
-    return place.at(number)
+    return location.address_of(number)
 
 
 @register.simple_tag
-def take_url(place: Place, take: Take) -> str:
+def take_url(location: Location, take: Take) -> str:
     """Where a take is looked at."""
-    return place.of_take(take)
+    return location.address_of_take(take)
 
 
 @register.simple_tag
-def block_url(place: Place, block: Block) -> str:
+def block_url(location: Location, block: Block) -> str:
     """The address of what a block does not show yet."""
-    address = reverse("block", args=[place.session.pk, place.step, block.key])
-    return f"{address}?start={block.end}{place.and_as_of}"
+    address = reverse("block", args=[location.session.pk, location.step, block.key])
+    return f"{address}?start={block.end}{location.as_of_parameter}"
 
 
 @register.filter

@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from dashboard.access import PersonRequest, actor, signed_in
-from dashboard.place import Place, place_of, whole_number
+from dashboard.location import Location, find_location, read_number
 from historyapp.models.history import History
 from historyapp.services.rewinds import fork as fork_session
 
@@ -16,11 +16,11 @@ from historyapp.services.rewinds import fork as fork_session
 @require_POST
 def fork(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """A new session that shares the history up to the end of ``step``; ``as_of`` also reaches into takes."""
-    place = place_of(request, session_id, whole_number(request.POST, "step"))
+    location = find_location(request, session_id, read_number(request.POST, "step"))
     child = fork_session(
-        place.session.project,
-        place.session.pk,
-        at_position=place.history.end_of(place.step),
+        location.session.project,
+        location.session.pk,
+        at_position=location.history.end_of(location.step),
         actor=actor(request),
     )
-    return redirect(Place(History(child), child.steps).here)
+    return redirect(Location(History(child), child.steps).address)

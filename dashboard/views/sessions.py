@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db.models import Q
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, current_project, projects, signed_in
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
-from historyapp.models import Project, Session
+from historyapp.models import Session
 from historyapp.models.sessions import SessionQuerySet
 
 PAGE = 50
@@ -23,21 +23,14 @@ UNLISTED = ("closed_spans", "fork_spans", "settings", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """What the address asks for; empty texts for no restriction."""
+class SessionFilters:
+    """The filters in the address; empty ones do not filter."""
 
     q: str = ""
     status: str = ""
     """Empty: all but archived ones."""
     errors: str = ""
     """``with`` or ``without``."""
-
-    @classmethod
-    def of(cls, query: QueryDict) -> "Filters":
-        status, errors = query.get("status", ""), query.get("errors", "")
-        if status not in ("", *STATUSES) or errors not in ("", "with", "without"):
-            raise Invalid(f"status must be one of {', '.join(STATUSES)}; errors must be with or without.")
-        return cls(clean(query.get("q", ""))[:200].strip(), status, errors)
 
     @property
     def any(self) -> bool:
@@ -63,38 +56,31 @@ def sessions(request: PersonRequest) -> HttpResponse:
     """The page, or for htmx the results alone (``#results``), or the rows of the next page (``#more``)."""
     mine = projects(request)
     project = current_project(request, mine)
-    filters = Filters.of(request.GET)
-    page, older = _page(project, filters, request.GET.get("cursor", ""))
+    status, errors = request.GET.get("status", ""), request.GET.get("errors", "")
+    if status not in ("", *STATUSES) or errors not in ("", "with", "without"):
+        raise Invalid(f"status must be one of {', '.join(STATUSES)}; errors must be with or without.")
+    filters = SessionFilters(clean(request.GET.get("q", ""))[:200].strip(), status, errors)
+    found = filters.apply(Session.objects.filter(project=project))
+    if cursor := request.GET.get("cursor", ""):
+        moment, id = _read_cursor(cursor)
+        found = found.filter(Q(last_entry_at__lt=moment) | Q(last_entry_at=moment, id__lt=id))
+    rows = list(found.newest_first().select_related("forked_from", "spawned_by").defer(*UNLISTED)[: PAGE + 1])
+    last = rows[PAGE - 1] if len(rows) > PAGE else None
     context = {
         "project": project,
         "projects": mine,
         "filters": filters,
-        "sessions": page,
-        "older": older,
+        "sessions": rows[:PAGE],
+        "older": f"{last.last_entry_at.isoformat()}~{last.pk}" if last else "",
         "is_first_page": "cursor" not in request.GET,
     }
-    return render(request, _template(request), context)
-
-
-def _template(request: PersonRequest) -> str:
     if not request.htmx or request.htmx.history_restore_request:
-        return "sessions.html"
-    return "_session_rows.html" if request.htmx.target == "more" else "_session_results.html"
+        return render(request, "sessions.html", context)
+    is_more = request.htmx.target == "more"
+    return render(request, "_session_rows.html" if is_more else "_session_results.html", context)
 
 
-def _page(project: Project, filters: Filters, cursor: str) -> tuple[list[Session], str]:
-    """One page of sessions, and the cursor of the next; empty on the last page."""
-    found = filters.apply(Session.objects.filter(project=project))
-    if cursor:
-        moment, id = _parse(cursor)
-        found = found.filter(Q(last_entry_at__lt=moment) | Q(last_entry_at=moment, id__lt=id))
-    rows = list(found.newest_first().select_related("forked_from", "spawned_by").defer(*UNLISTED)[: PAGE + 1])
-    page, last = rows[:PAGE], rows[PAGE - 1 : PAGE]
-    older = f"{last[0].last_entry_at.isoformat()}~{last[0].pk}" if len(rows) > PAGE else ""
-    return page, older
-
-
-def _parse(cursor: str) -> tuple[datetime, UUID]:
+def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
     moment, _, id = cursor.partition("~")
     try:
         parsed = datetime.fromisoformat(moment)

@@ -1,4 +1,4 @@
-"""One step: its panel, the folded parts of it and its raw entries."""
+"""One step: its panel, further tool calls, its raw entries and the rest of its long texts."""
 
 import re
 from uuid import UUID
@@ -8,26 +8,25 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
-from dashboard.place import Place, page_context, place_of, whole_number
-from dashboard.rendering.blocks import Block
+from dashboard.location import find_location, read_number, render_fragment
 from dashboard.rendering.step import load_inputs, load_step, raw_blocks
 from historyapp.core.errors import NotFound
 
 CACHED = 600
 """Seconds that a browser keeps a step of one revision of its session, for playing back and forth."""
-_OF_A_CALL = re.compile(r"(?:call|result)-(\d{1,9})")
+_CALL_KEY = re.compile(r"(?:call|result)-(\d{1,9})")
 
 
 @signed_in
 @require_safe
 def step(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """The panel of a step. Without htmx: the page with the playhead there."""
-    place = place_of(request, session_id, number)
+    location = find_location(request, session_id, number)
     if not request.htmx:
-        return redirect(place.here)
-    view = load_step(place.history, place.step)
-    response = render(request, "_step.html", {"place": place, "step": view})
-    if request.GET.get("revision") == str(place.session.revision):
+        return redirect(location.address)
+    view = load_step(location.history, location.step)
+    response = render(request, "_step.html", {"location": location, "step": view})
+    if request.GET.get("revision") == str(location.session.revision):
         response["Cache-Control"] = f"private, max-age={CACHED}"
     return response
 
@@ -35,50 +34,36 @@ def step(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
 @signed_in
 @require_safe
 def calls(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
-    """Further parallel calls of a step, from call ``from``, which is counted from 0."""
-    place = place_of(request, session_id, number)
-    view = load_step(place.history, place.step, max(0, whole_number(request.GET, "from") or 0))
-    if request.htmx:
-        return render(request, "_calls.html", {"place": place, "step": view})
-    return render(request, "part.html", page_context(request, place) | {"part": "_calls.html", "step": view})
+    """Further parallel tool calls of a step, from call ``from``, which is counted from 0."""
+    location = find_location(request, session_id, number)
+    first_call = max(0, read_number(request.GET, "from") or 0)
+    view = load_step(location.history, location.step, first_call)
+    return render_fragment(request, "_tool_calls.html", location, {"step": view})
 
 
 @signed_in
 @require_safe
 def raw(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """The step's entries as the log holds them."""
-    place = place_of(request, session_id, number)
-    blocks = raw_blocks(load_step(place.history, place.step).entries)
-    if request.htmx:
-        return render(request, "_raw.html", {"place": place, "blocks": blocks})
-    return render(
-        request, "part.html", page_context(request, place) | {"part": "_raw.html", "blocks": blocks}
-    )
+    location = find_location(request, session_id, number)
+    blocks = raw_blocks(load_step(location.history, location.step).entries)
+    return render_fragment(request, "_raw.html", location, {"blocks": blocks})
 
 
 @signed_in
 @require_safe
 def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
-    """More of one of a step's texts, from character ``start``."""
-    place = place_of(request, session_id, number)
-    page = _block(place, key).page(whole_number(request.GET, "start") or 0)
-    if request.htmx:
-        return render(request, "_block_page.html", {"place": place, "shown": page})
-    return render(
-        request, "part.html", page_context(request, place) | {"part": "_block_page.html", "shown": page}
-    )
-
-
-def _block(place: Place, key: str) -> Block:
-    """One text by its key. In a session without steps, one of what was said to the agent so far."""
-    if not place.step:
-        blocks = {said.block.key: said.block for said in load_inputs(place.history)}
+    """More of one of a step's texts, from character ``start``. Without steps: of an input."""
+    location = find_location(request, session_id, number)
+    if not location.step:
+        blocks = {view.block.key: view.block for view in load_inputs(location.history)}
     else:
-        of_call = _OF_A_CALL.match(key)
-        view = load_step(place.history, place.step, int(of_call[1]) if of_call else 0)
-        blocks = view.blocks
+        call = _CALL_KEY.match(key)
+        step = load_step(location.history, location.step, int(call[1]) if call else 0)
+        blocks = step.blocks
         if key.startswith("raw-"):
-            blocks = {block.key: block for block in raw_blocks(view.entries)}
+            blocks = {block.key: block for block in raw_blocks(step.entries)}
     if key not in blocks:
-        raise NotFound(f"Step {place.step} has no part {key}.")
-    return blocks[key]
+        raise NotFound(f"Step {location.step} has no part {key}.")
+    page = blocks[key].page(read_number(request.GET, "start") or 0)
+    return render_fragment(request, "_block_page.html", location, {"shown": page})

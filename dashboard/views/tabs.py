@@ -3,11 +3,10 @@
 from uuid import UUID
 
 from django.http import HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
-from dashboard.place import page_context, place_of
+from dashboard.location import find_location, render_fragment
 from dashboard.tabs import TABS
 
 
@@ -15,8 +14,5 @@ from dashboard.tabs import TABS
 @require_safe
 def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
     """A tab's content for a step. Without htmx: on a page of its own."""
-    place, found = place_of(request, session_id), TABS[name]
-    shown = {"place": place, **found.content(place)}
-    if request.htmx:
-        return render(request, found.template, shown)
-    return render(request, "part.html", page_context(request, place) | shown | {"part": found.template})
+    location, found = find_location(request, session_id), TABS[name]
+    return render_fragment(request, found.template, location, found.content(location))

@@ -1,5 +1,5 @@
 // The context panel is a form that htmx sends; the playhead sets its step.
-// Here: a budget that the server proposes goes into the form's field, so that it stays.
+// This file puts a budget that the server proposes into the form's field.
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-budget]");

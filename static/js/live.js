@@ -1,7 +1,7 @@
-// The page of a live session asks for news while somebody can see it, and swaps in what has changed.
-// The playhead is told: at the newest step it follows, elsewhere a bar says how many steps are new.
+// The page of a live session polls for updates while it is visible, and swaps in what has changed.
+// A playhead at the newest step follows; elsewhere a bar says how many steps are new.
 
-const EVERY = 3000; // milliseconds between an answer and the next question
+const INTERVAL = 3000; // milliseconds between an answer and the next request
 
 const root = document.querySelector("[data-playhead]");
 const frame = document.getElementById("news");
@@ -10,22 +10,22 @@ if (frame) {
   const state = () => frame.querySelector("[data-news]").dataset;
   const at = () => Number(root.querySelector("[data-at]")?.dataset.at ?? 0);
 
-  let seen = Number(state().steps); // steps that the reader knows of
-  let asking = false;
+  let seen = Number(state().steps); // steps that the reader has seen
+  let polling = false;
   let timer = null;
 
-  async function ask() {
-    asking = true;
+  async function poll() {
+    polling = true;
     const before = { ...state() };
     const query = new URLSearchParams({ revision: before.revision, step: at(), steps: before.steps, seen });
     await htmx.ajax("GET", `${root.dataset.page}/news?${query}${root.dataset.filter}`, { target: frame, swap: "innerHTML" }).catch(() => {});
-    if (state().revision !== before.revision) await pass(before, state());
-    asking = false;
+    if (state().revision !== before.revision) await notify(before, state());
+    polling = false;
     wait();
   }
 
-  /** Tells the playhead. A page without steps has none: what comes, or is left, takes another page. */
-  async function pass(before, now) {
+  /** Notifies the playhead. A page without steps has none, so that its first step needs a reload. */
+  async function notify(before, now) {
     if (before.head !== now.head && !(at() && Number(now.steps))) return location.replace(root.dataset.page);
     const detail = { before, now, rows: frame.querySelector("template") };
     root.dispatchEvent(new CustomEvent("playhead:news", { detail }));
@@ -35,10 +35,10 @@ if (frame) {
 
   function wait() {
     clearTimeout(timer);
-    if (!document.hidden && state().status === "live") timer = setTimeout(ask, EVERY);
+    if (!document.hidden && state().status === "live") timer = setTimeout(poll, INTERVAL);
   }
 
-  /** At the newest step everything has been seen. */
+  /** Shows the bar unless the playhead is at the newest step. */
   function show() {
     const { steps, status } = state();
     const isNewest = at() >= Number(steps);
@@ -50,7 +50,7 @@ if (frame) {
 
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer);
-    if (!document.hidden && !asking && state().status === "live") ask();
+    if (!document.hidden && !polling && state().status === "live") poll();
   });
   document.getElementById("step")?.addEventListener("htmx:afterSwap", (event) => {
     if (event.target.id === "step") show();

@@ -1,9 +1,10 @@
-// On every page: menus that close, errors that are told, forms that say what they will do, and "/" for the search.
+// On every page: menus that close, the error bar, forms that show a preview, and "/" for the search.
 
 const notice = document.getElementById("notice");
 
-export function tell(message, of = "") {
-  notice.dataset.of = of;
+/** Shows the error bar. `source` is the id of a part of the page that loads without being asked, or empty. */
+export function showError(message, source = "") {
+  notice.dataset.source = source;
   notice.querySelector("span").textContent = message;
   notice.hidden = false;
 }
@@ -13,15 +14,20 @@ function messageOf(xhr) {
   return isText ? xhr.responseText : `The server answered with an error (${xhr.status}).`;
 }
 
-// What loads by itself puts out of sight only what it told itself.
-const itself = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
-
-document.addEventListener("htmx:responseError", (event) => tell(messageOf(event.detail.xhr), itself(event)));
-document.addEventListener("htmx:sendError", (event) => tell("The server cannot be reached. Check the connection, then try again.", itself(event)));
-document.addEventListener("htmx:timeout", (event) => tell("The server took too long to answer. Try again.", itself(event)));
-document.addEventListener("htmx:swapError", (event) => tell("The answer could not be shown. Reload the page.", itself(event)));
+// A part that loads without being asked hides only its own errors.
+const sourceOf = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
+const errors = {
+  responseError: (event) => messageOf(event.detail.xhr),
+  sendError: () => "The server cannot be reached. Check the connection, then try again.",
+  timeout: () => "The server took too long to answer. Try again.",
+  swapError: () => "The answer could not be shown. Reload the page.",
+};
+for (const [name, message] of Object.entries(errors)) {
+  document.addEventListener(`htmx:${name}`, (event) => showError(message(event), sourceOf(event)));
+}
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && (!itself(event) || itself(event) === notice.dataset.of)) notice.hidden = true;
+  const source = sourceOf(event);
+  if (event.detail.successful && (!source || source === notice.dataset.source)) notice.hidden = true;
 });
 
 document.addEventListener("click", (event) => {
@@ -39,28 +45,28 @@ document.addEventListener("submit", (event) => {
   }
 });
 
-// What a form has announced no longer holds once something is typed. Until the server has said what holds now, it
-// cannot be pressed; and an answer that is on its way is about something else.
+// A preview is out of date once something is typed. Its buttons are disabled until the server sends the new preview,
+// and a request under way is aborted, because its answer would be out of date too.
 document.addEventListener("input", (event) => {
-  const form = event.target.closest("[data-outdates]");
+  const form = event.target.closest("[data-invalidates]");
   if (!form) return;
   htmx.trigger(form, "htmx:abort");
-  for (const button of document.querySelectorAll(`${form.dataset.outdates} button`)) button.disabled = true;
+  for (const button of document.querySelectorAll(`${form.dataset.invalidates} button`)) button.disabled = true;
 });
 
-// When the server could not say what holds now, it can be asked again without typing anything.
-function offerAgain(event) {
-  const form = event.detail.elt?.closest?.("[data-outdates]");
-  const place = form && document.querySelector(form.dataset.outdates);
-  if (!place) return;
-  const known = place.querySelector("[data-again]");
+// When the server could not send the new preview, a button asks again.
+function offerRetry(event) {
+  const form = event.detail.elt?.closest?.("[data-invalidates]");
+  const preview = form && document.querySelector(form.dataset.invalidates);
+  if (!preview) return;
+  const known = preview.querySelector("[data-retry]");
   if (known) return void (known.disabled = false);
   const button = Object.assign(document.createElement("button"), { type: "button", className: "button", textContent: "Try again" });
-  button.dataset.again = "";
+  button.dataset.retry = "";
   button.addEventListener("click", () => htmx.trigger(form, "input"));
-  place.append(button);
+  preview.append(button);
 }
-for (const name of ["responseError", "sendError", "timeout"]) document.addEventListener(`htmx:${name}`, offerAgain);
+for (const name of ["responseError", "sendError", "timeout"]) document.addEventListener(`htmx:${name}`, offerRetry);
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {

@@ -1,5 +1,5 @@
 // The playhead: moves by fetching the step under it, plays, and keeps the address in step.
-// Every place it can go is a link as well, so the page works without this file.
+// Every control is a link as well, so the page works without this file.
 
 const INTERVAL = 1000; // milliseconds that a step stays in view at ×1
 
@@ -28,24 +28,24 @@ if (panel) {
     error: () => number("nextError") || null,
   };
 
-  let wanted = null; // the step to go to once the request under way has ended
+  let next = null; // the step to load once the current request has ended
   let moving = null;
 
-  /** Swaps in what the server answers. What goes wrong is told by the error bar. */
+  /** Swaps in the server's answer. The error bar shows what goes wrong. */
   const load = (url, target) => htmx.ajax("GET", url, { target, swap: "innerHTML" }).catch(() => {});
 
-  /** Brings a step into view. While one is on its way only the newest wish is kept. */
+  /** Brings a step into view. While a step loads, only the last request is kept. */
   function go(step, { remember = true } = {}) {
-    wanted = { step: within(step), remember };
-    moving ??= follow().finally(() => (moving = null));
+    next = { step: within(step), remember };
+    moving ??= loadNext().finally(() => (moving = null));
     return moving;
   }
 
-  async function follow() {
-    while (wanted) {
-      const { step, remember } = wanted;
+  async function loadNext() {
+    while (next) {
+      const { step, remember } = next;
       const before = number("at");
-      wanted = null;
+      next = null;
       await load(stepUrl(step), panel);
       if (number("at") !== step) {
         pause();
@@ -54,26 +54,26 @@ if (panel) {
       }
       history[remember ? "pushState" : "replaceState"]({ step }, "", pageUrl(step));
       if (before !== step) panel.scrollTop = 0;
-      if (!wanted) await show();
+      if (!next) await show();
     }
   }
 
-  /** Makes strip, controls and list agree with the step in the panel. */
+  /** Makes timeline, controls and list agree with the step in the panel. */
   async function show() {
     const at = number("at");
     showPosition(at);
     showControls(at);
     document.title = document.title.replace(/^Step [\d,]+/, `Step ${at.toLocaleString("en")}`);
     if (!playing) part("announced").textContent = view().querySelector("header").innerText;
-    await mark(at);
+    await markRow(at);
     prefetch(at + 1);
-    if (!playing) await followInTabs(at);
+    if (!playing) await updateTabs(at);
   }
 
   function showControls(at) {
-    for (const link of root.querySelectorAll("[data-move]")) aim(link);
+    for (const link of root.querySelectorAll("[data-move]")) updateLink(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
-    for (const link of root.querySelectorAll("[data-whole-list]")) link.href = pageUrl(at).replace(filter, "");
+    for (const link of root.querySelectorAll("[data-unfiltered]")) link.href = pageUrl(at).replace(filter, "");
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -82,8 +82,8 @@ if (panel) {
   }
 
   function showPosition(at) {
-    const strip = part("strip");
-    part("cursor").setAttribute("x", `${(100 * (at - 0.5)) / Number(strip.dataset.slots)}%`);
+    const timeline = part("timeline");
+    part("cursor").setAttribute("x", `${(100 * (at - 0.5)) / Number(timeline.dataset.slots)}%`);
     if (document.activeElement !== part("number")) part("number").value = at;
     part("slider").value = at;
     showInLedger(at);
@@ -102,16 +102,16 @@ if (panel) {
     cursor.setAttribute("display", at < first || at > last ? "none" : "inline");
   }
 
-  /** Loads the open tabs for the step, but for those whose chart shows it already. */
-  async function followInTabs(at, { anew = false } = {}) {
+  /** Loads the open tabs for the step, except those whose chart already shows it. */
+  async function updateTabs(at, { reload = false } = {}) {
     for (const tab of root.querySelectorAll(".tab[open]")) {
       const chart = tab.querySelector("[data-chart]");
-      if (!anew && chart && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) continue;
+      if (!reload && chart && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) continue;
       await load(tabUrl(tab, at), tab.querySelector(".tab-body"));
     }
   }
 
-  function aim(link) {
+  function updateLink(link) {
     if (link.dataset.move === "rewind") {
       link.search = `?step=${number("at")}`;
       return;
@@ -127,7 +127,7 @@ if (panel) {
   }
 
   /** Marks the step's row, and fetches the rows around it when the list holds others. */
-  async function mark(at) {
+  async function markRow(at) {
     const row = () => root.querySelector(`#rows [data-step="${at}"]`);
     if (!row() && !filter) await load(rowsUrl(at), "#rows"); // a filtered list need not hold the step
     root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
@@ -146,14 +146,14 @@ if (panel) {
   // Playing: each step stays in view for its time, or for as long as the next one takes to come.
   let playing = null; // the run under way: one that was paused stays paused when another begins
   let speed = 1;
-  const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+  const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
   async function play() {
     const run = {};
     showPlaying(run);
     if (number("at") === number("steps")) await go(1);
     while (playing === run && number("at") < number("steps")) {
-      await rest(INTERVAL / speed);
+      await sleep(INTERVAL / speed);
       if (playing === run) await go(number("at") + 1, { remember: false });
     }
     if (playing === run) pause();
@@ -178,11 +178,11 @@ if (panel) {
     for (const other of part("speeds").children) other.setAttribute("aria-pressed", String(other === button));
   }
 
-  /** The step that a place in the strip stands for. */
+  /** The step that a place in the timeline stands for. */
   function stepAt(event) {
-    const strip = part("strip");
-    const box = strip.getBoundingClientRect();
-    return Math.ceil(((event.clientX - box.left) / box.width) * Number(strip.dataset.slots));
+    const timeline = part("timeline");
+    const box = timeline.getBoundingClientRect();
+    return Math.ceil(((event.clientX - box.left) / box.width) * Number(timeline.dataset.slots));
   }
 
   async function openDialog(url) {
@@ -209,9 +209,9 @@ if (panel) {
     } else if (link?.matches("[data-dialog]")) {
       event.preventDefault();
       openDialog(link.href);
-    } else if (link?.matches(".strip-take")) {
-      return; // another history: a page of its own
-    } else if (event.target.closest("[data-strip]")) {
+    } else if (link?.matches(".timeline-take")) {
+      return; // a take has a page of its own
+    } else if (event.target.closest("[data-timeline]")) {
       event.preventDefault();
       jump(stepAt(event));
     } else if (link?.dataset.step) {
@@ -245,7 +245,7 @@ if (panel) {
     "?": () => document.getElementById("help").showModal(),
   };
 
-  // What was chosen by pointer keeps the focus, but not the keys; what was reached by keyboard keeps its own.
+  // A control that was clicked keeps the focus, but not the keys; one that was reached by keyboard keeps its own.
   const TYPED = "input:not([type=range], [type=radio]), textarea, select, dialog";
   const PRESSED = "button, summary, [type=radio]";
   let byPointer = false;
@@ -261,10 +261,10 @@ if (panel) {
     keys[event.key]();
   });
 
-  /** What has been recorded since: list and controls grow, and a playhead at the newest step goes on with it. */
+  /** New steps were recorded: list and controls grow, and a playhead at the newest step follows. */
   async function grow({ before, now, rows }) {
     const at = number("at");
-    const wasRewound = before.cut !== now.cut;
+    const wasRewound = before.callout !== now.callout;
     const wasNewest = at >= Number(before.steps);
     root.dataset.revision = now.revision;
     Object.assign(view().dataset, { steps: now.steps, nextError: now.nextError });
@@ -277,20 +277,20 @@ if (panel) {
     else extend(Number(before.steps), rows);
     if (wasNewest && !playing && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });
-    await followInTabs(number("at"), { anew: true });
+    await updateTabs(number("at"), { reload: true });
   }
 
   /** Puts rows into the list from the newest step known so far, which may have changed. */
   function extend(known, rows) {
     const row = root.querySelector(`#rows [data-step="${known}"]`)?.closest("li");
-    if (!row) return; // the list ends before it, and leads on by itself
-    const first = row.previousElementSibling?.matches(".said") ? row.previousElementSibling : row;
+    if (!row) return; // the list ends before it, with a link to later steps
+    const first = row.previousElementSibling?.matches(".input-row") ? row.previousElementSibling : row;
     while (first.nextElementSibling) first.nextElementSibling.remove();
     first.replaceWith(rows.content);
     htmx.process(document.getElementById("rows"));
   }
 
-  /** Whether the page would move under what somebody is doing. */
+  /** Whether moving the page would disturb the reader. */
   const isReading = () => Boolean(document.querySelector("dialog[open]")) || !getSelection().isCollapsed;
 
   root.addEventListener("playhead:news", (event) => (event.detail.done = grow(event.detail)));
@@ -304,11 +304,11 @@ if (panel) {
   window.addEventListener("popstate", (event) => {
     pause();
     const step = event.state?.step ?? Number(new URLSearchParams(location.search).get("step") ?? 1);
-    wanted = null;
+    next = null;
     go(step, { remember: false });
   });
 
-  // Earlier rows come in above what is being read, which has to stay where it is.
+  // Earlier rows come in above what is being read, which must not move.
   root.addEventListener("htmx:beforeSwap", (event) => {
     if (!event.target.querySelector(":scope > [data-earlier]")) return;
     const list = part("steps-pane");

@@ -1,4 +1,4 @@
-// Original or summary: what a reader chose for one step holds for the next one that the playhead brings.
+// Original or summary: the choice made at one step holds for the next steps.
 
 const panel = document.getElementById("step");
 const choices = () => [...panel.querySelectorAll("[data-shown]")];

@@ -20,7 +20,7 @@ from tests.browser.visits import page_of, record_session, sign_in
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 NAMELESS = """[...document.querySelectorAll("a, button, input:not([type=hidden]), select, summary")]
     .filter((control) => !(control.textContent.trim() || control.ariaLabel || control.labels?.length
-        || control.querySelector("[aria-label], .only-spoken") || control.closest("svg")))
+        || control.querySelector("[aria-label], .visually-hidden") || control.closest("svg")))
     .map((control) => control.outerHTML.slice(0, 100))"""
 REPEATED = """[...document.querySelectorAll("[id]")].map((element) => element.id)
     .filter((id, index, ids) => ids.indexOf(id) !== index)"""

@@ -32,11 +32,11 @@ def expect_step(page: Page, number: int) -> None:
 
 
 def expect_steps(page: Page, number: int) -> None:
-    """Facts, controls, strip and list agree on how many there are."""
+    """Facts, controls, timeline and list agree on how many there are."""
     expect(page.locator("#facts")).to_contain_text(f"{number} steps")
     expect(page.locator("[data-total]")).to_have_text(str(number))
     expect(page.get_by_label("Position of the playhead")).to_have_attribute("max", str(number))
-    expect(page.locator(".strip")).to_have_attribute("data-slots", str(number))
+    expect(page.locator(".timeline-chart")).to_have_attribute("data-slots", str(number))
     expect(page.locator("#rows [data-step]")).to_have_count(number)
 
 
@@ -69,7 +69,7 @@ def test_a_playhead_at_the_newest_step_follows(page: Page, project: Project, ses
         append(project, session.pk, [said("go on"), act("look"), ok()])
         expect_step(page, number)
         expect_steps(page, number)
-    expect(page.locator("#rows .said", has_text="go on")).to_have_count(3)
+    expect(page.locator("#rows .input-row", has_text="go on")).to_have_count(3)
     expect(page.locator(".bar-news")).to_be_hidden()
 
 

@@ -1,4 +1,4 @@
-"""The playhead: it plays, stops, jumps, listens to keys, and keeps address, list and strip in step."""
+"""The playhead: it plays, stops, jumps, listens to keys, and keeps address, list and timeline in step."""
 
 import re
 from collections.abc import Sequence
@@ -226,7 +226,7 @@ def test_a_click_on_strip_or_list_jumps(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.locator("#rows [data-step='4']").click()
     expect_step(page, 4)
-    page.locator(".strip a").nth(1).locator("rect").first.click()
+    page.locator(".timeline-chart a").nth(1).locator("rect").first.click()
     expect_step(page, 2)
 
 

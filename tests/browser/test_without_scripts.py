@@ -45,7 +45,7 @@ def test_moving_goes_by_links(plain: Page, session: Session) -> None:
     expect_step(plain, 41)
     plain.get_by_role("link", name="Earlier steps").click()
     expect_step(plain, 1)
-    plain.locator(".strip a").nth(49).locator("rect").first.click()
+    plain.locator(".timeline-chart a").nth(49).locator("rect").first.click()
     expect_step(plain, 50)
 
 

@@ -53,9 +53,9 @@ def choose(client: Client, action: str, *sessions: Session, **more: Any) -> Any:
 
 def confirm(client: Client, page: Any) -> Any:
     """The form of the page that asks, sent as it is."""
-    prospects = page.context["possible"]
-    seen = {f"seen-{prospect.session.pk}": prospect.seen for prospect in prospects}
-    sessions = [prospect.session for prospect in prospects]
+    previews = page.context["possible"]
+    seen = {f"seen-{preview.session.pk}": preview.confirmation for preview in previews}
+    sessions = [preview.session for preview in previews]
     return choose(client, page.context["action"], *sessions, confirmed="yes", **seen)
 
 
@@ -146,7 +146,7 @@ def test_what_needs_nothing_is_not_asked_to_be_confirmed(
 
 
 def test_what_was_not_asked_about_is_not_done(staff: Client, stuck: Session) -> None:
-    assert "was not asked about" in text(choose(staff, REWIND, stuck, confirmed="yes"))
+    assert "did not show this session" in text(choose(staff, REWIND, stuck, confirmed="yes"))
     assert Session.objects.get(pk=stuck.pk).steps == 5
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from dashboard.templatetags import compressing
+from dashboard.templatetags import compression
 from dashboard.views import compressions
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.services.compression.start import RunRequest, cancel_run, start_comparison, start_run
@@ -159,7 +159,7 @@ def test_what_failed_is_told_for_each_step_and_retried(alice: Client, session: S
 def test_a_run_that_failed_says_what_to_do(alice: Client, session: Session) -> None:
     run = ended(session, failing=(1, 2, 3, 4, 5))
     page = text(alice.get(page_of(run)))
-    assert "Nothing could be summarised: The model refused: no. Retry when that is mended, or" in page
+    assert "Nothing could be summarised: The model refused: no. Fix this, then retry, or" in page
 
 
 def test_a_run_is_cancelled_once_and_gone_on_with(alice: Client, session: Session) -> None:
@@ -227,7 +227,7 @@ def test_what_a_run_carries_is_inert(alice: Client, session: Session) -> None:
 
 def test_every_state_has_an_icon_and_a_word() -> None:
     for state in {*CompressionRun.State.values, *CompressionItem.State.values}:
-        assert compressing.STATES[state][1] in compressing.state(state)
+        assert compression.STATES[state][1] in compression.state(state)
 
 
 def test_a_comparison_is_listed_as_one(alice: Client, session: Session) -> None:

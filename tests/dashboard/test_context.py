@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from dashboard.place import Place
+from dashboard.location import Location
 from dashboard.rendering.context import Contents, composition
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
@@ -182,14 +182,14 @@ def test_the_composition_adds_up_to_the_budget() -> None:
         Segment(source="step", step=5, tokens=40),
     ]
     bar = composition(Manifest(policy="x", max_tokens=100, tokens=75, segments=segments), 100)
-    assert {share.kind: share.tokens for share in bar.shares} == {
+    assert {part.kind: part.tokens for part in bar.parts} == {
         "system": 10,
         "summarised": 20,
         "full": 40,
         "clipped": 5,
         "free": 25,
     }
-    assert sum(float(share.width[:-1]) for share in bar.shares) == pytest.approx(100)
+    assert sum(float(part.width[:-1]) for part in bar.parts) == pytest.approx(100)
     assert bar.over == 0
 
 
@@ -197,7 +197,7 @@ def test_a_context_over_its_budget_says_by_how_much() -> None:
     segments = [Segment(source="step", step=1, tokens=150)]
     bar = composition(Manifest(policy="episodic", max_tokens=100, tokens=150, segments=segments), 100)
     assert bar.over == 50
-    assert [share.width for share in bar.shares] == ["100.00%"]
+    assert [part.width for part in bar.parts] == ["100.00%"]
 
 
 def test_steps_are_counted_by_their_form(alice: Client, project: Project, session: Session) -> None:
@@ -333,7 +333,7 @@ def test_charts_of_a_long_session_lead_to_each_other(alice: Client, project: Pro
 
 
 def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:
-    chart = draw_chart(step_accounts(History(session), 1, 5), Place(History(session), 2))
+    chart = draw_chart(step_accounts(History(session), 1, 5), Location(History(session), 2))
     assert max(bar.output for bar in chart.bars) == chart.height
     assert all(sum(height for _, _, height in bar.parts) == bar.output for bar in chart.bars)
     assert chart.playhead == "30.00%"

@@ -17,10 +17,10 @@ def forked(client: Client, session: Session, step: str, query: str = "") -> tupl
 
 
 def test_a_fork_shares_everything_up_to_the_step(alice: Client, session: Session) -> None:
-    child, place = forked(alice, session, "3")
+    child, location = forked(alice, session, "3")
     assert child.forked_from == session
     assert History(child).steps == 3
-    assert place == "step=3"
+    assert location == "step=3"
 
 
 def test_a_take_can_be_forked(alice: Client, project: Project, session: Session) -> None:

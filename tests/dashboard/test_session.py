@@ -251,7 +251,7 @@ def test_news_hold_all_that_changed_on_the_page(alice: Client, project: Project,
     assert re.findall(r'data-step="(\d+)"', told) == ["6", "7"]
     assert "go on" in told
     assert f'data-revision="{session.revision}" data-head="{session.head}"' in page
-    assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "facts", "strip"}
+    assert set(re.findall(r'id="(\w+)" hx-swap-oob', page)) == {"bars", "facts", "timeline"}
 
 
 def test_many_news_lead_on(alice: Client, project: Project) -> None:

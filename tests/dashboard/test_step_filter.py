@@ -38,7 +38,7 @@ def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Ses
     page = html(alice.get(f"/sessions/{session.pk}?step=4&as_of=10&status=error"))
     assert f'href="/sessions/{session.pk}?step=5&amp;as_of=10&amp;status=error"' in page  # one step forward
     assert f'href="/sessions/{session.pk}?step=3&amp;as_of=10&amp;status=error"' in page  # the row
-    assert f'href="/sessions/{session.pk}?step=4&amp;as_of=10" data-whole-list' in page
+    assert f'href="/sessions/{session.pk}?step=4&amp;as_of=10" data-unfiltered' in page
     assert '<input type="hidden" name="as_of" value="10">' in page
     assert '<option value="error" selected>' in page
 

@@ -77,10 +77,12 @@ def test_a_table_shows_numbers_as_figures_and_hostile_text_as_text(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(("Tool", "Calls"), [("<script>alert(1)</script>", 12_345)], "None.")
-    shown = Tab("ledger", "Tools", lambda place: {"table": table})
+    shown = Tab("ledger", "Tools", lambda location: {"table": table})
     monkeypatch.setitem(TABS, "ledger", shown)
     page = html(fragment(alice, address(shown, session)))
     assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>" in page
     assert '<td class="number">12,345</td>' in page
-    monkeypatch.setitem(TABS, "ledger", Tab("ledger", "Tools", lambda place: {"table": Table((), [], "No.")}))
+    monkeypatch.setitem(
+        TABS, "ledger", Tab("ledger", "Tools", lambda location: {"table": Table((), [], "No.")})
+    )
     assert text(fragment(alice, address(shown, session))) == "No."

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import TERMINAL, Folder
-from dashboard.rendering.values import argument_fields, content_text, diff, output_blocks, pretty_json
+from dashboard.rendering.values import argument_values, content_text, diff, output_blocks, pretty_json
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 json_values = st.recursive(
@@ -23,19 +23,19 @@ names = st.sampled_from(
 
 def languages(arguments: Any) -> dict[str, str]:
     """The language of each block by its label."""
-    fields = argument_fields(Folder(), "a", arguments)
+    fields = argument_values(Folder(), "a", arguments)
     return {field.label: field.block.language for field in fields if field.block}
 
 
 def texts(arguments: Any) -> dict[str, str]:
-    fields = argument_fields(Folder(), "a", arguments)
+    fields = argument_values(Folder(), "a", arguments)
     return {field.label: field.block.text if field.block else field.text for field in fields}
 
 
 @given(json_values | st.dictionaries(names, json_values))
 def test_any_arguments_can_be_shown(arguments: Any) -> None:
     folder = Folder()
-    fields = argument_fields(folder, "a", arguments)
+    fields = argument_values(folder, "a", arguments)
     for field in fields:
         if field.block:
             field.block.html.encode()
@@ -70,7 +70,7 @@ def test_values_are_shown_as_what_they_are(arguments: Any, expected: dict[str, s
 
 
 def test_an_editors_command_is_a_word_and_no_shell() -> None:
-    assert argument_fields(Folder(), "a", {"command": "view", "path": "a.py"})[0].text == "view"
+    assert argument_values(Folder(), "a", {"command": "view", "path": "a.py"})[0].text == "view"
 
 
 def test_a_script_in_a_shell_is_shown_as_the_script() -> None:
@@ -79,7 +79,7 @@ def test_a_script_in_a_shell_is_shown_as_the_script() -> None:
 
 
 def test_short_values_stand_beside_their_names() -> None:
-    fields = argument_fields(Folder(), "a", {"limit": 5, "all": True, "none": None, "ids": [1, 2]})
+    fields = argument_values(Folder(), "a", {"limit": 5, "all": True, "none": None, "ids": [1, 2]})
     assert [(field.label, field.text) for field in fields] == [
         ("limit", "5"),
         ("all", "true"),
@@ -90,7 +90,7 @@ def test_short_values_stand_beside_their_names() -> None:
 
 def test_several_edits_are_several_diffs() -> None:
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
-    fields = argument_fields(Folder(), "a", {"file_path": "x.py", "edits": edits})
+    fields = argument_values(Folder(), "a", {"file_path": "x.py", "edits": edits})
     assert [field.block.text for field in fields if field.block] == ["-a\n+b", "-c\n+d"]
 
 

@@ -65,7 +65,7 @@ def test_a_model_that_costs_is_told_with_its_price(
         alice.get(form(session, "?strategy=episode_summary&model=gpt-unheard-of&from_step=1&to_step=3"))
     )
     assert "Cost price unknown" in unknown
-    assert f"The price list of {load_prices().as_of} does not have this model." in unknown
+    assert f"This model is not in the price list of {load_prices().as_of}." in unknown
     free = text(alice.get(form(session, "?strategy=simple_extract&from_step=1&to_step=3")))
     assert load_prices().as_of not in free
 

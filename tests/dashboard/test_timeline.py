@@ -1,12 +1,12 @@
-"""The token strip."""
+"""The timeline."""
 
 import re
 from itertools import pairwise
 
 import pytest
 
-from dashboard.place import Place
-from dashboard.strip import HEIGHT, LANES, LEAST, SHARES, SINGLE, Strip, draw_strip
+from dashboard.location import Location
+from dashboard.timeline import HEIGHT, LANES, LEAST, MOST_SHARES, MOST_SINGLE, Timeline, draw_timeline
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
@@ -17,10 +17,10 @@ from tests.dashboard.long_sessions import long_session
 from tests.services.drafts import act, ok
 
 
-def strip(session: Session, step: int = 1) -> Strip:
+def timeline(session: Session, step: int = 1) -> Timeline:
     session.refresh_from_db()
     history = History(session)
-    return draw_strip(Place(history, step), takes(history))
+    return draw_timeline(Location(history, step), takes(history))
 
 
 def share(percentage: str) -> float:
@@ -28,7 +28,7 @@ def share(percentage: str) -> float:
 
 
 def test_a_short_session_has_a_bar_for_each_step(session: Session) -> None:
-    bars = strip(session).bars
+    bars = timeline(session).bars
     assert [(bar.first, bar.last) for bar in bars] == [(n, n) for n in range(1, 6)]
     assert [bar.outcome for bar in bars] == ["success", "success", "error", "success", "success"]
     assert bars[2].label == "step 3 · read_file · error"
@@ -36,27 +36,27 @@ def test_a_short_session_has_a_bar_for_each_step(session: Session) -> None:
 
 def test_heights_follow_tokens_and_no_bar_vanishes(project: Project, session: Session) -> None:
     append(project, session.pk, [act("cat"), ok(outputs="word " * 5_000)])
-    heights = [bar.height for bar in strip(session).bars]
+    heights = [bar.height for bar in timeline(session).bars]
     assert max(heights) == heights[-1] == HEIGHT
     assert min(heights) >= LEAST
 
 
-def test_an_empty_session_has_an_empty_strip(project: Project) -> None:
-    assert strip(create_session(project), 0).bars == []
+def test_an_empty_session_has_an_empty_timeline(project: Project) -> None:
+    assert timeline(create_session(project), 0).bars == []
 
 
-@pytest.mark.parametrize("steps", [SINGLE, SINGLE + 1, 999, 5_000])
+@pytest.mark.parametrize("steps", [MOST_SINGLE, MOST_SINGLE + 1, 999, 5_000])
 def test_bars_cover_every_step_once(project: Project, steps: int) -> None:
-    bars = strip(long_session(project, steps)).bars
-    assert len(bars) <= (SINGLE if steps <= SINGLE else SHARES)
+    bars = timeline(long_session(project, steps)).bars
+    assert len(bars) <= (MOST_SINGLE if steps <= MOST_SINGLE else MOST_SHARES)
     assert bars[0].first == 1
     assert bars[-1].last == steps
     assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
 
 
 @pytest.mark.parametrize("steps", [1, 3, 50, 200, 400, 5_000])
-def test_the_strip_is_as_wide_as_the_page(project: Project, steps: int) -> None:
-    bars = strip(long_session(project, steps)).bars
+def test_the_timeline_is_as_wide_as_the_page(project: Project, steps: int) -> None:
+    bars = timeline(long_session(project, steps)).bars
     assert share(bars[-1].x) + share(bars[-1].width) == pytest.approx(100, abs=0.5)
     gaps = [share(newer.x) - share(older.x) - share(older.width) for older, newer in pairwise(bars)]
     assert all(-0.02 < gap < 0.35 for gap in gaps)
@@ -64,20 +64,20 @@ def test_the_strip_is_as_wide_as_the_page(project: Project, steps: int) -> None:
 
 def test_shares_add_up_to_the_whole(project: Project) -> None:
     session = long_session(project, 5_000)
-    bars = strip(session).bars
+    bars = timeline(session).bars
     assert sum(bar.tokens for bar in bars) == History(session).tail.totals.tokens
     assert sum(bar.errors for bar in bars) == session.errors
 
 
 def test_of_a_share_as_much_is_red_as_failed(project: Project) -> None:
-    bar = strip(long_session(project, 50_000)).bars[0]
+    bar = timeline(long_session(project, 50_000)).bars[0]
     assert (bar.outcome, bar.last, bar.errors) == ("success", 200, 4)
     assert bar.failed == round(bar.height * 4 / 200)
 
 
 def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
     rewind(project, session.pk, Target(to_step=2))
-    (take,) = strip(session).takes
+    (take,) = timeline(session).takes
     assert share(take.x) == pytest.approx(100 * 2 / 5, abs=0.01)
     assert share(take.width) == pytest.approx(100 * 3 / 5, abs=0.01)
 
@@ -86,25 +86,25 @@ def test_takes_at_one_place_lie_in_lanes(project: Project, session: Session) -> 
     for _ in range(5):
         rewind(project, session.pk, Target(to_step=2))
         append(project, session.pk, [act(), ok()])
-    assert [bar.lane for bar in strip(session).takes] == [0, 1, 2, 2, 2]
+    assert [bar.lane for bar in timeline(session).takes] == [0, 1, 2, 2, 2]
     assert LANES == 3
 
 
 def test_a_take_longer_than_what_is_left_stays_inside(project: Project) -> None:
     session = long_session(project, 300)
     rewind(project, session.pk, Target(to_step=2))
-    drawn = strip(session)
+    drawn = timeline(session)
     assert drawn.slots == 300
     assert all(share(take.x) + share(take.width) <= 100.01 for take in drawn.takes)
 
 
 def test_a_tools_name_is_text(project: Project, session: Session) -> None:
     append(project, session.pk, [act("</title><script>alert(1)</script>")])
-    assert "<script" not in strip(session).svg_bars
+    assert "<script" not in timeline(session).svg_bars
 
 
 def test_each_bar_leads_to_its_first_step(project: Project) -> None:
-    drawn = strip(long_session(project, 1_000))
+    drawn = timeline(long_session(project, 1_000))
     assert [int(step) for step in re.findall(r"\?step=(\d+)", drawn.svg_bars)] == [
         bar.first for bar in drawn.bars
     ]

@@ -220,7 +220,9 @@ def test_settings_are_saved_and_faults_told_in_place(page: Page, session: Sessio
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Window").fill("0")
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".setting.has-fault")).to_contain_text("Enter a whole number from 1 to 100,000.")
+    expect(page.locator(".setting", has=page.locator(".field-error"))).to_contain_text(
+        "Enter a whole number from 1 to 100,000."
+    )
     page.get_by_label("Window").fill("12")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved.")).to_be_visible()

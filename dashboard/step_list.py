@@ -1,0 +1,124 @@
+"""The rows of the step list: a window of all steps, or of those that match a filter."""
+
+from dataclasses import dataclass, replace
+
+from dashboard.location import Location
+from historyapp.models import Episode, Summary
+from historyapp.models.step_filters import StepSearch
+from historyapp.models.takes import Take
+
+AROUND = 25
+"""Rows before and after the playhead; scrolling loads as many again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRows:
+    """A window of the list of all steps."""
+
+    location: Location
+    rows: list[tuple[Episode, list[Take], Summary | None]]
+    """Each step with the takes that branch off after it, and the summary that covers it."""
+    first_takes: list[Take]
+    """Takes that branch off before the first step."""
+    leads_back: bool = True
+    leads_on: bool = True
+    """Whether it has links to earlier and later steps: rows put into a list have them at its ends only."""
+
+    @property
+    def first(self) -> int:
+        return self.rows[0][0].number if self.rows else 0
+
+    @property
+    def last(self) -> int:
+        return self.rows[-1][0].number if self.rows else 0
+
+    @property
+    def before(self) -> int:
+        """Where the link to earlier steps leads without scripts."""
+        return max(1, self.first - AROUND)
+
+    @property
+    def after(self) -> int:
+        return min(self.location.steps, self.last + AROUND)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ends with the newest step."""
+        return self.last >= self.location.steps
+
+
+def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
+    """Steps ``first`` to ``last`` as far as they exist."""
+    rows = location.history.rows(first, last)
+    takes_after: dict[int, list[Take]] = {}
+    for take in takes:
+        takes_after.setdefault(take.after_step, []).append(take)
+    summaries = summaries_by_step(location, rows)
+    shown = [(row, takes_after.get(row.number, []), summaries.get(row.number)) for row in rows]
+    return StepRows(location, shown, takes_after.get(0, []) if first <= 1 else [])
+
+
+def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
+    """The summary of each summarised step, without its text: the narrowest, of these the newest."""
+    if not rows:
+        return {}
+    history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
+    found = Summary.objects.marks(history.session, history.lineage, positions, history.as_of)
+    found.sort(key=lambda summary: (summary.first_step - summary.last_step, summary.pk))
+    first, last = rows[0].number, rows[-1].number
+    return {
+        number: summary
+        for summary in found
+        for number in range(max(first, summary.first_step), min(last, summary.last_step) + 1)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredRows:
+    """A window of the steps that match."""
+
+    location: Location
+    rows: list[Episode]
+    earlier: int | None = None
+    """Steps before this one have not been searched; None: all have, or another window leads there."""
+    later: int | None = None
+    """Likewise the steps after this one."""
+    is_whole: bool = False
+    """Whether both sides were searched."""
+
+    @property
+    def earlier_step(self) -> int:
+        """Where the link to earlier matches leads without scripts."""
+        return max(1, (self.earlier or 1) - 1)
+
+    @property
+    def later_step(self) -> int:
+        return min(self.location.steps, (self.later or 0) + 1)
+
+
+def matches_around(location: Location, step: int) -> FilteredRows:
+    """Matches before a step, the step itself if it matches, and matches after it."""
+    before, after = matches_before(location, step), matches_after(location, step - 1)
+    return replace(after, rows=[*before.rows, *after.rows], earlier=before.earlier, is_whole=True)
+
+
+def matches_after(location: Location, step: int) -> FilteredRows:
+    """The next matches after a step."""
+    return _search(location, range(max(0, step) + 1, location.steps + 1))
+
+
+def matches_before(location: Location, step: int) -> FilteredRows:
+    """The last matches before a step."""
+    return _search(location, range(min(step - 1, location.steps), 0, -1))
+
+
+def _search(location: Location, steps: range) -> FilteredRows:
+    found = StepSearch(location.history, location.filter.step_filter, steps).find(AROUND)
+    rest = None
+    if found.more is not None:
+        # The step at which a search stopped early has to be searched again; a match has not.
+        is_match = bool(found.rows) and found.rows[-1].number == found.more.number
+        rest = found.more.number if is_match else found.more.number - steps.step
+    if steps.step < 0:
+        return FilteredRows(location, found.rows[::-1], earlier=rest)
+    return FilteredRows(location, found.rows, later=rest)

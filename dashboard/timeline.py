@@ -1,0 +1,166 @@
+"""The timeline: one bar per step; in long sessions one bar for each equal share of the steps."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import ceil
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.location import Location
+from dashboard.rendering.text import visible
+from historyapp.models.episodes import StepSample
+from historyapp.models.history import History
+from historyapp.models.takes import Take
+
+MOST_SINGLE = 400
+"""Longest session, in steps, in which each step has its own bar."""
+MOST_SHARES = 250
+"""Bars of a longer session, at most; each stands for an equal share of the steps."""
+GAP = 0.3
+"""Between two bars at most, in percent of the width, so that a few wide bars stand close together."""
+HEIGHT, LEAST = 44, 4
+"""Of the tallest and of the lowest bar, in pixels."""
+LANES, LANE = 3, 9
+"""Lanes for takes under the bars, and the height of one in pixels."""
+STATUS_LABELS = {"in_flight": "in flight", "interrupted_by_human": "interrupted", "abandoned": "no result"}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBar:
+    """The bar of steps ``first`` to ``last``. ``x`` and ``width`` are percentages of the timeline's width."""
+
+    first: int
+    last: int
+    outcome: str
+    tokens: int
+    errors: int
+    label: str
+    x: str
+    width: str
+    height: int
+
+    @property
+    def failed(self) -> int:
+        """How much of the bar stands for steps that ended in an error, in pixels."""
+        return round(self.height * self.errors / (self.last - self.first + 1))
+
+    def svg(self, href: str) -> str:
+        """The bar as a link; drawn here because a template takes ten times as long for hundreds of them."""
+        label = f"{escape(self.label)} · {self.tokens:,} tokens"
+        box = f'x="{self.x}" width="{self.width}"'
+        bar = f'<rect class="bar-{self.outcome}" {box} y="{HEIGHT - self.height}" height="{self.height}"/>'
+        failed = f'<rect class="bar-mark" {box} y="{HEIGHT - self.failed}" height="{self.failed + 3}"/>'
+        bar += failed if self.errors else ""
+        return f'<a href="{href}" tabindex="-1"><title>{label}</title>{bar}</a>'
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBar:
+    """A take, under the steps that replaced it."""
+
+    take: Take
+    x: str
+    width: str
+    lane: int
+
+    @property
+    def y(self) -> int:
+        return HEIGHT + 3 + self.lane * LANE
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The whole picture. ``slots`` is the number of steps that its width stands for."""
+
+    location: Location
+    bars: list[TimelineBar]
+    takes: list[TakeBar]
+    slots: int
+    height: int
+    lane_height: int = LANE - 2
+
+    @property
+    def description(self) -> str:
+        """For people who do not see the picture."""
+        steps, takes = self.location.steps, len(self.takes)
+        words = f"Tokens and outcome of {steps:,} step{'s' * (steps != 1)}"
+        return f"{words}, and {takes} take{'s' * (takes != 1)} below" if takes else words
+
+    @property
+    def svg_bars(self) -> SafeString:
+        before, after = escape(self.location.address_of(0)).split("step=0")
+        links = (bar.svg(f"{before}step={bar.first}{after}") for bar in self.bars)
+        return mark_safe("\n".join(links))  # noqa: S308 labels are escaped
+
+    @property
+    def playhead(self) -> str:
+        """The position of the playhead's step."""
+        return percent(self.location.step - 0.5, self.slots)
+
+
+def draw_timeline(location: Location, takes: list[Take]) -> Timeline:
+    """The timeline of a history, by one query that costs the same for every length."""
+    slots = max(location.steps, *(take.last_step for take in takes), 1)
+    below = list(_take_bars(takes, slots))
+    lanes = max((bar.lane + 1 for bar in below), default=0)
+    bars = list(_step_bars(location.history, slots))
+    return Timeline(location, bars, below, slots, HEIGHT + 3 + lanes * LANE)
+
+
+def _step_bars(history: History, slots: int) -> Iterator[TimelineBar]:
+    size = 1 if history.steps <= MOST_SINGLE else ceil(history.steps / MOST_SHARES)
+    last_steps = [min(end, history.steps) for end in range(size, history.steps + size, size)]
+    shares: list[tuple[int, StepSample, int, int]] = []
+    before, tokens, errors = 0, 0, 0
+    for row in history.sample(last_steps):
+        if row.number == before + 1:  # one step has figures of its own; running totals give those of many
+            shares.append((before, row, row.tokens, int(row.status == "error")))
+        else:
+            shares.append((before, row, max(0, row.total_tokens - tokens), row.total_errors - errors))
+        before, tokens, errors = row.number, row.total_tokens, row.total_errors
+    most = max((tokens for _, _, tokens, _ in shares), default=0)
+    for before, row, tokens, errors in shares:
+        steps = row.number - before
+        yield TimelineBar(
+            first=before + 1,
+            last=row.number,
+            outcome=row.status if steps == 1 else "success",
+            tokens=tokens,
+            errors=errors,
+            label=_label(row, before, errors),
+            x=percent(before, slots),
+            width=bar_width(steps, slots),
+            height=LEAST + round((HEIGHT - LEAST) * (tokens / most) ** 0.5) if most else LEAST,
+        )
+
+
+def _label(row: StepSample, before: int, errors: int) -> str:
+    if row.number == before + 1:
+        tools = visible(", ".join(row.tool_names[:3]))
+        status = STATUS_LABELS.get(row.status, row.status)
+        return " · ".join(filter(None, (f"step {row.number:,}", tools, status)))
+    failed = f"{errors:,} error{'s' * (errors != 1)}" if errors else "no errors"
+    return f"steps {before + 1:,}–{row.number:,} · {failed}"
+
+
+def percent(value: float, of: float) -> str:
+    return f"{100 * value / of:.2f}%"
+
+
+def bar_width(steps: int, slots: int) -> str:
+    """The width of a bar of ``steps`` steps, less the gap after it where there is room for one."""
+    slot = 100 / slots
+    gap = min(GAP, 0.2 * slot) if slots <= MOST_SINGLE // 2 else 0
+    return f"{steps * slot - gap:.2f}%"
+
+
+def _take_bars(takes: Iterable[Take], slots: int) -> Iterator[TakeBar]:
+    """Takes in lanes, so that they do not hide each other while there is room."""
+    ends = [0] * LANES
+    for take in sorted(takes, key=lambda take: take.after_step):
+        free = (lane for lane, end in enumerate(ends) if end <= take.after_step)
+        lane = next(free, LANES - 1)
+        ends[lane] = max(ends[lane], take.last_step)
+        width = max(take.steps, slots / 120)
+        yield TakeBar(take, percent(min(take.after_step, slots - width), slots), percent(width, slots), lane)

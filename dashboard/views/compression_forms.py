@@ -1,0 +1,125 @@
+"""The forms that start a compression or a comparison, with an estimate of the cost."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.compression_form import CompressionForm, read_form
+from dashboard.location import newest_step, page_context
+from historyapp.core.errors import Invalid
+from historyapp.core.settings import load_settings
+from historyapp.models import CompressionRun, Session
+from historyapp.services.compression.start import (
+    MOST_COMPARED,
+    RunEstimate,
+    estimate,
+    start_comparison,
+    start_run,
+)
+
+SIDES = ("a-", "b-")
+"""Prefixes of the field names of a comparison's two strategies."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyEstimate:
+    """What one strategy would cost, or why it cannot run."""
+
+    estimate: RunEstimate | None = None
+    refusal: str = ""
+
+
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def compress(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The form; for htmx alone, or its estimate (``#estimate``). POST starts a run or opens the active."""
+    session = find_session(request, session_id)
+    form = read_form(request.POST or request.GET, load_settings(session.settings))
+    if request.method != "POST" or "estimate" in request.POST:
+        return _form_page(request, session, form, "compress")
+    try:
+        (run_request,) = form.run_requests()
+        started = start_run(session.project, session.pk, run_request, actor=actor(request))
+    except Invalid:
+        return _form_page(request, session, form, "compress", status=422)
+    wake_workers(started.run)
+    return redirect(run_url(started.run) + ("?joined=1" if started.joined else ""))
+
+
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The form for two strategies over the same steps; POST runs both."""
+    session = find_session(request, session_id)
+    settings = load_settings(session.settings)
+    query: QueryDict = request.POST or request.GET
+    if not (query.get("from_step") or query.get("to_step")):  # all steps may be too many to compare
+        last = max(1, session.steps - settings.detailed_steps)
+        query = query.copy()
+        query["from_step"], query["to_step"] = str(max(1, last - 7)), str(last)
+    form = read_form(query, settings, SIDES)
+    if request.method != "POST" or "estimate" in request.POST:
+        return _form_page(request, session, form, "compare")
+    try:
+        runs = start_comparison(session.project, session.pk, form.run_requests(), actor=actor(request))
+    except Invalid as error:
+        return _form_page(request, session, form, "compare", status=422, refusal=error.detail)
+    for run in runs:
+        wake_workers(run)
+    return redirect("comparison", session.pk, runs[0].comparison)
+
+
+def _form_page(
+    request: PersonRequest,
+    session: Session,
+    form: CompressionForm,
+    name: str,
+    *,
+    status: int = 200,
+    refusal: str = "",
+) -> HttpResponse:
+    estimates = []
+    for number in range(len(form.sides)):
+        try:
+            estimates.append(StrategyEstimate(estimate(session, form.run_requests()[number])))
+        except Invalid as error:
+            estimates.append(StrategyEstimate(refusal=error.detail))
+    shown: dict[str, Any] = {
+        **page_context(request, newest_step(session)),
+        "form": form,
+        "settings": load_settings(session.settings),
+        "estimates": estimates,
+        "active": session.compression_runs.active().filter(trial=False).first(),
+        "most_compared": MOST_COMPARED,
+        "refusal": refusal,
+    }
+    if not request.htmx:
+        return render(request, f"{name}.html", shown, status=status)
+    part = f"_{name}_estimate.html" if request.htmx.target == "estimate" else f"_{name}.html"
+    return render(request, part, shown)
+
+
+def run_url(run: CompressionRun) -> str:
+    """The page of a run, or of the comparison that it belongs to."""
+    if run.comparison:
+        return reverse("comparison", args=[run.session_id, run.comparison])
+    return reverse("compression", args=[run.session_id, run.pk])
+
+
+def wake_workers(run: CompressionRun) -> None:
+    """Tells workers of the run once its transaction is committed."""
+
+    def wake() -> None:
+        from historyapp import tasks  # Celery is loaded by the first compression, not by the server's start
+
+        tasks.wake(run.pk)
+
+    if run.active:
+        transaction.on_commit(wake, robust=True)
