@@ -1,4 +1,4 @@
-"""Who may see what: everything but signing in needs a person, and a person sees the projects they are in."""
+"""Access: every page but signing in needs a signed-in person, who sees the projects they are a member of."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,7 +17,7 @@ from historyapp.core.errors import NotFound
 from historyapp.models import Project, Session
 
 PROJECT = "project"
-"""Where a person's browser session keeps which project they look at."""
+"""Key of a person's browser session: the project they have chosen."""
 
 P = ParamSpec("P")
 
@@ -33,26 +33,22 @@ View = Callable[Concatenate[PersonRequest, P], HttpResponseBase]
 
 
 def signed_in(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Sends strangers to the sign-in page. Pages are private, and fragments are cached apart from pages."""
+    """Redirects to the sign-in page. Pages are private, and fragments are cached apart from pages."""
 
     @wraps(view)
     def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
-            return _to_sign_in(request)
+            htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]
+            page = htmx.current_url_abs_path if htmx else request.get_full_path()
+            response = redirect_to_login(page or "/")
+            return HttpResponseClientRedirect(response.url) if htmx else response
         return view(cast(PersonRequest, request), *args, **kwargs)
 
     return vary_on_headers("HX-Request", "HX-Target")(cache_control(private=True)(checked))
 
 
-def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
-    htmx: HtmxDetails = request.htmx  # type: ignore[attr-defined]
-    page = htmx.current_url_abs_path if htmx else request.get_full_path()
-    response = redirect_to_login(page or "/")
-    return HttpResponseClientRedirect(response.url) if htmx else response
-
-
 def actor(request: PersonRequest) -> str:
-    """As audit records and rewinds name the person."""
+    """The person as audit records and rewinds name them."""
     return f"user:{request.user.get_username()}"
 
 
@@ -65,7 +61,7 @@ def current_project(request: PersonRequest, among: list[Project]) -> Project:
     """The project that the person chose, else their first.
 
     Raises:
-        NotFound: when they are in none.
+        NotFound: when they are in no project.
     """
     if not among:
         raise NotFound("You are not in any project. Ask its owner to add you.")
@@ -77,7 +73,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
     """A session of any project that the person is in.
 
     Raises:
-        NotFound: when there is none; one of somebody else looks just the same.
+        NotFound: when there is none, or it belongs to another project.
     """
     found = Session.objects.filter(pk=session_id, project__members=request.user)
     session = found.select_related("project", "forked_from", "spawned_by").first()

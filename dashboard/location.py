@@ -72,10 +72,6 @@ class Location:
         return self.address_of(self.step) if self.step else f"{self.url}{self.as_of_query}"
 
     @property
-    def unfiltered(self) -> "Location":
-        return Location(self.history, self.step)
-
-    @property
     def previous(self) -> int:
         return max(1, self.step - 1)
 

@@ -43,79 +43,37 @@ _POLICIES = tuple((name, name) for name in POLICIES)
 _STRATEGIES = tuple((name, strategy.title) for name, strategy in STRATEGIES.items())
 GROUPS = {
     "Context": (
-        Setting(
-            "policy",
-            "Policy",
-            "How the context for the next model call is chosen.",
-            kind="choice",
-            choices=_POLICIES,
-        ),
-        Setting(
-            "max_tokens",
-            "Budget",
-            "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
-            "tokens",
-        ),
-        Setting(
-            "full_message_count",
-            "Newest steps in full",
-            "For the policy episodic. These steps are not compressed. 0 or less: no steps.",
-            "steps",
-        ),
-        Setting(
-            "window_size",
-            "Window",
-            "For the policy sliding_window: the newest steps that stay in full. They are not compressed.",
-            "steps",
-        ),
+        Setting("policy", "Policy", "How the context for the next model call is chosen.",
+                kind="choice", choices=_POLICIES),
+        Setting("max_tokens", "Budget",
+                "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
+                "tokens"),
+        Setting("full_message_count", "Newest steps in full",
+                "For the policy episodic. These steps are not compressed. 0 means none.", "steps"),
+        Setting("window_size", "Window",
+                "For the policy sliding_window: the newest steps that stay in full. They are not compressed.",
+                "steps"),
     ),
     "Compression": (
-        Setting(
-            "compress_automatically",
-            "Compress automatically",
-            "Compress older steps in the background while the agent works.",
-            kind="switch",
-        ),
-        Setting(
-            "compression_strategy",
-            "Strategy",
-            "How steps are summarised.",
-            kind="choice",
-            choices=_STRATEGIES,
-        ),
-        Setting(
-            "llm_name",
-            "Summary model",
-            "A model name, provider:name, or local, which needs no API key and costs nothing.",
-            kind="text",
-        ),
-        Setting(
-            "compression_batch_size",
-            "Batch size",
-            "Compress once this many older steps accumulate. A range summary covers as many steps.",
-            "steps",
-        ),
-        Setting(
-            "compression_share",
-            "Token threshold",
-            "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
-            "Leave empty to use only the batch size.",
-            "× budget",
-        ),
-        Setting(
-            "max_summary_length",
-            "Summary length",
-            "Summaries that are longer in total are summarised again.",
-            "characters",
-        ),
-        Setting(
-            "spacy_language_model",
-            "spaCy language model",
-            "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
-            kind="text",
-        ),
+        Setting("compress_automatically", "Compress automatically",
+                "Compress older steps in the background while the agent works.", kind="switch"),
+        Setting("compression_strategy", "Strategy", "How steps are summarised.", "", "choice", _STRATEGIES),
+        Setting("llm_name", "Summary model",
+                "A model name, provider:name, or local, which needs no API key and costs nothing.",
+                kind="text"),
+        Setting("compression_batch_size", "Batch size",
+                "Compress once this many older steps accumulate. A range summary covers as many steps.",
+                "steps"),
+        Setting("compression_share", "Token threshold",
+                "Also compress once unsummarised older steps reach this share of the budget; 0.5 is half. "
+                "Leave empty to use only the batch size.", "× budget"),
+        Setting("max_summary_length", "Summary length",
+                "Summaries that are longer in total are summarised again.", "characters"),
+        Setting("spacy_language_model", "spaCy language model",
+                "For extracts and for splitting long texts. If it is missing, a simpler method is used.",
+                kind="text"),
     ),
-}
+}  # fmt: skip
 SETTINGS = {setting.name: setting for group in GROUPS.values() for setting in group}
 
 
@@ -128,11 +86,6 @@ class SettingField:
     """Empty: the default."""
     default: str
     error: str
-
-    @property
-    def is_on(self) -> bool:
-        """Of a switch."""
-        return (self.value or self.default) == "on"
 
     @property
     def has_no_limit(self) -> bool:

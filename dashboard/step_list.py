@@ -15,36 +15,20 @@ AROUND = 25
 class StepRows:
     """A window of the list of all steps."""
 
-    location: Location
     rows: list[tuple[Episode, list[Take], Summary | None]]
     """Each step with the takes that branch off after it, and the summary that covers it."""
     first_takes: list[Take]
     """Takes that branch off before the first step."""
+    first: int
+    last: int
+    before: int
+    """Where the link to earlier steps leads without scripts."""
+    after: int
+    is_complete: bool
+    """Whether it ends with the newest step."""
     leads_back: bool = True
     leads_on: bool = True
     """Whether it has links to earlier and later steps: rows put into a list have them at its ends only."""
-
-    @property
-    def first(self) -> int:
-        return self.rows[0][0].number if self.rows else 0
-
-    @property
-    def last(self) -> int:
-        return self.rows[-1][0].number if self.rows else 0
-
-    @property
-    def before(self) -> int:
-        """Where the link to earlier steps leads without scripts."""
-        return max(1, self.first - AROUND)
-
-    @property
-    def after(self) -> int:
-        return min(self.location.steps, self.last + AROUND)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it ends with the newest step."""
-        return self.last >= self.location.steps
 
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
@@ -54,8 +38,16 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     for take in takes:
         takes_after.setdefault(take.after_step, []).append(take)
     summaries = summaries_by_step(location, rows)
-    shown = [(row, takes_after.get(row.number, []), summaries.get(row.number)) for row in rows]
-    return StepRows(location, shown, takes_after.get(0, []) if first <= 1 else [])
+    first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
+    return StepRows(
+        [(row, takes_after.get(row.number, []), summaries.get(row.number)) for row in rows],
+        first_takes=takes_after.get(0, []) if first <= 1 else [],
+        first=first_row,
+        last=last_row,
+        before=max(1, first_row - AROUND),
+        after=min(location.steps, last_row + AROUND),
+        is_complete=last_row >= location.steps,
+    )
 
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
@@ -85,21 +77,16 @@ class FilteredRows:
     """Likewise the steps after this one."""
     is_whole: bool = False
     """Whether both sides were searched."""
-
-    @property
-    def earlier_step(self) -> int:
-        """Where the link to earlier matches leads without scripts."""
-        return max(1, (self.earlier or 1) - 1)
-
-    @property
-    def later_step(self) -> int:
-        return min(self.location.steps, (self.later or 0) + 1)
+    earlier_step: int = 1
+    """Where the link to earlier matches leads without scripts."""
+    later_step: int = 1
 
 
 def matches_around(location: Location, step: int) -> FilteredRows:
     """Matches before a step, the step itself if it matches, and matches after it."""
     before, after = matches_before(location, step), matches_after(location, step - 1)
-    return replace(after, rows=[*before.rows, *after.rows], earlier=before.earlier, is_whole=True)
+    rows = [*before.rows, *after.rows]
+    return replace(before, rows=rows, later=after.later, later_step=after.later_step, is_whole=True)
 
 
 def matches_after(location: Location, step: int) -> FilteredRows:
@@ -120,5 +107,6 @@ def _search(location: Location, steps: range) -> FilteredRows:
         is_match = bool(found.rows) and found.rows[-1].number == found.more.number
         rest = found.more.number if is_match else found.more.number - steps.step
     if steps.step < 0:
-        return FilteredRows(location, found.rows[::-1], earlier=rest)
-    return FilteredRows(location, found.rows, later=rest)
+        return FilteredRows(location, found.rows[::-1], earlier=rest, earlier_step=max(1, (rest or 1) - 1))
+    next_step = min(location.steps, (rest or 0) + 1)
+    return FilteredRows(location, found.rows, later=rest, later_step=next_step)

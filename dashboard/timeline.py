@@ -40,18 +40,14 @@ class TimelineBar:
     width: str
     height: int
 
-    @property
-    def failed(self) -> int:
-        """How much of the bar stands for steps that ended in an error, in pixels."""
-        return round(self.height * self.errors / (self.last - self.first + 1))
-
     def svg(self, href: str) -> str:
         """The bar as a link; drawn here because a template takes ten times as long for hundreds of them."""
         label = f"{escape(self.label)} · {self.tokens:,} tokens"
         box = f'x="{self.x}" width="{self.width}"'
         bar = f'<rect class="bar-{self.outcome}" {box} y="{HEIGHT - self.height}" height="{self.height}"/>'
-        failed = f'<rect class="bar-mark" {box} y="{HEIGHT - self.failed}" height="{self.failed + 3}"/>'
-        bar += failed if self.errors else ""
+        if self.errors:  # the lower part stands for the share of steps that ended in an error
+            failed = round(self.height * self.errors / (self.last - self.first + 1))
+            bar += f'<rect class="bar-mark" {box} y="{HEIGHT - failed}" height="{failed + 3}"/>'
         return f'<a href="{href}" tabindex="-1"><title>{label}</title>{bar}</a>'
 
 
@@ -63,10 +59,7 @@ class TakeBar:
     x: str
     width: str
     lane: int
-
-    @property
-    def y(self) -> int:
-        return HEIGHT + 3 + self.lane * LANE
+    y: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +71,11 @@ class Timeline:
     takes: list[TakeBar]
     slots: int
     height: int
+    description: str
+    """For people who do not see the picture."""
+    playhead: str
+    """The position of the playhead's step."""
     lane_height: int = LANE - 2
-
-    @property
-    def description(self) -> str:
-        """For people who do not see the picture."""
-        steps, takes = self.location.steps, len(self.takes)
-        words = f"Tokens and outcome of {steps:,} step{'s' * (steps != 1)}"
-        return f"{words}, and {takes} take{'s' * (takes != 1)} below" if takes else words
 
     @property
     def svg_bars(self) -> SafeString:
@@ -93,19 +83,24 @@ class Timeline:
         links = (bar.svg(f"{before}step={bar.first}{after}") for bar in self.bars)
         return mark_safe("\n".join(links))  # noqa: S308 labels are escaped
 
-    @property
-    def playhead(self) -> str:
-        """The position of the playhead's step."""
-        return percent(self.location.step - 0.5, self.slots)
-
 
 def draw_timeline(location: Location, takes: list[Take]) -> Timeline:
     """The timeline of a history, by one query that costs the same for every length."""
     slots = max(location.steps, *(take.last_step for take in takes), 1)
     below = list(_take_bars(takes, slots))
     lanes = max((bar.lane + 1 for bar in below), default=0)
-    bars = list(_step_bars(location.history, slots))
-    return Timeline(location, bars, below, slots, HEIGHT + 3 + lanes * LANE)
+    steps = location.steps
+    description = f"Tokens and outcome of {steps:,} step{'s' * (steps != 1)}"
+    description += f", and {len(takes)} take{'s' * (len(takes) != 1)} below" if takes else ""
+    return Timeline(
+        location,
+        bars=list(_step_bars(location.history, slots)),
+        takes=below,
+        slots=slots,
+        height=HEIGHT + 3 + lanes * LANE,
+        description=description,
+        playhead=percent(location.step - 0.5, slots),
+    )
 
 
 def _step_bars(history: History, slots: int) -> Iterator[TimelineBar]:
@@ -163,4 +158,5 @@ def _take_bars(takes: Iterable[Take], slots: int) -> Iterator[TakeBar]:
         lane = next(free, LANES - 1)
         ends[lane] = max(ends[lane], take.last_step)
         width = max(take.steps, slots / 120)
-        yield TakeBar(take, percent(min(take.after_step, slots - width), slots), percent(width, slots), lane)
+        x = percent(min(take.after_step, slots - width), slots)
+        yield TakeBar(take, x, percent(width, slots), lane, HEIGHT + 3 + lane * LANE)

@@ -73,7 +73,7 @@ class Folder:
 
 
 def _end(text: str, start: int, characters: int, lines: int | None = None) -> int:
-    """Where a piece ends: after so many characters or lines, at a line's end if one is near."""
+    """Where a part ends: after the given characters or lines, at a line's end if one is near."""
     limit = min(len(text), start + max(0, characters))
     position = start
     for _ in range(lines or 0):

@@ -52,10 +52,7 @@ class CompositionPart:
     tokens: int
     x: str
     width: str
-
-    @property
-    def label(self) -> str:
-        return LABELS[self.kind]
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,8 @@ class Composition:
     parts: list[CompositionPart]
     tokens: int
     budget: int
-
-    @property
-    def over(self) -> int:
-        """Tokens beyond the budget, in snapshots of earlier versions."""
-        return max(0, self.tokens - self.budget)
+    over: int
+    """Tokens beyond the budget, in snapshots of earlier versions."""
 
 
 def composition(manifest: Manifest, budget: int) -> Composition:
@@ -81,12 +75,11 @@ def composition(manifest: Manifest, budget: int) -> Composition:
     width = max(1, budget, manifest.tokens)
     parts: list[CompositionPart] = []
     before = 0
-    for kind in LABELS:
-        if tokens[kind]:
-            part = CompositionPart(kind, tokens[kind], percent(before, width), percent(tokens[kind], width))
-            parts.append(part)
-            before += tokens[kind]
-    return Composition(parts, manifest.tokens, budget)
+    for kind, label in LABELS.items():
+        if size := tokens[kind]:
+            parts.append(CompositionPart(kind, size, percent(before, width), percent(size, width), label))
+            before += size
+    return Composition(parts, manifest.tokens, budget, max(0, manifest.tokens - budget))
 
 
 def kind_of(segment: Segment) -> str:
@@ -99,30 +92,29 @@ def kind_of(segment: Segment) -> str:
 class Contents:
     """The segments of a context as a list, and how many steps it has in each form."""
 
-    manifest: Manifest
+    segments: list[tuple[str, Segment]]
+    """The newest last, each with the part of the bar that it belongs to."""
+    unlisted: int
+    counts: list[tuple[str, int]]
+    """Steps by form, each step once, and those left out."""
 
-    @property
-    def segments(self) -> list[tuple[str, Segment]]:
-        """The newest last, each with the part of the bar that it belongs to."""
-        return [(kind_of(segment), segment) for segment in self.manifest.segments[-LISTED:]]
 
-    @property
-    def unlisted(self) -> int:
-        return max(0, len(self.manifest.segments) - LISTED)
-
-    @property
-    def counts(self) -> list[tuple[str, int]]:
-        """Steps by form, each step once, and those left out."""
-        ranges = defaultdict[str, list[tuple[int, int]]](list)
-        for segment in self.manifest.segments:
-            if segment.source == "step" and segment.step is not None:
-                form = "in full" if segment.form == "full" else segment.form
-                ranges[form].append((segment.step, segment.last_step or segment.step))
-        for left in self.manifest.left_out:
-            if left.first_step is not None:
-                ranges["left out"].append((left.first_step, left.last_step or left.first_step))
-        forms = ("in full", "clipped", "masked", "summarised", "left out")
-        return [(form, _count_steps(ranges[form])) for form in forms if ranges[form]]
+def list_contents(manifest: Manifest) -> Contents:
+    """The newest :data:`LISTED` segments of a context."""
+    ranges = defaultdict[str, list[tuple[int, int]]](list)
+    for segment in manifest.segments:
+        if segment.source == "step" and segment.step is not None:
+            form = "in full" if segment.form == "full" else segment.form
+            ranges[form].append((segment.step, segment.last_step or segment.step))
+    for left in manifest.left_out:
+        if left.first_step is not None:
+            ranges["left out"].append((left.first_step, left.last_step or left.first_step))
+    forms = ("in full", "clipped", "masked", "summarised", "left out")
+    return Contents(
+        segments=[(kind_of(segment), segment) for segment in manifest.segments[-LISTED:]],
+        unlisted=max(0, len(manifest.segments) - LISTED),
+        counts=[(form, _count_steps(ranges[form])) for form in forms if ranges[form]],
+    )
 
 
 def _count_steps(ranges: list[tuple[int, int]]) -> int:
@@ -203,21 +195,12 @@ class Changes:
     """None when both requests are the same."""
     prices_as_of: str
     """The date of the price list behind ``cache``."""
-
-    @property
-    def kept(self) -> str:
-        """How much of the request is as before, as a percentage."""
-        return f"{floor(self.prefix.share * 100)}%"
-
-    @property
-    def least_cached(self) -> int:
-        """Tokens below which no cache holds a request."""
-        return LEAST_CACHED
-
-    @property
-    def extra_cost(self) -> int:
-        """Millionths of a dollar that cache writes cost beyond what cache reads save."""
-        return max(0, -(self.cache.saved or 0))
+    kept: str
+    """How much of the request is unchanged, as a percentage."""
+    extra_cost: int
+    """Millionths of a dollar that cache writes cost beyond what cache reads save."""
+    least_cached: int = LEAST_CACHED
+    """Tokens below which no cache holds a request."""
 
 
 def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Changes:
@@ -228,10 +211,13 @@ def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Change
     if at is not None:
         excerpts = (new[max(0, at - EXCERPT) : at], old[at : at + EXCERPT], new[at : at + EXCERPT])
         difference = FirstDifference(*(excerpt.decode(errors="ignore") for excerpt in excerpts))
+    cache = cache_effect(after.tokens, prefix.share, prices.of(after.spec.model))
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
         prefix=prefix,
-        cache=cache_effect(after.tokens, prefix.share, prices.of(after.spec.model)),
+        cache=cache,
         first_difference=difference,
         prices_as_of=prices.as_of,
+        kept=f"{floor(prefix.share * 100)}%",
+        extra_cost=max(0, -(cache.saved or 0)),
     )

@@ -1,6 +1,7 @@
 """The chart of the tokens of each step, for the ledger."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dashboard.location import Location
 from dashboard.timeline import bar_width, percent
@@ -14,54 +15,30 @@ HEIGHT = 72
 
 @dataclass(frozen=True, slots=True)
 class ChartBar:
-    """One step: output above uncached input above cache reads. Heights are in pixels."""
+    """One step. Heights are in pixels."""
 
     account: StepAccount
     x: str
     width: str
-    cached: int
-    input: int
-    output: int
-    """Each including those before it: the height up to which it reaches."""
-
-    @property
-    def parts(self) -> list[tuple[str, int, int]]:
-        """Class, y and height of each part that can be seen."""
-        ends = (("output", self.input, self.output), ("input", self.cached, self.input))
-        stacked = (*ends, ("cached", 0, self.cached))
-        return [(kind, HEIGHT - end, end - start) for kind, start, end in stacked if end > start]
+    height: int
+    parts: list[tuple[str, int, int]]
+    """Class, y and height of each visible part: output above uncached input above cache reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     bars: list[ChartBar]
-    step: int
-    """Where the playhead is."""
     reported: bool
     """Whether any step has reported usage; else bars show the estimated tokens of the steps."""
-    steps: int
+    step: int
+    """Where the playhead is."""
+    playhead: str
+    first: int
+    last: int
+    earlier: int | None
+    """A step of the chart before this one."""
+    later: int | None
     height: int = HEIGHT
-
-    @property
-    def first(self) -> int:
-        return self.bars[0].account.row.number if self.bars else 0
-
-    @property
-    def last(self) -> int:
-        return self.bars[-1].account.row.number if self.bars else 0
-
-    @property
-    def playhead(self) -> str:
-        return percent(self.step - self.first + 0.5, len(self.bars))
-
-    @property
-    def earlier(self) -> int | None:
-        """A step of the chart before this one."""
-        return self.first - 1 if self.first > 1 else None
-
-    @property
-    def later(self) -> int | None:
-        return self.last + 1 if self.last < self.steps else None
 
 
 def shown_steps(step: int, steps: int) -> range:
@@ -73,18 +50,27 @@ def shown_steps(step: int, steps: int) -> range:
 def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
     """The chart of consecutive steps, one of which is the location's."""
     reported = any(account.usage.input or account.usage.output for account in accounts)
-    ends: list[tuple[int, int, int]] = []
+    tokens: list[tuple[int, int, int]] = []
     for account in accounts:
-        cached, input, output = 0, account.row.tokens, 0
-        if reported:
-            usage = account.usage
-            cached, input, output = usage.cache_read, max(0, usage.input - usage.cache_read), usage.output
-        ends.append((cached, cached + input, cached + input + output))
-    most = max((tokens for _, _, tokens in ends), default=0) or 1
-    slots = len(accounts)
+        usage = account.usage
+        uncached = max(0, usage.input - usage.cache_read)
+        counted = (usage.cache_read, uncached, usage.output) if reported else (0, account.row.tokens, 0)
+        tokens.append(counted)
+    most, slots = max(map(sum, tokens), default=0) or 1, max(1, len(accounts))
     bars = []
     for number, account in enumerate(accounts):
-        cached, input, output = (round(HEIGHT * end / most) for end in ends[number])
-        x, width = percent(number, slots), bar_width(1, slots)
-        bars.append(ChartBar(account, x, width, cached, input, output))
-    return Chart(bars, location.step, reported, location.steps)
+        cached, input, output = (round(HEIGHT * end / most) for end in accumulate(tokens[number]))
+        stacked = (("output", input, output), ("input", cached, input), ("cached", 0, cached))
+        parts = [(kind, HEIGHT - end, end - start) for kind, start, end in stacked if end > start]
+        bars.append(ChartBar(account, percent(number, slots), bar_width(1, slots), output, parts))
+    first, last = (accounts[0].row.number, accounts[-1].row.number) if accounts else (0, 0)
+    return Chart(
+        bars,
+        reported,
+        location.step,
+        playhead=percent(location.step - first + 0.5, slots),
+        first=first,
+        last=last,
+        earlier=first - 1 if first > 1 else None,
+        later=last + 1 if last < location.steps else None,
+    )

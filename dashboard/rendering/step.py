@@ -35,12 +35,8 @@ class InputView:
 
     label: str
     block: Block
-    entry: Entry
-
-    @property
-    def is_input(self) -> bool:
-        """Whether a person or another program sent it; the rest is folded."""
-        return self.entry.kind in core.INPUT_KINDS
+    is_input: bool
+    """Whether a person or another program sent it; the rest is folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +80,9 @@ class StepView:
     thought: Block | None
     text: Block | None
     calls: list[CallView]
-    first_call: int
+    last_call: int
     all_calls: int
+    first_call: int
     overall: list[Block]
     """Comments on all results together."""
     late_results: list[ResultView]
@@ -98,10 +95,6 @@ class StepView:
     usage: Usage
     entries: list[Entry]
     blocks: dict[str, Block] = field(repr=False)
-
-    @property
-    def last_call(self) -> int:
-        return self.first_call + len(self.calls)
 
 
 def load_step(history: History, number: int, first_call: int = 0) -> StepView:
@@ -134,6 +127,7 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
         text=text if not calls or output.text != episode.thoughts else None,
         calls=_calls(folder, episode, calls, first_call),
         first_call=first_call,
+        last_call=min(len(calls), first_call + CALLS),
         all_calls=len(calls),
         overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
         late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(late)],
@@ -206,7 +200,7 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
 def _input(folder: Folder, entry: Entry) -> InputView:
     body = entry.core().body
     block = folder.block(f"input-{entry.position}", content_text(body.message_content))
-    return InputView(body.heading, block, entry)
+    return InputView(body.heading, block, entry.kind in core.INPUT_KINDS)
 
 
 def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:

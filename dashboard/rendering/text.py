@@ -5,7 +5,6 @@ characters that reorder text ("trojan source") are shown as visible signs.
 """
 
 import re
-from collections.abc import Iterator
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -28,23 +27,17 @@ def visible(text: str) -> str:
 
 def terminal(text: str) -> SafeString:
     """Terminal output as HTML, in its 16 colours; further colours and backgrounds are left out."""
-    return mark_safe("".join(_runs(text.replace("\r\n", "\n"))))  # noqa: S308 every run is escaped
-
-
-def _runs(text: str) -> Iterator[str]:
+    text = text.replace("\r\n", "\n")
+    runs: list[str] = []
     style: tuple[str, ...] = ()
     start = 0
-    for match in _ESCAPES.finditer(text):
-        yield _run(text[start : match.start()], style)
-        start = match.end()
-        if match["style"] is not None:
-            style = _restyled(style, match["style"])
-    yield _run(text[start:], style)
-
-
-def _run(text: str, style: tuple[str, ...]) -> str:
-    shown = escape(text.translate(_SIGNS))
-    return f'<span class="{" ".join(style)}">{shown}</span>' if style and shown else shown
+    for match in [*_ESCAPES.finditer(text), None]:
+        shown = escape(text[start : match.start() if match else None].translate(_SIGNS))
+        runs.append(f'<span class="{" ".join(style)}">{shown}</span>' if style and shown else shown)
+        if match:
+            start = match.end()
+            style = style if match["style"] is None else _restyled(style, match["style"])
+    return mark_safe("".join(runs))  # noqa: S308 every run is escaped
 
 
 def _restyled(style: tuple[str, ...], codes: str) -> tuple[str, ...]:
@@ -53,18 +46,11 @@ def _restyled(style: tuple[str, ...], codes: str) -> tuple[str, ...]:
     if numbers[0] in (38, 48):  # colours of a palette or by value: not ours to choose
         return style
     for number in numbers:
+        is_weight, is_colour = number in (1, 2, 22), 30 <= number <= 39 or 90 <= number <= 97
         if number == 0:
             style = ()
-        elif number in (1, 2):
-            style = (*_without(style, "weight-"), f"weight-{number}")
-        elif number == 22:
-            style = _without(style, "weight-")
-        elif 30 <= number <= 37 or 90 <= number <= 97:
-            style = (*_without(style, "ansi-"), f"ansi-{number}")
-        elif number == 39:
-            style = _without(style, "ansi-")
+        elif is_weight or (is_colour and number != 38):
+            replaced, default = ("weight-", 22) if is_weight else ("ansi-", 39)
+            style = tuple(name for name in style if not name.startswith(replaced))
+            style += (f"{replaced}{number}",) if number != default else ()
     return style
-
-
-def _without(style: tuple[str, ...], prefix: str) -> tuple[str, ...]:
-    return tuple(name for name in style if not name.startswith(prefix))

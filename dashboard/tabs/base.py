@@ -15,7 +15,7 @@ class Table:
     rows: Sequence[tuple[str | int, ...]]
     """Whole numbers are set as figures. Text is escaped: it may be what agents wrote."""
     empty: str
-    """What is said where there are no rows."""
+    """Shown when there are no rows."""
 
     @property
     def cells(self) -> list[list[tuple[bool, str | int]]]:

@@ -1,4 +1,4 @@
-"""How compression runs and summaries read."""
+"""Template tags and filters for compression runs and summaries."""
 
 from django import template
 from django.utils import timezone
@@ -35,7 +35,7 @@ def state(name: str) -> SafeString:
 
 @register.filter
 def strategy_title(name: str) -> str:
-    """A strategy as people call it."""
+    """The title of a strategy."""
     if name == MANUAL:
         return "Written by hand"
     return STRATEGIES[name].title if name in STRATEGIES else visible(name)
@@ -43,13 +43,13 @@ def strategy_title(name: str) -> str:
 
 @register.filter
 def model_title(name: str) -> str:
-    """The model of a run or a summary; empty for those that asked none."""
+    """The model of a run or a summary; empty when no model was used."""
     return "local summariser" if name == "local" else visible(name)
 
 
 @register.filter
 def who(actor: str) -> str:
-    """Who asked, as people call them: user:ann is ann, key:ph_x1Y2z3A is key ph_x1Y2z3A."""
+    """The name of an actor: user:ann is ann, key:ph_x1Y2z3A is key ph_x1Y2z3A."""
     kind, _, name = actor.partition(":")
     return visible(name if kind == "user" else f"{kind} {name}".rstrip())
 
@@ -75,19 +75,13 @@ def steps(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
 
 @register.filter
 def steps_in_short(of: CompressionRun | CompressionItem | Summary | RunEstimate) -> str:
-    """The same as a list has room for: 3–7."""
+    """The same without the word: 3–7."""
     return steps(of).removeprefix("steps ").removeprefix("step ")
 
 
 @register.filter
-def ended(run: CompressionRun) -> int:
-    """How many of a run's summaries are decided."""
-    return run.done + run.failed
-
-
-@register.filter
 def run_time(run: CompressionRun) -> str:
-    """How long a run took, or has been under way."""
+    """How long a run took, or has taken so far."""
     if run.started_at is None:
         return ""
     return duration((run.finished_at or timezone.now()) - run.started_at)

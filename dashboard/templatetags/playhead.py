@@ -1,4 +1,4 @@
-"""How values read on every page."""
+"""Template tags and filters for every page."""
 
 import re
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ OUTCOMES = {
 @register.simple_tag
 @lru_cache(maxsize=256)
 def icon(name: str, label: str = "") -> SafeString:
-    """A picture from the sprite. With a label it speaks for itself, else it only decorates."""
+    """An icon of the sprite. Without a label it is decorative."""
     use = format_html('<use href="{}#{}"/>', static("icons.svg"), name)
     if label:
         return format_html('<svg class="icon" role="img" aria-label="{}">{}</svg>', label, use)
@@ -53,7 +53,7 @@ def outcome(status: str, words: bool = True) -> SafeString:
 
 @register.filter
 def status_words(status: str) -> str:
-    """A status as people read it."""
+    """The label of a status."""
     return OUTCOMES.get(status, ("", status))[1]
 
 
@@ -65,44 +65,44 @@ def step_url(location: Location, number: int) -> str:
 
 @register.simple_tag
 def take_url(location: Location, take: Take) -> str:
-    """Where a take is looked at."""
+    """The address of a take."""
     return location.address_of_take(take)
 
 
 @register.simple_tag
 def block_url(location: Location, block: Block) -> str:
-    """The address of what a block does not show yet."""
+    """The address of the rest of a block."""
     address = reverse("block", args=[location.session.pk, location.step, block.key])
     return f"{address}?start={block.end}{location.as_of_parameter}"
 
 
 @register.filter
 def arguments(calls: str, names: list[str]) -> str:
-    """A preview of calls without their names: of a first text only the value, and of a long path its end."""
-    name, *others = names
-    if others:
-        call, separator, rest = calls.partition(f"); {others[0]}(")
-        if separator:
-            both = _arguments(call, name), arguments(f"{others[0]}({rest}", others)
-            return " · ".join(filter(None, both))
-    return _arguments(calls.removesuffix(")"), name)
-
-
-def _arguments(call: str, name: str) -> str:
-    inside = call.removeprefix(f"{name}(")
-    value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
-    return _LONG_PATH.sub("…/", value_first)
+    """A preview of tool calls without their names: of a first text only the value, of a long path its end."""
+    previews: list[str] = []
+    for number, name in enumerate(names):
+        is_last, call, rest = number == len(names) - 1, calls, ""
+        if not is_last:
+            call, separator, rest = calls.partition(f"); {names[number + 1]}(")
+            is_last = not separator
+        inside = (calls.removesuffix(")") if is_last else call).removeprefix(f"{name}(")
+        value_first = _FIRST_TEXT.sub(lambda match: match[2] + (" " if match[3] else ""), inside)
+        previews.append(_LONG_PATH.sub("…/", value_first))
+        if is_last:
+            break
+        calls = f"{names[number + 1]}({rest}"
+    return " · ".join(filter(None, previews))
 
 
 @register.filter
 def agent(text: object) -> str:
-    """What an agent wrote, safe to look at; it is escaped like everything else."""
+    """Text of an agent with control characters made visible; it is escaped like all text."""
     return visible(str(text))
 
 
 @register.filter
 def names(tools: list[str]) -> str:
-    """The tools of a step, as many as a list has room for."""
+    """The first tools of a step, for a list."""
     return visible(", ".join(tools[:4]))
 
 
@@ -147,7 +147,7 @@ def took(step: object) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """How long ago something was, and its day once that says more."""
+    """How long ago something was; the date after a week."""
     seconds = (timezone.now() - moment).total_seconds()
     if seconds < 60:
         return "just now"

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import Location, find_location, read_number, render_fragment
-from dashboard.rendering.context import Contents, changes, composition, request_json, request_parts
+from dashboard.rendering.context import changes, composition, list_contents, request_json, request_parts
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
@@ -140,7 +140,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
         case "json":
             shown["block"] = request_json(built.request)
         case _:
-            shown["contents"] = Contents(built.manifest)
+            shown["contents"] = list_contents(built.manifest)
     return shown
 
 

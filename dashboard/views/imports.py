@@ -1,6 +1,5 @@
 """Importing transcripts that a person uploads."""
 
-from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from django.http import HttpResponse
@@ -19,19 +18,15 @@ FILES = 100
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def imports(request: PersonRequest) -> HttpResponse:
-    """The form; after an upload with what was read of each file, what was skipped and why."""
+    """The form; after an upload with what each file held, what was skipped and why."""
     mine = projects(request)
     project = current_project(request, mine)
     context = {"project": project, "projects": mine, "formats": IMPORTERS.values()}
     if request.method != "POST":
         return render(request, "import.html", context)
-    reports = [
-        import_file(project, source, format=request.POST.get("format") or None, actor=actor(request))
-        for source in _sources(request)
-    ]
-    return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
-
-
-def _sources(request: PersonRequest) -> Iterator[Source]:
+    reports = []
     for upload in request.FILES.getlist("files")[:FILES]:
-        yield Source(upload.name or "upload", cast(BinaryIO, upload.file))
+        source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
+        format = request.POST.get("format") or None
+        reports.append(import_file(project, source, format=format, actor=actor(request)))
+    return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})

@@ -1,4 +1,4 @@
-"""Rewinding a session after a preview, undoing a rewind, and dismissing its notice."""
+"""Rewinding a session after a preview, undoing a rewind, dismissing its notice, and forking."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,6 +14,7 @@ from historyapp.models import Entry
 from historyapp.models.history import History
 from historyapp.models.takes import newest_rewind
 from historyapp.services.rewinds import Target, before_rewind, preview_rewind, undo_rewind
+from historyapp.services.rewinds import fork as fork_session
 from historyapp.services.rewinds import rewind as rewind_session
 
 REASON = 1000
@@ -21,23 +22,6 @@ REASON = 1000
 DISMISSED = "dismissed_rewinds"
 """Key of a person's browser session: the rewinds whose notice they dismissed, the newest :data:`KEPT`."""
 KEPT = 50
-
-
-@dataclass(frozen=True, slots=True)
-class RewindPreview:
-    """What a rewind to the end of step ``after`` cuts off."""
-
-    after: int
-    steps: int
-    entries: int
-
-    @property
-    def first(self) -> int:
-        return self.after + 1
-
-    @property
-    def last(self) -> int:
-        return self.after + self.steps
 
 
 @signed_in
@@ -61,8 +45,15 @@ def rewind(request: PersonRequest, session_id: UUID) -> HttpResponse:
     history = History(session)
     target = Target(to_step=max(0, history.steps - 1) if step is None else step)
     _, cut_off, steps = preview_rewind(history, target)
-    preview = RewindPreview(history.steps - steps, steps, len(cut_off))
-    context = page_context(request, Location(history, preview.after)) | {"preview": preview}
+    after = history.steps - steps
+    preview = {
+        "after": after,
+        "first": after + 1,
+        "last": history.steps,
+        "steps": steps,
+        "entries": len(cut_off),
+    }
+    context = page_context(request, Location(history, after)) | {"preview": preview}
     return render(request, "_rewind.html" if request.htmx else "rewind.html", context)
 
 
@@ -94,17 +85,24 @@ def dismiss(request: PersonRequest, session_id: UUID, position: int) -> HttpResp
     return HttpResponse() if request.htmx else redirect(find_location(request, session_id).address)
 
 
+@signed_in
+@require_POST
+def fork(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """A new session that shares the history up to the end of ``step``; ``as_of`` also reaches into takes."""
+    location = find_location(request, session_id, read_number(request.POST, "step"))
+    session, position = location.session, location.history.end_of(location.step)
+    child = fork_session(session.project, session.pk, at_position=position, actor=actor(request))
+    return redirect(newest_step(child).address)
+
+
 @dataclass(frozen=True, slots=True)
 class LatestRewind:
     """A rewind that is the session's newest entry."""
 
     entry: Entry
-    steps_before: int
     steps: int
-
-    @property
-    def cut(self) -> int:
-        return self.steps_before - self.steps
+    cut: int
+    """Steps that it cut off; negative where it undid another rewind."""
 
 
 def latest_rewind(request: PersonRequest, location: Location) -> LatestRewind | None:
@@ -113,4 +111,5 @@ def latest_rewind(request: PersonRequest, location: Location) -> LatestRewind | 
     entry = newest_rewind(session) if location.as_of is None else None
     if entry is None or f"{session.pk}:{entry.position}" in request.session.get(DISMISSED, []):
         return None
-    return LatestRewind(entry, History(session, entry.position - 1).steps, location.steps)
+    steps_before = History(session, entry.position - 1).steps
+    return LatestRewind(entry, location.steps, steps_before - location.steps)

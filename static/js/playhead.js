@@ -264,7 +264,7 @@ if (panel) {
   /** New steps were recorded: list and controls grow, and a playhead at the newest step follows. */
   async function grow({ before, now, rows }) {
     const at = number("at");
-    const wasRewound = before.callout !== now.callout;
+    const wasRewound = before.cut !== now.cut;
     const wasNewest = at >= Number(before.steps);
     root.dataset.revision = now.revision;
     Object.assign(view().dataset, { steps: now.steps, nextError: now.nextError });

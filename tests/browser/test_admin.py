@@ -7,7 +7,7 @@ from historyapp.models import Session
 from tests.browser.visits import record_session, sign_in
 
 
-def test_a_session_is_chosen_asked_about_and_rewound(page: Page, server: str) -> None:
+def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) -> None:
     requested: list[str] = []
 
     def note(request: Request) -> None:
@@ -28,7 +28,7 @@ def test_a_session_is_chosen_asked_about_and_rewound(page: Page, server: str) ->
     page.get_by_role("button", name="Go").click()
     expect(page.get_by_text("Back to the end of step 5.")).to_be_visible()
     page.get_by_role("button", name="Rewind to the last good step").click()
-    expect(page.get_by_text("it goes on after step 5.")).to_be_visible()
+    expect(page.get_by_text("rewound to step 5.")).to_be_visible()
     assert Session.objects.get(pk=session.pk).steps == 5
     page.get_by_role("link", name=str(session.pk)).click()
     expect(page.get_by_role("link", name="its steps")).to_be_visible()

@@ -121,7 +121,7 @@ def test_a_runs_page_lists_its_summaries_once_they_are_known(
 ) -> None:
     run = start_run(session.project, session.pk, EXTRACT).run
     page.goto(run_page(run))
-    expect(page.get_by_text("They are listed here once")).to_be_visible()
+    expect(page.get_by_text("The summaries are listed here once")).to_be_visible()
     carry_out(run.pk, most=5)
     expect(page.locator("#items tbody tr")).to_have_count(20)
     expect(page.locator("#items .state-waiting")).to_have_count(15)
@@ -214,7 +214,7 @@ def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Sessio
     assert Summary.objects.get().strategy == "structured"
 
 
-def test_settings_are_saved_and_faults_told_in_place(page: Page, session: Session) -> None:
+def test_settings_are_saved_and_errors_shown_in_place(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
     page.get_by_role("link", name="Settings").click()

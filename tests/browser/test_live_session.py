@@ -146,7 +146,7 @@ def test_a_rewind_of_everything_leaves_an_empty_page(page: Page, project: Projec
     page.goto(page_of(session, "?step=6"))
     rewind(project, session.pk, Target(to_step=0))
     expect(page.get_by_role("heading", name="No steps yet")).to_be_visible()
-    expect(page.locator(".take")).to_contain_text("take: 6 steps")
+    expect(page.locator(".take")).to_contain_text("Take: 6 steps")
 
 
 def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Session) -> None:
@@ -160,7 +160,7 @@ def test_a_hidden_page_does_not_ask(page: Page, project: Project, session: Sessi
     expect_step(page, 7)
 
 
-def test_a_finished_session_is_asked_no_more(page: Page, project: Project, session: Session) -> None:
+def test_a_finished_session_is_polled_no_more(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
     change_session(project, session.pk, {"status": "finished"})
     expect(page.locator("#facts")).to_contain_text("finished")
@@ -169,7 +169,7 @@ def test_a_finished_session_is_asked_no_more(page: Page, project: Project, sessi
     assert questions == []
 
 
-def test_a_server_that_was_away_is_asked_again(page: Page, project: Project, session: Session) -> None:
+def test_polling_continues_after_an_outage(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
 
     def refuse(route: Route) -> None:

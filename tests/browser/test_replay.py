@@ -287,7 +287,7 @@ def test_scrolling_the_list_upward_keeps_its_place(page: Page, project: Project)
     expect(page.locator("#rows [data-step='78']")).to_be_in_viewport()
 
 
-def test_the_next_step_is_there_before_it_is_asked_for(page: Page, session: Session) -> None:
+def test_the_next_step_is_prefetched(page: Page, session: Session) -> None:
     with page.expect_response(re.compile("/steps/2")):
         page.goto(page_of(session))
     page.keyboard.press("ArrowRight")
@@ -307,7 +307,7 @@ def test_the_past_is_replayed_in_the_past(page: Page, project: Project, session:
     expect(page.locator("#step")).to_contain_text("text 4")
 
 
-def test_a_server_that_cannot_be_reached_is_told_and_stops_the_replay(page: Page, session: Session) -> None:
+def test_an_unreachable_server_is_reported_and_stops_the_replay(page: Page, session: Session) -> None:
     page.route("**/steps/3**", lambda route: route.abort())
     page.goto(page_of(session))
     page.get_by_role("button", name="×8").click()
@@ -322,7 +322,7 @@ def test_a_server_that_cannot_be_reached_is_told_and_stops_the_replay(page: Page
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-def test_an_error_of_the_server_is_told_in_its_words(page: Page, session: Session) -> None:
+def test_an_error_of_the_server_is_shown_in_its_words(page: Page, session: Session) -> None:
     def refuse(route: Route) -> None:
         route.fulfill(status=404, content_type="text/plain", body="There is no such step.")
 

@@ -90,7 +90,7 @@ def test_what_a_dialog_announced_cannot_be_pressed_once_something_else_is_typed(
     expect(dialog.get_by_role("button", name="Rewind to step 5")).to_be_disabled()
 
 
-def test_a_preview_that_failed_can_be_asked_for_again(page: Page, session: Session) -> None:
+def test_a_failed_preview_can_be_retried(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
     page.get_by_role("link", name="Rewind…").click()
     dialog = page.get_by_role("dialog", name="Rewind")
@@ -158,7 +158,7 @@ def test_a_take_opens_in_the_list_and_can_be_looked_at(
     take = page.locator(".take")
     expect(take.locator(".row")).to_have_count(4)
     take.get_by_role("link", name="Open").click()
-    expect(page.locator(".bar-past")).to_contain_text("You see the session as it stood at position 13")
+    expect(page.locator(".bar-past")).to_contain_text("You see the session as of position 13")
     expect(page.locator("#rows [data-step]")).to_have_count(6)
     page.get_by_role("link", name="Show the current session").click()
     expect(page.locator("#rows [data-step]")).to_have_count(3)

@@ -77,11 +77,11 @@ def test_older_sessions_are_added_below(page: Page, project: Project) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_what_became_of_a_session_stands_on_one_line(page: Page, project: Project, width: int) -> None:
+def test_the_outcome_of_a_session_is_on_one_line(page: Page, project: Project, width: int) -> None:
     append(project, create_session(project, names={"title": "at work"}).pk, [act()])
     page.set_viewport_size({"width": width, "height": 800})
     page.goto("/")
-    expect(page.locator("td.last")).to_have_text("in flightlive")
+    expect(page.locator("td.last")).to_have_text("in flight live")
     baselines = [page.locator(f"td.last .{name}").evaluate(BASELINE) for name in ("outcome", "status")]
     assert baselines[0] == pytest.approx(baselines[1], abs=0.5)
 

@@ -141,7 +141,7 @@ def test_nobody_switches_to_a_strangers_project(charlie: Client, project: Projec
     assert "Repair the totals" not in text(charlie.get("/"))
 
 
-def test_somebody_in_no_project_is_told_so(db: None) -> None:
+def test_a_person_without_a_project_gets_an_explanation(db: None) -> None:
     response = signed_in(User.objects.create_user("eve")).get("/")
     assert response.status_code == 404
     assert "You are not in any project" in text(response)

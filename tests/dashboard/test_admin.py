@@ -93,7 +93,7 @@ def test_compress_asks_first_with_what_it_would_cost(staff: Client, stuck: Sessi
     assert not CompressionRun.objects.exists()
 
 
-def test_what_compress_would_cost_is_told_with_the_date_of_the_prices(
+def test_the_preview_of_compress_has_the_cost_and_the_date_of_the_prices(
     staff: Client, stuck: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
@@ -109,9 +109,9 @@ def test_compress_starts_what_was_confirmed(staff: Client, stuck: Session, woken
     run = CompressionRun.objects.get()
     assert (run.session_id, run.actor, run.to_step) == (stuck.pk, "user:owner", 1)
     assert woken == [run.pk]
-    assert "Stuck: its compression has been started." in text(page)
+    assert "Stuck: compression started." in text(page)
     again = confirm(staff, choose(staff, COMPRESS, stuck))
-    assert "Stuck: a compression is under way already." in text(again)
+    assert "Stuck: a compression is already running." in text(again)
 
 
 def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, stuck: Session) -> None:
@@ -119,7 +119,7 @@ def test_rewind_asks_first_and_goes_back_to_the_last_good_step(staff: Client, st
     assert "Back to the end of step 2. Cuts off steps 3 to 5, which stay readable as a take." in text(page)
     assert Session.objects.get(pk=stuck.pk).steps == 5
     done = confirm(staff, page)
-    assert "Stuck: it goes on after step 2." in text(done)
+    assert "Stuck: rewound to step 2." in text(done)
     rewound = Session.objects.get(pk=stuck.pk)
     assert rewound.steps == 2
     assert rewound.rewinds().get().body["actor"] == "user:owner"
@@ -132,9 +132,7 @@ def test_a_session_that_went_on_meanwhile_is_not_rewound(staff: Client, stuck: S
     assert Session.objects.get(pk=stuck.pk).steps == 6
 
 
-def test_what_needs_nothing_is_not_asked_to_be_confirmed(
-    staff: Client, project: Project, session: Session
-) -> None:
+def test_sessions_without_work_are_not_confirmed(staff: Client, project: Project, session: Session) -> None:
     hopeless = create_session(project, names={"title": "Hopeless"})
     append(project, hopeless.pk, [act("ls"), failed(reason="no")])
     page = choose(staff, REWIND, session, hopeless)
@@ -145,7 +143,7 @@ def test_what_needs_nothing_is_not_asked_to_be_confirmed(
     assert "There is nothing to compress" in text(choose(staff, COMPRESS, hopeless))
 
 
-def test_what_was_not_asked_about_is_not_done(staff: Client, stuck: Session) -> None:
+def test_an_action_without_its_preview_is_refused(staff: Client, stuck: Session) -> None:
     assert "did not show this session" in text(choose(staff, REWIND, stuck, confirmed="yes"))
     assert Session.objects.get(pk=stuck.pk).steps == 5
 

@@ -53,7 +53,7 @@ def test_every_strategy_is_offered_with_its_description_and_options(alice: Clien
             assert f'name="{name}.{option}"' in page
 
 
-def test_a_model_that_costs_is_told_with_its_price(
+def test_the_estimate_of_a_paid_model_has_its_price(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
@@ -107,7 +107,7 @@ def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
         ("strategy=simple_extract&simple_extract.max_tokens=1", "options.max_tokens of the strategy"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_a_sentence(
+def test_an_invalid_form_gets_one_sentence(
     alice: Client, session: Session, query: str, sentence: str
 ) -> None:
     page = alice.get(form(session, f"?{query}"))
@@ -154,7 +154,7 @@ def test_sending_the_form_starts_a_run_and_calls_a_worker(
     assert AuditRecord.objects.filter(action="compress", actor="user:alice").exists()
 
 
-def test_a_run_under_way_is_told_and_joined(alice: Client, session: Session) -> None:
+def test_an_active_run_is_shown_and_joined(alice: Client, session: Session) -> None:
     run = start_run(session.project, session.pk, RunRequest("simple_extract", 1, 2)).run
     page = text(alice.get(form(session)))
     assert "A compression of steps 1–2 is running. A session has one compression at a time." in page

@@ -138,7 +138,7 @@ def test_progress_moves_and_says_when_it_has_ended(alice: Client, session: Sessi
     assert alice.get(asked)["Location"] == "/compressions"
 
 
-def test_what_failed_is_told_for_each_step_and_retried(alice: Client, session: Session) -> None:
+def test_errors_are_shown_for_each_step_and_retried(alice: Client, session: Session) -> None:
     run = ended(session, failing=(2, 4))
     page = text(alice.get(page_of(run)))
     assert "partly failed" in page

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.location import Location
-from dashboard.rendering.context import Contents, composition
+from dashboard.rendering.context import composition, list_contents
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from historyapp.core.entries import MemoryNotebook, ModelOutput, SystemInstruction
 from historyapp.core.formats import FORMATS
@@ -56,7 +56,7 @@ def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, s
     assert spoken_of(4) not in shown
 
 
-def test_the_newest_step_knows_what_was_said_since(alice: Client, session: Session) -> None:
+def test_the_newest_step_shows_later_inputs(alice: Client, session: Session) -> None:
     append(session.project, session.pk, [said("and now the discount")])
     assert "and now the discount" in panel(alice, session, "?step=-1&view=messages")
     assert "and now the discount" not in panel(alice, session, "?step=4&view=messages")
@@ -109,7 +109,7 @@ def test_the_page_of_a_refused_budget_says_so_to_programs(alice: Client, session
     ("query", "words"),
     [("?policy=x", "Use one of "), ("?format=x", "Use one of openai_chat")],
 )
-def test_unknown_terms_are_told_in_words(alice: Client, session: Session, query: str, words: str) -> None:
+def test_unknown_options_are_explained(alice: Client, session: Session, query: str, words: str) -> None:
     assert words in panel(alice, session, query)
 
 
@@ -204,7 +204,7 @@ def test_steps_are_counted_by_their_form(alice: Client, project: Project, sessio
     summarise(project, session.pk, (1, 1), SummaryText("looked at the first file"))
     shown = panel(alice, session, "?step=5&policy=episodic&max_tokens=2000")
     counted = dict(
-        re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("Part form")[0])
+        re.findall(r"(in full|clipped|masked|summarised|left out) (\d+)", shown.split("Part Form")[0])
     )
     assert sum(map(int, counted.values())) == 5
     assert counted["summarised"] == "1"
@@ -216,7 +216,7 @@ def test_a_step_that_stands_in_several_parts_is_counted_once() -> None:
         for first, last in ((1, 8), (9, 9), (1, 9), (3, 4), (12, 13))
     ]
     manifest = Manifest(policy="budgeted", max_tokens=100, tokens=25, segments=segments)
-    assert Contents(manifest).counts == [("clipped", 11)]
+    assert list_contents(manifest).counts == [("clipped", 11)]
 
 
 def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Project) -> None:
@@ -334,8 +334,8 @@ def test_charts_of_a_long_session_lead_to_each_other(alice: Client, project: Pro
 
 def test_the_tallest_bar_has_the_charts_height(session: Session) -> None:
     chart = draw_chart(step_accounts(History(session), 1, 5), Location(History(session), 2))
-    assert max(bar.output for bar in chart.bars) == chart.height
-    assert all(sum(height for _, _, height in bar.parts) == bar.output for bar in chart.bars)
+    assert max(bar.height for bar in chart.bars) == chart.height
+    assert all(sum(height for _, _, height in bar.parts) == bar.height for bar in chart.bars)
     assert chart.playhead == "30.00%"
 
 

@@ -43,7 +43,7 @@ def test_everything_can_go(alice: Client, session: Session) -> None:
     assert reverse("undo", args=[session.pk, 12]) in html(page)
 
 
-def test_after_the_newest_step_only_what_was_said_goes(
+def test_after_the_newest_step_only_inputs_are_cut_off(
     alice: Client, project: Project, session: Session
 ) -> None:
     assert "Nothing comes after step 5" in text(alice.get(form(session, "?step=5")))

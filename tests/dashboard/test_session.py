@@ -57,7 +57,7 @@ def test_the_playhead_is_marked_in_the_list(alice: Client, session: Session) -> 
     assert re.findall(r'data-step="(\d+)" aria-current="step"', page) == ["4"]
 
 
-def test_what_people_said_stands_between_the_steps(alice: Client, project: Project, session: Session) -> None:
+def test_inputs_are_listed_between_the_steps(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [said("now the discount"), act(), ok(), said("thank you")])
     page = html(alice.get(page_of(session)))
     rows = page[page.index('id="rows"') : page.index('id="step"')]
@@ -124,7 +124,7 @@ def test_the_past_cannot_be_rewound_but_forked(alice: Client, session: Session) 
     assert f'action="{reverse("fork", args=[session.pk])}?step=1&amp;as_of=5"' in page
 
 
-def test_a_session_without_steps_shows_what_was_said(alice: Client, project: Project) -> None:
+def test_a_session_without_steps_shows_its_inputs(alice: Client, project: Project) -> None:
     session = create_session(project)
     assert "No steps yet" in text(alice.get(page_of(session)))
     append(project, session.pk, [said("hello there")])
@@ -273,7 +273,7 @@ def test_news_of_a_rewind_have_its_bar(alice: Client, project: Project, session:
     assert 'data-steps="0"' in page
 
 
-def test_only_a_live_session_is_asked_for_news(alice: Client, project: Project, session: Session) -> None:
+def test_only_a_live_session_is_polled(alice: Client, project: Project, session: Session) -> None:
     assert 'id="news"' in html(alice.get(page_of(session)))
     change_session(project, session.pk, {"status": "finished"})
     assert 'id="news"' not in html(alice.get(page_of(session)))

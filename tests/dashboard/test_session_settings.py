@@ -101,7 +101,7 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
         ("compression_strategy", "nonsense", "Choose one of episode_summary"),
     ],
 )
-def test_a_fault_is_told_at_its_field_and_nothing_is_saved(
+def test_an_error_is_shown_at_its_field_and_nothing_is_saved(
     alice: Client, session: Session, name: str, value: str, sentence: str
 ) -> None:
     response = alice.post(form(session), {name: value, "llm_name": "local"})
@@ -120,7 +120,7 @@ def test_all_can_be_reset(alice: Client, session: Session) -> None:
     assert kept(session) == SessionSettings()
 
 
-def test_a_model_without_a_key_is_told(
+def test_a_model_without_a_key_gets_a_note(
     alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -61,7 +61,7 @@ def test_all_words_have_to_be_found(alice: Client, project: Project) -> None:
     assert titles(alice, "?q=repair+zebra") == []
 
 
-def test_archived_sessions_are_listed_only_when_asked_for(alice: Client, project: Project) -> None:
+def test_archived_sessions_are_listed_only_by_their_status(alice: Client, project: Project) -> None:
     make(project, "old")
     archived = make(project, "archived one")
     change_session(project, archived.pk, {"status": "archived"})

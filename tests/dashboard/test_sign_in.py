@@ -40,7 +40,7 @@ def test_a_link_works_once(client: Client, alice_user: User) -> None:
 
 
 @pytest.mark.parametrize("token", ["nonsense", "%00", "%ff%fe", "a" * 2000])
-def test_a_token_that_never_existed_is_told_apart_by_nothing(client: Client, db: None, token: str) -> None:
+def test_an_unknown_token_looks_like_an_expired_one(client: Client, db: None, token: str) -> None:
     response = client.post(f"/sign-in/{token}")
     assert response.status_code == 404
     assert "has been used or is too old" in text(response)

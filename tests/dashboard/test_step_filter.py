@@ -43,7 +43,7 @@ def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Ses
     assert '<option value="error" selected>' in page
 
 
-def test_nothing_found_is_said_in_words(alice: Client, session: Session) -> None:
+def test_an_empty_list_says_that_nothing_matches(alice: Client, session: Session) -> None:
     page = alice.get(f"/sessions/{session.pk}?tool=nothing")
     assert "No step matches this filter." in text(page)
     assert "Show all steps" in text(page)

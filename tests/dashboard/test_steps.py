@@ -137,7 +137,7 @@ def test_each_parallel_call_stands_with_its_own_result(alice: Client, empty: Ses
     assert order == sorted(order)
 
 
-def test_a_result_of_all_calls_is_told_as_such(alice: Client, empty: Session) -> None:
+def test_a_comment_on_all_results_has_its_own_part(alice: Client, empty: Session) -> None:
     calls = tuple(ToolCall(id=id, name=f"tool_{id}") for id in "ab")
     whole = ToolResult(status="interrupted_by_human", feedback="stop it")
     record(empty, ModelOutput(tool_calls=calls), ToolResults(results=(whole,)))
@@ -263,9 +263,7 @@ def test_a_step_without_htmx_leads_to_the_page(alice: Client, session: Session) 
     assert response["Location"] == reverse("session", args=[session.pk]) + "?step=4"
 
 
-def test_a_step_is_kept_by_the_browser_only_for_the_revision_it_asked_for(
-    alice: Client, session: Session
-) -> None:
+def test_a_step_is_cached_only_for_its_revision(alice: Client, session: Session) -> None:
     address = reverse("step", args=[session.pk, 2])
     assert "max-age" in fragment(alice, f"{address}?revision={session.revision}")["Cache-Control"]
     assert "max-age" not in fragment(alice, f"{address}?revision={session.revision - 1}")["Cache-Control"]

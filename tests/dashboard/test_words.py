@@ -1,4 +1,4 @@
-"""How values read."""
+"""How values and labels read."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.settings_form import SETTINGS
 from dashboard.templatetags import playhead
 from historyapp.core.episodes import STATUSES
 
@@ -86,7 +87,7 @@ def test_times_long_ago_are_dates() -> None:
     assert playhead.ago(datetime(2025, 3, 9, tzinfo=UTC)) == "9 Mar 2025"
 
 
-def test_money_is_told_to_the_cent_or_finer() -> None:
+def test_money_has_cents_or_finer_fractions() -> None:
     assert [playhead.dollars(micros) for micros in (1_234_560_000, 250_000, 1_200)] == [
         "$1,234.56",
         "$0.25",
@@ -106,3 +107,33 @@ def test_every_icon_that_is_used_exists() -> None:
     for template in (root / "templates").glob("*.html"):
         used |= set(re.findall(r'{% icon "([a-z]+)"', template.read_text()))
     assert used == set(re.findall(r'<symbol id="([a-z]+)"', (root / "static" / "icons.svg").read_text()))
+
+
+ROOT = Path(__file__).parents[2]
+FORBIDDEN = re.compile(
+    r"\b(by itself|by themselves|by its like|so many|what became of|that is none|of which|besides|of it"
+    r"|hears?|told|said|dearer|wish(es)?|asked|mended|begin anew|go(es)? on|gone on|take (it )?out of"
+    r"|look at it|under way|hopeless)\b",
+    re.IGNORECASE,
+)
+"""Riddles that a reader had to guess: each has a plain word."""
+
+
+def shown(template: str) -> str:
+    """What people read of a template: its text, titles, labels and placeholders."""
+    source = re.sub(r"{#.*?#}|{{.*?}}|{%.*?%}", " ", template, flags=re.DOTALL)
+    attributes = re.findall(r'(?:title|aria-label|placeholder|alt|value)="([^"]*)"', source)
+    return " ".join([re.sub(r"<[^>]*>", " ", source), *attributes])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "templates").rglob("*.html")), ids=lambda path: path.name)
+def test_templates_have_no_riddles(path: Path) -> None:
+    assert FORBIDDEN.findall(shown(path.read_text())) == []
+
+
+def test_settings_scripts_and_docs_have_no_riddles() -> None:
+    scripts = [path.read_text() for path in (ROOT / "static" / "js").glob("*.js")]
+    texts = re.findall(r'"([^"\n]* [^"\n]*)"', "\n".join(scripts))
+    settings = [f"{setting.label} {setting.help}" for setting in SETTINGS.values()]
+    for text in (*texts, *settings, (ROOT / "docs" / "dashboard.md").read_text()):
+        assert FORBIDDEN.findall(text) == []
