@@ -107,9 +107,9 @@ class SessionAdmin(ReadOnly):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
         return cast(QuerySet[Session], super().get_queryset(request).defer(*_BIG_COLUMNS))
 
-    @admin.display(description="in the dashboard")
+    @admin.display(description="session page")
     def page(self, session: Session) -> SafeString:
-        return format_html('<a href="/sessions/{}">open</a> (members of its project only)', session.pk)
+        return format_html('<a href="/sessions/{}">Open</a> (members of its project only)', session.pk)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("historyapp.change_session")

@@ -1,4 +1,4 @@
-"""Addresses of the dashboard. Fragments answer htmx, and lead everybody else to the page they are on."""
+"""Addresses of the dashboard. Without htmx, fragments redirect to their page."""
 
 from django.urls import path
 

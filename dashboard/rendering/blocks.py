@@ -9,11 +9,11 @@ from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
-"""What is shown of one block before it is opened."""
+"""Shown of one block before it is opened."""
 PAGE_CHARACTERS = 60_000
-"""What is added each time that a reader opens more."""
+"""Added each time that a reader opens more."""
 STEP_CHARACTERS = 18_000
-"""What all blocks of one step show together, so that moving the playhead stays under 30 KB."""
+"""Shown of all blocks of one step together, so that moving the playhead stays under 30 KB."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
 
@@ -55,7 +55,7 @@ class Block:
 
 
 class Folder:
-    """Makes the blocks of one step, and folds more and more of them as their sum grows."""
+    """Makes the blocks of one step, and shows less of each as their sum grows."""
 
     def __init__(self) -> None:
         self._left = STEP_CHARACTERS

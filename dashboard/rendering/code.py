@@ -39,7 +39,7 @@ def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
-    """The language of a file by its name; ``text`` where that tells nothing."""
+    """The language of a file by its name; ``text`` where it is unknown."""
     name = PurePosixPath(path.replace("\\", "/")[-300:]).name
     try:
         lexer = find_lexer_class_for_filename(visible(name))

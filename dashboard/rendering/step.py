@@ -66,7 +66,7 @@ class SummaryView:
     summary: Summary
     block: Block
     is_earlier: bool
-    """Whether a newer one of the same steps has taken its location."""
+    """Whether a newer summary of the same steps replaces it."""
 
 
 @dataclass(frozen=True, slots=True)

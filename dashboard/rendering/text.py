@@ -21,7 +21,7 @@ _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0
 
 
 def visible(text: str) -> str:
-    """The text without escape sequences, with every character that has no shape of its own as a sign."""
+    """The text without escape sequences; invisible characters are replaced by visible signs."""
     return _ESCAPES.sub("", text.replace("\r\n", "\n")).translate(_SIGNS)
 
 

@@ -1,4 +1,4 @@
-"""What a session's page offers below the context. One file each; the registry names them.
+"""The tabs of a session's page, below the context. One file each; the registry names them.
 
 docs/extending.md shows how to add one.
 """

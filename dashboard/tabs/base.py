@@ -1,4 +1,4 @@
-"""What every tab of a session's page gives."""
+"""The interface of the tabs of a session's page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Tab:
     """A part of the session's page."""
 
     name: str
-    """In its address, behind that of the session: lower case, as no other part of the page has it."""
+    """The end of its address: lower case, and different from every other part of the page."""
     title: str
     """For people."""
     content: Callable[[Location], dict[str, Any]]

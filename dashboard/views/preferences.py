@@ -1,4 +1,4 @@
-"""What a person chose to look at, and how it looks."""
+"""A person's choice of project and theme."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ YEAR = 365 * 24 * 3600
 
 @require_POST
 def theme(request: HttpRequest) -> HttpResponse:
-    """Remembers light, dark or what the system says, in a cookie: the choice belongs to the screen."""
+    """Keeps the theme in a cookie, because the choice belongs to the screen."""
     chosen = request.POST.get("theme", "")
     if chosen not in THEMES:
         raise Invalid(f"theme must be one of {', '.join(THEMES)}.")

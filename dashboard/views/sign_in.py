@@ -22,7 +22,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """The form for a password, and how to get a link where there is none."""
+    """The form for a password, with the command that prints a sign-in link."""
     to = local_path(request, request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return redirect(to)
@@ -39,7 +39,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @sensitive_variables("token")
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Asks first: whatever previews a link opens it, and would use it up."""
+    """Shows a button first: programs that preview links open them, and would use the link up."""
     if request.method != "POST":
         return render(request, "sign_in_by_link.html", {"minutes": SIGN_IN_MINUTES})
     try:
@@ -58,7 +58,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 
 def link_command(request: HttpRequest) -> str:
-    """What to type for a link that leads to where this page was reached."""
+    """The command that prints a sign-in link for the address of this page."""
     if request.get_host() == urlsplit(usual_address()).netloc:
         return "playhead sign-in"
     return f"playhead sign-in --address {shlex.quote(f'{request.scheme}://{request.get_host()}')}"

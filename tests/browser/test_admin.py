@@ -31,7 +31,7 @@ def test_a_session_is_selected_confirmed_and_rewound(page: Page, server: str) ->
     expect(page.get_by_text("rewound to step 5.")).to_be_visible()
     assert Session.objects.get(pk=session.pk).steps == 5
     page.get_by_role("link", name=str(session.pk)).click()
-    expect(page.get_by_role("link", name="its steps")).to_be_visible()
+    expect(page.get_by_role("link", name="Open")).to_be_visible()
     page.get_by_role("link", name="View site").click()
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
     assert [url for url in requested if not url.startswith((server, "data:"))] == []
