@@ -5,13 +5,12 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Router
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest
-from historyapp.api.fields import Moment, RequestBody, SessionId
+from historyapp.api.fields import Moment, RecordRequest, RequestBody, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.schemas import Recorded, shown
+from historyapp.api.responses import reply
 from historyapp.core.actions import ActionProposal, output_of
 from historyapp.core.entries import (
     Body,
@@ -31,13 +30,15 @@ from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
 from historyapp.services.append import Appended, append
 from historyapp.wire import examples
+from historyapp.wire.base import shown
+from historyapp.wire.entries import RegisteredOut
 
 router = Router(tags=["actions"])
 
 _SUCCESS = {"status": "success", "outputs": "def parse(text): …"}
 
 
-class ActionIn(Recorded, ActionProposal):
+class ActionIn(RecordRequest, ActionProposal):
     model_config = shown({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
 
     raw_message: dict[Text, Any] | None = Field(
@@ -46,19 +47,19 @@ class ActionIn(Recorded, ActionProposal):
     )
 
 
-class SuccessIn(Recorded, ActionSuccess):
+class SuccessIn(RecordRequest, ActionSuccess):
     model_config = shown(_SUCCESS)
 
     status: Literal["success"]
 
 
-class ErrorIn(Recorded, ActionError):
+class ErrorIn(RecordRequest, ActionError):
     model_config = shown({"status": "error", "reason": "parser.py does not exist."})
 
     status: Literal["error"]
 
 
-class InterruptedIn(Recorded, ActionInterrupted):
+class InterruptedIn(RecordRequest, ActionInterrupted):
     model_config = shown({"status": "interrupted_by_human", "feedback": "Read the tests first."})
 
     status: Literal["interrupted_by_human"]
@@ -84,14 +85,6 @@ class StepIn(RequestBody):
     timestamp: Moment | None = Field(default=None, description="When it happened; null: now.")
 
 
-class RegisteredOut(BaseModel):
-    model_config = shown({"position": 2, "number": 1, "head": 2})
-
-    position: int = Field(description="Of the newest entry that was appended.")
-    number: int = Field(description="The step's number in the live history.")
-    head: int
-
-
 @router.post("/sessions/{session_id}/actions", response={201: RegisteredOut}, summary="Register an action")
 @raises(Conflict)
 def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) -> HttpResponse:
@@ -104,7 +97,7 @@ def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) ->
 @router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
 @raises(Conflict)
 def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
-    """What came back of the action in flight, whatever calls it made. 409 without one."""
+    """The result of the action in flight, whatever tool calls it made. 409 without one."""
     fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
     draft = EntryDraft(ToolResults(results=(ToolResult(**fields),)), result.created_at, result.metadata)
     expected = result.expected_position
@@ -119,39 +112,32 @@ def post_step(request: ApiRequest, session_id: SessionId, step: StepIn) -> HttpR
     return _registered(append(request.auth.project, session_id, drafts))
 
 
-_RECORDED = set(Recorded.model_fields)
+_RECORDED = set(RecordRequest.model_fields)
 
 
 def _registered(appended: Appended) -> HttpResponse:
     head = appended.head
-    return reply({"position": head, "number": appended.session.steps, "head": head}, 201)
+    return reply(RegisteredOut(position=head, number=appended.session.steps, head=head), 201)
 
 
 def step_bodies(step: StepIn) -> tuple[Body, ...]:
     """The entries of a step of the sliding-window history."""
-    output = ModelOutput(thoughts=_thoughts(step.analysis_result), use_tool=UseTool(name=JUDGED_STEP))
+    analysis, supervision = step.analysis_result, step.supervision_result
+    thoughts: str | Thoughts | None
+    if isinstance(analysis, dict):
+        thoughts = Thoughts.model_validate(analysis)
+    else:
+        thoughts = None if analysis is None else text_or_json(analysis)
     result = ToolResult(tool_name=JUDGED_STEP, status="success", outputs=step.execution_result)
-    judged = step.supervision_result if isinstance(step.supervision_result, dict) else {}
+    judged = supervision if isinstance(supervision, dict) else {}
     score, passed = judged.get("score"), judged.get("passed")
+    if not isinstance(score, (int, float)) or isinstance(score, bool) or abs(score) > sys.float_info.max:
+        score = None
     review = Review(
-        analysis=step.analysis_result,
-        supervision=step.supervision_result,
-        score=score if _is_number(score) else None,
+        analysis=analysis,
+        supervision=supervision,
+        score=score,
         passed=passed if isinstance(passed, bool) else None,
     )
+    output = ModelOutput(thoughts=thoughts, use_tool=UseTool(name=JUDGED_STEP))
     return output, ToolResults(results=(result,)), review
-
-
-def _thoughts(analysis: Any) -> str | Thoughts | None:
-    """An analysis as thoughts: an object is kept as it is, a value of any other type as JSON."""
-    if analysis is None or isinstance(analysis, str):
-        return analysis
-    if isinstance(analysis, dict):
-        return Thoughts.model_validate(analysis)
-    return text_or_json(analysis)
-
-
-def _is_number(score: Any) -> bool:
-    return (
-        isinstance(score, (int, float)) and not isinstance(score, bool) and abs(score) <= sys.float_info.max
-    )

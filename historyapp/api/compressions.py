@@ -1,40 +1,32 @@
 """Compression: starting runs, watching, cancelling and retrying them; estimates and comparisons."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
-from historyapp.api.compression_schemas import (
+from historyapp.api.compression_requests import (
     ComparisonId,
     ComparisonIn,
-    ComparisonOut,
     CompressionIn,
     EstimateFilter,
-    EstimateOut,
     RunId,
-    RunOut,
-    RunPage,
-    StartedOut,
-    comparison_json,
-    error_json,
-    estimate_json,
-    run_json,
 )
-from historyapp.api.cursors import Cursor, Limit, decode_id, encode_cursor
-from historyapp.api.fields import SessionId
+from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
-from historyapp.api.reading import AsOf, find_session
+from historyapp.api.responses import fill, json_value, reply, reply_or_304
+from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.start import (
+    RunEstimate,
     cancel_run,
     estimate,
     failed_items,
@@ -45,49 +37,59 @@ from historyapp.services.compression.start import (
     start_comparison,
     start_run,
 )
+from historyapp.wire.base import Answer
+from historyapp.wire.compressions import (
+    ComparisonOut,
+    EstimateOut,
+    RunError,
+    RunItem,
+    RunOut,
+    RunPage,
+    SideOut,
+    StartedOut,
+    TrialOut,
+)
 
 router = Router(tags=["compressions"])
 
 _LIST = "compressions"
+R = TypeVar("R", bound=RunItem)
 
 
-class RunFilter(BaseModel):
+class RunFilter(PageQuery):
     trial: Literal["true", "false"] = Field(
         default="false", description="`true`: the sides of comparisons too."
     )
-    limit: Limit = 50
-    cursor: Cursor | None = None
-    as_of: AsOf = None
 
 
 @router.post(
     "/sessions/{session_id}/compressions", response={202: StartedOut}, summary="Compress a session's steps"
 )
 @raises(Conflict)
-def post_compression(request: ApiRequest, session_id: SessionId, wish: CompressionIn) -> HttpResponse:
+def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
     """Starts a run in the background, or joins the one that is under way. Its address tells how far it is."""
-    started = start_run(request.auth.project, session_id, wish.wish(), actor=actor(request))
+    started = start_run(request.auth.project, session_id, body.run_request(), actor=actor(request))
     _wake(started.run)
-    return reply({**run_json(started.run), "joined": started.joined}, 202)
+    return reply(_run(StartedOut, started.run, joined=started.joined), 202)
 
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
 def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
     """The newest first. With `as_of` those that had been asked for by then."""
     session = find_session(request, session_id)
-    return _reply_while_the_same(request, session, _page(session, filter))
+    return _reply_by_content(request, session, _page(session, filter))
 
 
-def _page(session: Session, filter: RunFilter) -> dict[str, Any]:
+def _page(session: Session, filter: RunFilter) -> RunPage:
     runs = runs_of(session, filter.as_of)
     if filter.trial == "false":
         runs = runs.filter(trial=False)
     if filter.cursor is not None:
-        runs = runs.filter(pk__lt=decode_id(_LIST, filter.cursor))
+        (last,) = decode_cursor(_LIST, filter.cursor, UUID)
+        runs = runs.filter(pk__lt=last)
     found = list(runs.newest_first()[: filter.limit + 1])
-    page = found[: filter.limit]
-    cursor = encode_cursor(_LIST, str(page[-1].pk)) if len(found) > len(page) else None
-    return {"items": [run_json(run) for run in page], "next": cursor}
+    page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
+    return RunPage(items=[_run(RunItem, run) for run in page], next=cursor)
 
 
 @router.get(
@@ -98,8 +100,8 @@ def _page(session: Session, filter: RunFilter) -> dict[str, Any]:
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
     """Tokens and money at most, before anything is started."""
     session = find_session(request, session_id)
-    return _reply_while_the_same(
-        request, session, estimate_json(estimate(session, filter.wish(), filter.as_of))
+    return _reply_by_content(
+        request, session, _estimate(estimate(session, filter.run_request(), filter.as_of))
     )
 
 
@@ -110,7 +112,7 @@ def read_compression(
     request: ApiRequest, session_id: SessionId, run_id: RunId, as_of: AsOf = None
 ) -> HttpResponse:
     session = find_session(request, session_id)
-    return _reply_while_the_same(request, session, _run(find_run(session, run_id, as_of)))
+    return _reply_by_content(request, session, _with_errors(find_run(session, run_id, as_of)))
 
 
 @router.delete(
@@ -120,7 +122,7 @@ def read_compression(
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """What is under way is finished and kept: it is paid for. Nothing is begun after that. 409 once ended."""
     run = find_run(find_session(request, session_id), run_id)
-    return reply(_run(cancel_run(run, actor=actor(request))))
+    return reply(_with_errors(cancel_run(run, actor=actor(request))))
 
 
 @router.post(
@@ -133,19 +135,19 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
     """Takes up what failed, or what a cancelled run had left. 409 when nothing is left."""
     run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
     _wake(run)
-    return reply(_run(run), 202)
+    return reply(_with_errors(run), 202)
 
 
 @router.post(
     "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
 )
 @raises(Conflict)
-def post_comparison(request: ApiRequest, session_id: SessionId, wish: ComparisonIn) -> HttpResponse:
+def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, 50 at most. Nothing of it stands for the steps."""
-    runs = start_comparison(request.auth.project, session_id, wish.wishes(), actor=actor(request))
+    runs = start_comparison(request.auth.project, session_id, body.run_requests(), actor=actor(request))
     for run in runs:
         _wake(run)
-    return reply(comparison_json(runs), 202)
+    return reply(_comparison(runs), 202)
 
 
 @router.get(
@@ -155,18 +157,53 @@ def read_comparison(
     request: ApiRequest, session_id: SessionId, comparison_id: ComparisonId, as_of: AsOf = None
 ) -> HttpResponse:
     session = find_session(request, session_id)
-    return _reply_while_the_same(
-        request, session, comparison_json(find_comparison(session, comparison_id, as_of))
+    return _reply_by_content(request, session, _comparison(find_comparison(session, comparison_id, as_of)))
+
+
+def _run(model: type[R], run: CompressionRun, **fields: Any) -> R:
+    prices = run.prices_as_of or None
+    return fill(model, run, money=money(run.cost), prices_as_of=prices, **fields)
+
+
+def _with_errors(run: CompressionRun) -> RunOut:
+    errors = [
+        RunError(from_step=item.first_step, to_step=item.last_step, error=item.error)
+        for item in failed_items(run)
+    ]
+    return _run(RunOut, run, errors=errors)
+
+
+def _estimate(estimate: RunEstimate) -> EstimateOut:
+    first, last, cost = estimate.first_step, estimate.last_step, money(estimate.cost)
+    return fill(EstimateOut, estimate, from_step=first, to_step=last, money=cost)
+
+
+def _comparison(runs: list[CompressionRun]) -> ComparisonOut:
+    first = runs[0]
+    assert first.comparison is not None
+    return ComparisonOut(
+        id=first.comparison,
+        from_step=first.from_step,
+        to_step=first.to_step,
+        ended=not any(run.active for run in runs),
+        sides=[
+            _run(
+                SideOut,
+                run,
+                items=[
+                    fill(TrialOut, item, from_step=item.first_step, to_step=item.last_step)
+                    for item in run.items.order_by("number")
+                ],
+            )
+            for run in runs
+        ],
     )
 
 
-def _run(run: CompressionRun) -> dict[str, Any]:
-    return {**run_json(run), "errors": [error_json(item) for item in failed_items(run)]}
-
-
-def _reply_while_the_same(request: ApiRequest, session: Session, data: dict[str, Any]) -> HttpResponse:
-    """A run goes on while its session stays as it is: the tag is that of the whole answer."""
-    return reply_unless_known(request, session, lambda: data, besides=dump_json(data))
+def _reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
+    """The tag is made of the whole answer, because a run changes while its session does not."""
+    content = json_value(answer)
+    return reply_or_304(request, session, lambda: content, state=dump_json(content))
 
 
 def _wake(run: CompressionRun) -> None:

@@ -9,29 +9,25 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest
-from historyapp.api.calls import earlier_answer, keeps_its_key, once_per_key
-from historyapp.api.context_schemas import (
+from historyapp.api.context_requests import (
     FORMAT,
-    MANIFEST_EXAMPLE,
     MAX_TOKENS,
     MODEL,
     POLICY,
     ContextIn,
-    ContextOut,
     FormatName,
     ModelName,
     PolicyName,
     context_json,
 )
-from historyapp.api.fields import QueryPosition, QueryStep, SessionId
+from historyapp.api.fields import AsOf, QueryPosition, QueryStep, SessionId
+from historyapp.api.idempotency import earlier_answer, keeps_its_key, once_per_key
 from historyapp.api.problems import raises
-from historyapp.api.reading import AsOf, find_session
-from historyapp.api.schemas import shown
+from historyapp.api.responses import reply, reply_or_304
+from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict, Invalid
-from historyapp.core.manifest import Manifest
-from historyapp.core.messages import Message, Role, episodic_messages
+from historyapp.core.messages import Message, episodic_messages
 from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
@@ -41,7 +37,8 @@ from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
-from historyapp.services.snapshots import ServedContext, record_snapshot, serve
+from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.wire.contexts import ContextOut, ManifestOut, MessageOut, MessagesOut, TextOut
 from historyapp.wire.problems import ModelCallFailed
 
 router = Router(tags=["contexts"])
@@ -51,28 +48,6 @@ MOST_STEPS = 10_000
 INHERITED_BUDGET = 1024
 """Tokens of `/messages` and compiled progress where nobody chose a budget."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
-_MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
-
-
-class TextOut(BaseModel):
-    model_config = shown({"text": "1. Executed `read_file(path='parser.py')`: def parse(text): …"})
-
-    text: str
-
-
-class MessageOut(BaseModel):
-    role: Role
-    content: Any = Field(description="Text, or a list of parts as in `model_input`.")
-    tool_calls: list[Any] | None = None
-    tool_call_id: str | None = None
-    is_error: bool = False
-
-
-class MessagesOut(BaseModel):
-    model_config = shown({"messages": [_MESSAGE], "manifest": MANIFEST_EXAMPLE})
-
-    messages: list[MessageOut]
-    manifest: Manifest
 
 
 class ProgressFilter(BaseModel):
@@ -93,7 +68,7 @@ class ProgressFilter(BaseModel):
 def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[ProgressFilter]) -> HttpResponse:
     """`list`: a line for each step; `paragraph`: long forms; `compiled`: summaries within a token budget."""
     session = find_session(request, session_id)
-    return reply_unless_known(request, session, lambda: {"text": _progress(session, filter)})
+    return reply_or_304(request, session, lambda: TextOut(text=_progress(session, filter)))
 
 
 def _progress(session: Session, filter: ProgressFilter) -> str:
@@ -120,11 +95,10 @@ def read_history(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
     An older step without a summary is shown in one line.
     """
     session = find_session(request, session_id)
-    return reply_unless_known(request, session, lambda: {"text": _history(History(session, as_of))})
-
-
-def _history(history: History) -> str:
-    return sliding_history(history, load_settings(history.session.settings).window_size)
+    window = load_settings(session.settings).window_size
+    return reply_or_304(
+        request, session, lambda: TextOut(text=sliding_history(History(session, as_of), window))
+    )
 
 
 @router.get("/sessions/{session_id}/messages", response=MessagesOut, summary="The history as messages")
@@ -133,16 +107,13 @@ def read_messages(
 ) -> HttpResponse:
     """The context that the policy `episodic` chooses, in no provider's format."""
     session = find_session(request, session_id)
-    return reply_unless_known(request, session, lambda: _messages(History(session, as_of), max_tokens))
 
+    def make() -> MessagesOut:
+        made = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
+        manifest = ManifestOut.model_validate(made.manifest.model_dump())
+        return MessagesOut(messages=[_message(message) for message in made.messages], manifest=manifest)
 
-def _messages(history: History, max_tokens: int | None) -> dict[str, Any]:
-    settings = _settings(history.session, max_tokens)
-    made = episodic_messages(history, settings, count_tokens)
-    return {
-        "messages": [message_json(message) for message in made.messages],
-        "manifest": made.manifest.model_dump(),
-    }
+    return reply_or_304(request, session, make)
 
 
 class ContextFilter(BaseModel):
@@ -152,21 +123,21 @@ class ContextFilter(BaseModel):
     max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
     as_of: AsOf = None
 
-    def wish(self) -> RequestedContext:
-        wish = RequestedContext(self.policy, self.format, self.model, as_of=self.as_of)
-        return wish if self.max_tokens is None else replace(wish, max_tokens=self.max_tokens)
+    def options(self) -> RequestedContext:
+        options = RequestedContext(self.policy, self.format, self.model, as_of=self.as_of)
+        return options if self.max_tokens is None else replace(options, max_tokens=self.max_tokens)
 
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
     """What a model would be sent next, or would have been sent then. Nothing is recorded."""
-    session, wish = find_session(request, session_id), filter.wish()
-    correction = correction_of(session.project_id, model_of(session, wish))
-    return reply_unless_known(
+    session, options = find_session(request, session_id), filter.options()
+    correction = correction_of(session.project_id, model_of(session, options))
+    return reply_or_304(
         request,
         session,
-        lambda: context_json(serve(session, wish)),
-        besides=str(correction and correction.calls),
+        lambda: context_json(serve(session, options)),
+        state=str(correction and correction.calls),
     )
 
 
@@ -177,20 +148,20 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 )
 @raises(Conflict, ModelCallFailed)
 @keeps_its_key
-def post_context(request: ApiRequest, session_id: SessionId, wish: ContextIn) -> HttpResponseBase:
+def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """What a model is sent next. 201: a snapshot of it is kept; 200 with `record: false`."""
     if answered := earlier_answer(request):
         return answered
-    served = serve(find_session(request, session_id), wish.wish(wish.model, wish.as_of))
-    counted = count_by_provider(served.built) if wish.count else None
-    if not wish.record:
+    served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
+    counted = count_by_provider(served.built) if body.count else None
+    if not body.record:
         return reply(context_json(served, counted=counted))
-    return once_per_key(request, lambda: _recorded(served, counted))
 
+    def record() -> HttpResponse:
+        snapshot = record_snapshot(served, counted=counted)
+        return reply(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
 
-def _recorded(served: ServedContext, counted: int | None) -> HttpResponse:
-    snapshot = record_snapshot(served, counted=counted)
-    return reply(context_json(served, counted=counted, snapshot=str(snapshot.pk)), 201)
+    return once_per_key(request, record)
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
@@ -201,11 +172,11 @@ def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
     return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})
 
 
-def message_json(message: Message) -> dict[str, Any]:
+def _message(message: Message) -> MessageOut:
     """The message with the fields that its role has."""
-    shape: dict[str, Any] = {"role": message.role, "content": message.content}
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls is not None:
-        shape["tool_calls"] = message.tool_calls
+        fields["tool_calls"] = message.tool_calls
     if message.role == "tool":
-        shape |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-    return shape
+        fields |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
+    return MessageOut(**fields)

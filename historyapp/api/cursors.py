@@ -5,17 +5,20 @@ A cursor remembers the position as of which the first page was read, so that all
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
-from historyapp.api.fields import uuid_or_none, whole
+from historyapp.api.fields import AsOf, uuid_or_none, whole_number
 from historyapp.core.json import dump_json
 from historyapp.wire.problems import NotValid
 
+Row = TypeVar("Row")
 Limit = Annotated[
-    int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole)
+    int, Field(ge=1, le=500, description="How many items a page holds."), BeforeValidator(whole_number)
 ]
 Cursor = Annotated[
     str,
@@ -24,48 +27,63 @@ Cursor = Annotated[
         description="`next` of the page before. Keep the other parameters as they were.",
     ),
 ]
+_MOST = 2**31
+"""What the database's columns hold."""
 
 
-FOREIGN_CURSOR = "This cursor belongs to another list. Send next of the page before, unchanged."
+class PageQuery(BaseModel):
+    """Query parameters of a list in a session."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
+    as_of: AsOf = None
 
 
-def encode_cursor(list_name: str, *values: int | str) -> str:
+def encode_cursor(list_name: str, *values: int | str | UUID | datetime) -> str:
     """A cursor for the next page of a list."""
-    return urlsafe_b64encode(dump_json([list_name, *values]).encode()).decode().rstrip("=")
+    plain = [value if isinstance(value, (int, str)) else str(value) for value in values]
+    return urlsafe_b64encode(dump_json([list_name, *plain]).encode()).decode().rstrip("=")
 
 
-def decode_cursor(list_name: str, cursor: str, *types: type[int] | type[str]) -> list[Any]:
+def decode_cursor(list_name: str, cursor: str, *types: type) -> list[Any]:
     """The values that :func:`encode_cursor` was given.
 
+    Args:
+        types: of the values: ``int``, ``str``, ``UUID`` or ``datetime``.
+
     Raises:
-        NotValid: when it belongs to another list.
+        NotValid: when it is not a cursor of this list.
     """
     try:
-        data = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, RecursionError):
-        data = None
-    if isinstance(data, list) and data[:1] == [list_name]:
-        values = data[1:]
-        if len(values) == len(types) and all(map(_fits, values, types)):
-            return values
-    raise NotValid(FOREIGN_CURSOR)
+        name, *values = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if name == list_name:
+            return [_read(value, kind) for value, kind in zip(values, types, strict=True)]
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise NotValid("This cursor belongs to another list. Send next of the page before, unchanged.")
 
 
-def decode_id(list_name: str, cursor: str) -> UUID:
-    """The id of the last item of the page before, where :func:`encode_cursor` was given that alone.
+def _read(value: object, kind: type) -> int | str | UUID | datetime:
+    if kind is int and type(value) is int and 0 <= value < _MOST:
+        return value
+    if isinstance(value, str):
+        if kind is str:
+            return value
+        if kind is datetime:
+            return datetime.fromisoformat(value)
+        if kind is UUID and (id := uuid_or_none(value)):
+            return id
+    raise ValueError(f"not a {kind.__name__}")
 
-    Raises:
-        NotValid: when it belongs to another list.
+
+def first_page(
+    list_name: str, rows: Sequence[Row], limit: int, place: Callable[[Row], tuple[Any, ...]]
+) -> tuple[Sequence[Row], str | None]:
+    """The rows of a page, and the cursor of the next page, or None.
+
+    Args:
+        rows: the page's, and one more where the list goes on.
+        place: what the cursor says of the page's last row.
     """
-    (text,) = decode_cursor(list_name, cursor, str)
-    id = uuid_or_none(text)
-    if id is None:
-        raise NotValid(FOREIGN_CURSOR)
-    return id
-
-
-def _fits(value: Any, wanted: type[int] | type[str]) -> bool:
-    """Whether a value is of its type and, a number, such as the database can compare with."""
-    if wanted is int:
-        return type(value) is int and 0 <= value < 2**31
-    return isinstance(value, str)
+    page = rows[:limit]
+    return page, encode_cursor(list_name, *place(page[-1])) if len(rows) > limit else None

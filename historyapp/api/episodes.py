@@ -1,26 +1,24 @@
 """Steps: lists with previews, and one with its bodies."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from historyapp.api.answers import reply_unless_known
 from historyapp.api.auth import ApiRequest
-from historyapp.api.cursors import Cursor, Limit, decode_cursor, encode_cursor
-from historyapp.api.fields import Line, Moment, QueryStep, SessionId, iso
-from historyapp.api.reading import AsOf, find_session
-from historyapp.api.schemas import Page, shown
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
+from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId, iso
+from historyapp.api.responses import fill, json_value, reply_or_304
+from historyapp.api.session_lookup import find_session
 from historyapp.core import episodes as core
 from historyapp.core.conversation import Status
-from historyapp.core.entries import Thoughts, ToolCall, ToolResult
+from historyapp.core.entries import Thoughts
 from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
-from historyapp.wire import examples
+from historyapp.wire.episodes import ActionOut, EpisodeItem, EpisodeOut, EpisodePage, ResultOut, ToolCallOut
 from historyapp.wire.problems import NotValid
 
 router = Router(tags=["episodes"])
@@ -28,52 +26,7 @@ router = Router(tags=["episodes"])
 _LIST, _FILTERED = "episodes", "filtered episodes"
 
 
-class EpisodeFacts(BaseModel):
-    number: int
-    status: Status
-    first_position: int
-    last_position: int
-    tokens: int
-    started_at: datetime
-    finished_at: datetime | None
-
-
-class EpisodeItem(EpisodeFacts):
-    """A step in a list: previews of up to 200 characters."""
-
-    model_config = shown(examples.EPISODE_ITEM)
-
-    tool_names: list[str]
-    input_preview: str = Field(description="What was said to the agent since the step before.")
-    thought_preview: str
-    call_preview: str
-    result_preview: str
-
-
-class Action(BaseModel):
-    name: str
-    arguments: Any
-
-
-class EpisodeOut(EpisodeFacts):
-    """A step with its bodies."""
-
-    model_config = shown(examples.EPISODE)
-
-    thoughts: str | Thoughts | None
-    action: Action | None = Field(description="The first one where there are several; null in an answer.")
-    tool_calls: list[ToolCall]
-    result: ToolResult | None = Field(description="Several results are shown as one.")
-    summary: str | None
-    formatted: str = Field(description="The long form.")
-    short: str = Field(description="The short form: the call and its result in one sentence.")
-
-
-class EpisodePage(Page[EpisodeItem | EpisodeOut]):
-    model_config = shown({"items": [examples.EPISODE_ITEM], "next": None})
-
-
-class EpisodeFilter(BaseModel):
+class EpisodeFilter(PageQuery):
     start: QueryStep | None = Field(
         default=None, alias="from", description="First step; negative numbers count from the end."
     )
@@ -86,9 +39,6 @@ class EpisodeFilter(BaseModel):
     since: Moment | None = Field(default=None, description="Only steps that started then or later.")
     until: Moment | None = Field(default=None, description="Only steps that started before.")
     full: Literal["true", "false"] = Field(default="false", description="`true`: items with their bodies.")
-    limit: Limit = 50
-    cursor: Cursor | None = None
-    as_of: AsOf = None
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
@@ -99,8 +49,8 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     session = find_session(request, session_id)
     wanted = StepFilter(filter.status, filter.tool, filter.since, filter.until)
     if wanted:
-        return reply_unless_known(request, session, lambda: _filtered(session, filter, wanted))
-    return reply_unless_known(request, session, lambda: _page(session, filter))
+        return reply_or_304(request, session, lambda: _filtered(session, filter, wanted))
+    return reply_or_304(request, session, lambda: _page(session, filter))
 
 
 def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
@@ -116,7 +66,14 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     page = wanted[: filter.limit]
     state = session.head if as_of is None else as_of
     more = encode_cursor(_LIST, state, wanted[len(page)]) if len(wanted) > len(page) else None
-    return {"items": _items(history, page, full=filter.full == "true"), "next": more}
+    items: list[Any] = []
+    if page:
+        first, last = min(page), max(page)
+        if filter.full == "true":
+            items = [json_value(_with_bodies(*found)) for found in history.rows_and_episodes(first, last)]
+        else:
+            items = [_item_json(row) for row in history.rows(first, last)]
+    return {"items": items if page.step > 0 else items[::-1], "next": more}
 
 
 def _range(history: History, filter: EpisodeFilter) -> range:
@@ -134,21 +91,10 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
     found = StepSearch(history, wanted, _range(history, filter)).find(filter.limit, mark)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
-        items = [episode_json(row, episode) for row, episode in history.with_bodies(found.rows)]
+        items = [json_value(_with_bodies(*step)) for step in history.with_bodies(found.rows)]
     else:
-        items = [episode_item(row) for row in found.rows]
+        items = [_item_json(row) for row in found.rows]
     return {"items": items, "next": encode_cursor(_FILTERED, state, *found.more) if found.more else None}
-
-
-def _items(history: History, page: range, *, full: bool) -> list[dict[str, Any]]:
-    if not page:
-        return []
-    first, last = min(page), max(page)
-    if full:
-        items = [episode_json(row, episode) for row, episode in history.rows_and_episodes(first, last)]
-    else:
-        items = [episode_item(row) for row in history.rows(first, last)]
-    return items if page.step > 0 else items[::-1]
 
 
 @router.get("/sessions/{session_id}/episodes/{number}", response=EpisodeOut, summary="Read one step")
@@ -157,54 +103,35 @@ def read_episode(
 ) -> HttpResponse:
     """Negative numbers count from the end: -1 is the newest step."""
     session = find_session(request, session_id)
-    return reply_unless_known(request, session, lambda: _episode(History(session, as_of), number))
+
+    def make() -> EpisodeOut:
+        history = History(session, as_of)
+        resolved = history.resolve(number)
+        ((row, episode),) = history.rows_and_episodes(resolved, resolved)
+        return _with_bodies(row, episode)
+
+    return reply_or_304(request, session, make)
 
 
-def _episode(history: History, number: int) -> dict[str, Any]:
-    resolved = history.resolve(number)
-    ((row, episode),) = history.rows_and_episodes(resolved, resolved)
-    return episode_json(row, episode)
+def _item_json(row: Episode) -> dict[str, Any]:
+    """The row as :class:`EpisodeItem`; not validated, because pages of up to 500 steps are read often."""
+    item = {name: getattr(row, name) for name in EpisodeItem.model_fields}
+    return {**item, "started_at": iso(row.started_at), "finished_at": iso(row.finished_at)}
 
 
-def _facts(row: Episode) -> dict[str, Any]:
-    return {
-        "number": row.number,
-        "status": row.status,
-        "first_position": row.first_position,
-        "last_position": row.last_position,
-        "tokens": row.tokens,
-        "started_at": iso(row.started_at),
-        "finished_at": iso(row.finished_at),
-    }
-
-
-def episode_item(row: Episode) -> dict[str, Any]:
-    """The row as :class:`EpisodeItem`."""
-    return {
-        **_facts(row),
-        "tool_names": row.tool_names,
-        "input_preview": row.input_preview,
-        "thought_preview": row.thought_preview,
-        "call_preview": row.call_preview,
-        "result_preview": row.result_preview,
-    }
-
-
-def episode_json(row: Episode, episode: core.Episode) -> dict[str, Any]:
-    """The step as :class:`EpisodeOut`."""
-    thoughts, result = episode.output.thoughts, episode.result
-    return {
-        **_facts(row),
-        "thoughts": thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
-        "action": core.action_of(episode),
-        "tool_calls": [call.model_dump() for call in episode.output.tool_calls],
-        "result": _result(result) if result else None,
-        "summary": episode.summary,
-        "formatted": long_form(episode),
-        "short": short_form(episode),
-    }
-
-
-def _result(result: ToolResult) -> dict[str, Any]:
-    fields = result.model_dump(exclude_none=True)
-    return {**fields, "outputs": result.outputs} if result.status == "success" else fields
+def _with_bodies(row: Episode, episode: core.Episode) -> EpisodeOut:
+    thoughts, action, result = episode.output.thoughts, core.action_of(episode), episode.result
+    shown = result.model_dump(exclude_none=True) if result else {}
+    if result and result.status == "success":
+        shown["outputs"] = result.outputs
+    return fill(
+        EpisodeOut,
+        row,
+        thoughts=thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
+        action=ActionOut(**action) if action else None,
+        tool_calls=[fill(ToolCallOut, call) for call in episode.output.tool_calls],
+        result=ResultOut(**shown) if result else None,
+        summary=episode.summary,
+        formatted=long_form(episode),
+        short=short_form(episode),
+    )

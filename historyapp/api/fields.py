@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from historyapp.core.errors import NotFound
 from historyapp.core.text import Text
+from historyapp.core.usage import MICRO
 from historyapp.services.append import as_utc
 
 MOST_POSITIONS = 2**31 - 1
@@ -26,7 +27,7 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def whole(value: object) -> object:
+def whole_number(value: object) -> object:
     """Parameters come as text; ``1_000``, ``5.0`` and `` 5`` are no whole numbers."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
@@ -48,7 +49,7 @@ def _moment(value: object) -> datetime:
 
 
 def uuid_or_none(value: object) -> UUID | None:
-    """The id that a text writes out; None when it is none."""
+    """The UUID of a text, or None."""
     return UUID(value) if isinstance(value, str) and _UUID.fullmatch(value) else None
 
 
@@ -88,9 +89,9 @@ _STEP = Field(ge=-MOST_POSITIONS, le=MOST_POSITIONS)
 Position = Annotated[int, _POSITION, BeforeValidator(integral)]
 StepNumber = Annotated[int, _STEP, BeforeValidator(integral)]
 """Negative numbers count from the end: -1 is the newest step."""
-QueryPosition = Annotated[int, _POSITION, BeforeValidator(whole)]
-QueryStep = Annotated[int, _STEP, BeforeValidator(whole)]
-PathPosition = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole)]
+QueryPosition = Annotated[int, _POSITION, BeforeValidator(whole_number)]
+QueryStep = Annotated[int, _STEP, BeforeValidator(whole_number)]
+PathPosition = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole_number)]
 
 Line = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 """Text in columns that people search; unlike text in entries it holds no NUL and no lone surrogates."""
@@ -99,7 +100,34 @@ Name = Annotated[Line, Field(max_length=200)]
 Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=100)]
 Metadata = dict[Text, Any]
 
+AsOf = Annotated[
+    QueryPosition | None,
+    Field(description="Answer as the session stood when this position was its head."),
+]
+
+
+class AppendRequest(RequestBody):
+    """Base of what appends to a session."""
+
+    expected_position: Position | None = Field(
+        default=None, description="The head that you saw; 409 when it has changed. Null: no check."
+    )
+
+
+class RecordRequest(AppendRequest):
+    """Base of what becomes entries."""
+
+    metadata: Metadata = Field(
+        default_factory=dict, description="Free: source, latency, provider, `usage`, `cost` (US dollars) …"
+    )
+    created_at: Moment | None = Field(default=None, description="When it happened; null: now.")
+
 
 def iso(moment: datetime | None) -> str | None:
     """A time as answers have it."""
     return moment.isoformat().replace("+00:00", "Z") if moment else None
+
+
+def money(micro: int | None) -> float | str:
+    """Millionths of a dollar as answers have them."""
+    return "unknown" if micro is None else micro / MICRO

@@ -4,15 +4,16 @@ from django.http import HttpResponse
 from ninja import Router
 from pydantic import Field
 
-from historyapp.api.answers import reply
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.fields import GivenId, Position, RequestBody, SessionId, StepNumber, Title
 from historyapp.api.problems import raises
-from historyapp.api.schemas import shown
-from historyapp.api.sessions import SessionOut, session_json
+from historyapp.api.responses import reply
+from historyapp.api.sessions import session_out
 from historyapp.core.errors import Conflict
 from historyapp.models.history import History
 from historyapp.services.rewinds import fork
+from historyapp.wire.base import shown
+from historyapp.wire.sessions import SessionOut
 
 router = Router(tags=["forks"])
 
@@ -47,4 +48,4 @@ def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWH
         actor=actor(request),
         fork_id=point.id,
     )
-    return reply(session_json(History(child)), 201)
+    return reply(session_out(History(child)), 201)

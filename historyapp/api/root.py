@@ -19,7 +19,7 @@ from historyapp.api import (
 )
 from historyapp.api.application import PlayheadAPI
 from historyapp.api.auth import BearerKey
-from historyapp.api.calls import prepared
+from historyapp.api.idempotency import with_shared_checks
 from historyapp.api.parsing import StrictParser
 
 api = PlayheadAPI(
@@ -31,7 +31,7 @@ api = PlayheadAPI(
     urls_namespace="api",
     docs_decorator=require_GET,
 )
-api.add_decorator(prepared)
+api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
     rewinds, forks, transfers,

@@ -9,10 +9,10 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from historyapp.api.answers import reply, reply_unless_known
 from historyapp.api.auth import ApiRequest, actor
-from historyapp.api.cursors import FOREIGN_CURSOR, Cursor, Limit, decode_cursor, encode_cursor
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import (
+    AsOf,
     GivenId,
     Line,
     Metadata,
@@ -22,20 +22,19 @@ from historyapp.api.fields import (
     Tag,
     Title,
     integral,
-    iso,
 )
 from historyapp.api.problems import raises
-from historyapp.api.reading import AsOf, find_session
-from historyapp.api.schemas import Page, shown
+from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
+from historyapp.core.usage import MICRO
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.models.sessions import SessionQuerySet
 from historyapp.services.sessions import change_session, create_session
-from historyapp.wire import examples
-from historyapp.wire.problems import NotValid
+from historyapp.wire.base import shown
+from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage, SettingsOut
 
 router = Router(tags=["sessions"])
 
@@ -91,50 +90,6 @@ class SessionPatch(RequestBody):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class SessionItem(BaseModel):
-    """A session as lists show it. Counters are of the live history."""
-
-    model_config = shown(examples.SESSION_ITEM)
-
-    id: UUID
-    title: str
-    agent: str
-    model: str
-    status: Literal["live", "finished", "archived"]
-    tags: list[str]
-    head: int = Field(description="Position of the newest entry.")
-    steps: int
-    errors: int
-    tokens: int
-    cost: float = Field(description="In US dollars, as its source reported it.")
-    forked_from: UUID | None
-    fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
-    spawned_by: UUID | None = Field(description="The session whose agent started this one.")
-    created_at: datetime
-    last_entry_at: datetime
-
-
-class SessionOut(SessionItem):
-    model_config = shown(
-        {
-            **examples.SESSION_ITEM,
-            "settings": SessionSettings().model_dump(),
-            "metadata": {},
-            "instruction": None,
-            "notebook": None,
-        }
-    )
-
-    settings: SessionSettings
-    metadata: dict[str, Any]
-    instruction: str | None = Field(description="The current system instruction.")
-    notebook: str | None = Field(description="The current memory notebook.")
-
-
-class SessionPage(Page[SessionItem]):
-    model_config = shown({"items": [examples.SESSION_ITEM], "next": None})
-
-
 class SessionFilter(BaseModel):
     q: Annotated[Line, Field(max_length=200)] = Field(
         default="", description="Words that title, agent or tags contain, all of them."
@@ -160,7 +115,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         settings=session.settings,
         metadata=session.metadata,
     )
-    return reply(session_json(History(made)), 201)
+    return reply(session_out(History(made)), 201)
 
 
 @router.get("/sessions", response=SessionPage, summary="List sessions, the newest first")
@@ -175,27 +130,17 @@ def list_sessions(request: ApiRequest, filter: Query[SessionFilter]) -> HttpResp
     if filter.errors is not None:
         found = found.filter(errors__gt=0) if filter.errors == "true" else found.filter(errors=0)
     if filter.cursor is not None:
-        found = _after(found, filter.cursor)
+        last, last_id = decode_cursor(_LIST, filter.cursor, datetime, UUID)
+        found = found.filter(Q(last_entry_at__lt=last) | Q(pk__lt=last_id), last_entry_at__lte=last)
     rows = list(found.defer(*_BIG_COLUMNS).newest_first()[: filter.limit + 1])
-    page = rows[: filter.limit]
-    more = len(rows) > len(page)
-    cursor = encode_cursor(_LIST, page[-1].last_entry_at.isoformat(), str(page[-1].pk)) if more else None
-    return reply({"items": [session_item(row) for row in page], "next": cursor})
-
-
-def _after(found: SessionQuerySet, cursor: str) -> SessionQuerySet:
-    moment, id = decode_cursor(_LIST, cursor, str, str)
-    try:
-        last, last_id = datetime.fromisoformat(moment), UUID(id)
-    except ValueError as error:
-        raise NotValid(FOREIGN_CURSOR) from error
-    return found.filter(Q(last_entry_at__lt=last) | Q(pk__lt=last_id), last_entry_at__lte=last)
+    page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.last_entry_at, row.pk))
+    return reply(SessionPage(items=[_item(row) for row in page], next=cursor))
 
 
 @router.get("/sessions/{session_id}", response=SessionOut, summary="Read a session")
 def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     session = find_session(request, session_id)
-    return reply_unless_known(request, session, lambda: session_json(History(session, as_of)))
+    return reply_or_304(request, session, lambda: session_out(History(session, as_of)))
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Rename, tag, set or archive a session")
@@ -205,7 +150,7 @@ def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPa
     if "settings" in given:
         given["settings"] = changes.settings.model_dump(exclude_unset=True)
     session = change_session(request.auth.project, session_id, given, actor=actor(request))
-    return reply(session_json(History(session)))
+    return reply(session_out(History(session)))
 
 
 @router.delete("/sessions/{session_id}", response={204: None}, summary="Archive a session")
@@ -215,45 +160,31 @@ def archive_session(request: ApiRequest, session_id: SessionId) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def session_item(session: Session) -> dict[str, Any]:
-    """The row as :class:`SessionItem`."""
-    return {
-        "id": str(session.pk),
-        "title": session.title,
-        "agent": session.agent,
-        "model": session.model,
-        "status": session.status,
-        "tags": session.tags,
-        "head": session.head,
-        "steps": session.steps,
-        "errors": session.errors,
-        "tokens": session.tokens,
-        "cost": session.cost / 1_000_000,
-        "forked_from": _id(session.forked_from_id),
-        "fork_position": session.fork_position,
-        "spawned_by": _id(session.spawned_by_id),
-        "created_at": iso(session.created_at),
-        "last_entry_at": iso(session.last_entry_at),
-    }
-
-
-def session_json(history: History) -> dict[str, Any]:
-    """The session as :class:`SessionOut`, its head and counters as of the history's position."""
+def session_out(history: History) -> SessionOut:
+    """The session, with its head and counters as of the history's position."""
     session, totals = history.session, history.tail.totals
-    return {
-        **session_item(session),
-        "head": session.head if history.as_of is None else history.as_of,
-        "steps": totals.steps,
-        "errors": totals.errors,
-        "tokens": totals.tokens,
-        "cost": totals.cost / 1_000_000,
-        "last_entry_at": iso(history.last_entry_at),
-        "settings": load_settings(session.settings).model_dump(),
-        "metadata": session.metadata,
-        "instruction": history.instruction,
-        "notebook": history.notebook,
-    }
+    return fill(
+        SessionOut,
+        session,
+        forked_from=session.forked_from_id,
+        spawned_by=session.spawned_by_id,
+        head=session.head if history.as_of is None else history.as_of,
+        steps=totals.steps,
+        errors=totals.errors,
+        tokens=totals.tokens,
+        cost=totals.cost / MICRO,
+        last_entry_at=history.last_entry_at,
+        settings=fill(SettingsOut, load_settings(session.settings)),
+        instruction=history.instruction,
+        notebook=history.notebook,
+    )
 
 
-def _id(id: UUID | None) -> str | None:
-    return str(id) if id else None
+def _item(session: Session) -> SessionItem:
+    return fill(
+        SessionItem,
+        session,
+        forked_from=session.forked_from_id,
+        spawned_by=session.spawned_by_id,
+        cost=session.cost / MICRO,
+    )

@@ -17,9 +17,12 @@ class UsageOut(Answer):
     reasoning: int
 
 
-class ModelLedgerOut(UsageOut):
+class ModelCalls(Answer):
     model: str = Field(description="As the model calls name it, or empty.")
     calls: int
+
+
+class ModelLedgerOut(UsageOut, ModelCalls):  # in JSON the fields of the last base come first
     estimated: int = Field(description="Input by our own count, of the calls that have an estimate.")
     counted: int = Field(description="Input by providers' count endpoints, of the calls that have a count.")
     money: float | str = Field(description=MONEY)
@@ -65,14 +68,17 @@ class LedgerOut(Answer):
     prices_as_of: str
 
 
-class StepLedgerOut(UsageOut):
-    """What a step cost."""
-
+class LedgerStep(Answer):
     number: int
     first_position: int
     status: str
     model: str
     tokens: int = Field(description="Of the step's entries, by our own count.")
+
+
+class StepLedgerOut(UsageOut, LedgerStep):
+    """What a step cost."""
+
     estimated: int
     counted: int
     money: float | str | None = Field(description=f"{MONEY} Null: the step reports no usage.")

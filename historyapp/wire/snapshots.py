@@ -69,25 +69,25 @@ class RebuiltRequestOut(Answer):
     note: str | None = Field(description="What is left out of the comparison, if anything is.")
 
 
-class SegmentChange(Answer):
+class SegmentChangeOut(Answer):
     before: SegmentOut
     after: SegmentOut
 
 
-class SegmentDiff(Answer):
+class SegmentDiffOut(Answer):
     added: list[SegmentOut]
     removed: list[SegmentOut]
-    changed: list[SegmentChange]
+    changed: list[SegmentChangeOut]
 
 
-class PrefixDiff(Answer):
+class PrefixDiffOut(Answer):
     first_difference: int | None = Field(
         description="The first byte of the later request that differs; null: none does."
     )
     share: float = Field(description="The share of the later request's bytes that are before it.")
 
 
-class CacheEffect(Answer):
+class CacheEffectOut(Answer):
     reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
     saved: float | str = Field(
         description="US dollars, against a request without a cache; negative where writing to it costs more. "
@@ -115,6 +115,6 @@ class SnapshotDiffOut(Answer):
 
     earlier: UUID
     later: UUID
-    segments: SegmentDiff
-    prefix: PrefixDiff
-    cache: CacheEffect
+    segments: SegmentDiffOut
+    prefix: PrefixDiffOut
+    cache: CacheEffectOut

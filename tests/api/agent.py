@@ -8,15 +8,24 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.test import Client
+from ninja.constants import NOT_SET
+from pydantic import TypeAdapter
 
+from historyapp.api.entry_models import LoggedEntry
 from historyapp.api.root import api
+from historyapp.wire.base import Answer
 
 JSON = "application/json"
 Headers = dict[str, str] | None
+MAY_BE_LEFT_OUT = {
+    *("tool_calls", "tool_call_id", "tool_name", "is_error"),
+    *("outputs", "reason", "error", "feedback"),
+}
+"""Fields of messages and results, of which each role and status has its own."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Received:
     status: int
     body: Any
     """Parsed JSON; null where there is none."""
@@ -41,27 +50,27 @@ class Agent:
 
     def send(
         self, method: str, path: str, body: bytes = b"", *, type: str = JSON, headers: Headers = None
-    ) -> Answer:
+    ) -> Received:
         """Any bytes. What comes back must be declared in the OpenAPI document."""
         url = f"{self._base}{path}"
         answer = answer_of(self._client.generic(method, url, body, type, headers=headers))
         assert_declared(method, url, answer)
         return answer
 
-    def get(self, path: str = "", headers: Headers = None) -> Answer:
+    def get(self, path: str = "", headers: Headers = None) -> Received:
         return self.send("GET", path, headers=headers)
 
-    def post(self, path: str, body: Any = None, headers: Headers = None) -> Answer:
+    def post(self, path: str, body: Any = None, headers: Headers = None) -> Received:
         data = json.dumps({} if body is None else body).encode()
         return self.send("POST", path, data, headers=headers)
 
-    def patch(self, path: str, body: Any) -> Answer:
+    def patch(self, path: str, body: Any) -> Received:
         return self.send("PATCH", path, json.dumps(body).encode())
 
-    def delete(self, path: str = "") -> Answer:
+    def delete(self, path: str = "") -> Received:
         return self.send("DELETE", path)
 
-    def upload(self, path: str, fields: dict[str, Any], headers: Headers = None) -> Answer:
+    def upload(self, path: str, fields: dict[str, Any], headers: Headers = None) -> Received:
         answer = answer_of(self._client.post(f"{self._base}{path}", fields, headers=headers))
         assert_declared("POST", f"{self._base}{path}", answer)
         return answer
@@ -72,15 +81,15 @@ class Agent:
         assert appended.status == 201, appended.body
         return list(appended["positions"])
 
-    def act(self, name: str = "ls", **arguments: Any) -> Answer:
+    def act(self, name: str = "ls", **arguments: Any) -> Received:
         return self.post(
             "/actions", {"thoughts": "let me see", "use_tool": {"name": name, "arguments": arguments}}
         )
 
-    def succeed(self, outputs: Any = "fine") -> Answer:
+    def succeed(self, outputs: Any = "fine") -> Received:
         return self.post("/results", {"status": "success", "outputs": outputs})
 
-    def fail(self, reason: str = "no such file") -> Answer:
+    def fail(self, reason: str = "no such file") -> Received:
         return self.post("/results", {"status": "error", "reason": reason})
 
     def step(self, name: str = "ls", outputs: Any = "fine") -> None:
@@ -89,14 +98,16 @@ class Agent:
         assert self.succeed(outputs).status == 201
 
 
-def answer_of(response: Any) -> Answer:
+def answer_of(response: Any) -> Received:
     assert isinstance(response, HttpResponse) or response.streaming
     content = response.getvalue() if response.streaming else response.content
     is_json = "json" in response.get("Content-Type", "") and "ndjson" not in response["Content-Type"]
-    return Answer(response.status_code, json.loads(content) if is_json else content or None, response.headers)
+    return Received(
+        response.status_code, json.loads(content) if is_json else content or None, response.headers
+    )
 
 
-def assert_declared(method: str, url: str, answer: Answer) -> None:
+def assert_declared(method: str, url: str, answer: Received) -> None:
     """The OpenAPI document names the answer's status and, of a problem, its code."""
     path = url.partition("?")[0]
     route = next((route for route in routes() if route[0] == method and route[1].fullmatch(path)), None)
@@ -107,13 +118,50 @@ def assert_declared(method: str, url: str, answer: Answer) -> None:
     if answer.status >= 400:
         code = answer["type"].partition("#")[2]
         assert f"`{code}`:" in declared["description"], f"{method} {path} does not declare {code}"
+    elif model := route[3].get(answer.status):
+        assert_complete(adapter(model).validate_python(answer.body))
+
+
+def assert_complete(value: Any) -> None:
+    """An answer has all fields of its model and no others; an entry leaves out those at their default."""
+    if isinstance(value, list):
+        for item in value:
+            assert_complete(item)
+    elif isinstance(value, Answer) and not isinstance(value, LoggedEntry):
+        fields = type(value).model_fields
+        missing = fields.keys() - value.model_fields_set - MAY_BE_LEFT_OUT
+        assert not missing, (type(value), missing)
+        assert not value.model_extra, (type(value), value.model_extra)
+        for name in fields:
+            assert_complete(getattr(value, name))
 
 
 @cache
-def routes() -> list[tuple[str, re.Pattern[str], dict[Any, Any]]]:
-    """Method, path and declared answers of each route."""
+def adapter(model: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(model)
+
+
+@cache
+def routes() -> list[tuple[str, re.Pattern[str], dict[Any, Any], dict[int, Any]]]:
+    """Method, path, declared answers and their models, of each route."""
+    models = {
+        (method, "/api/v1" + path): operation.response_models
+        for _, router in api._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    }
     return [
-        (method.upper(), re.compile(re.sub(r"{\w+}", "[^/]+", path)), route["responses"])
+        (
+            method.upper(),
+            re.compile(re.sub(r"{\w+}", "[^/]+", path)),
+            route["responses"],
+            {
+                status: model.model_fields["response"].annotation
+                for status, model in models[method.upper(), path].items()
+                if model not in (None, NOT_SET)
+            },
+        )
         for path, methods in api.get_openapi_schema()["paths"].items()
         for method, route in methods.items()
     ]

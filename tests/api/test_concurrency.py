@@ -9,16 +9,16 @@ import pytest
 from django.db import connection
 
 from historyapp.models import Entry, Session
-from tests.api.agent import Agent, Answer, said
+from tests.api.agent import Agent, Received, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def at_once(*calls: Callable[[], Answer]) -> list[Answer]:
+def at_once(*calls: Callable[[], Received]) -> list[Received]:
     """Each call in a thread of its own, begun together."""
     start = Barrier(len(calls))
 
-    def carry_out(call: Callable[[], Answer]) -> Answer:
+    def carry_out(call: Callable[[], Received]) -> Received:
         start.wait()
         try:
             return call()
@@ -30,7 +30,7 @@ def at_once(*calls: Callable[[], Answer]) -> list[Answer]:
 
 
 def test_fifty_writers_leave_no_gap_and_lose_nothing(run: Agent) -> None:
-    def write(number: int) -> Callable[[], Answer]:
+    def write(number: int) -> Callable[[], Received]:
         batch = [said(f"{number}.{index}") for index in range(3)]
         return lambda: run.post("/entries", {"entries": batch})
 

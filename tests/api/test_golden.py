@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests import golden
-from tests.api.agent import Agent, Answer
+from tests.api.agent import Agent, Received
 from tests.shared import needs
 
 pytestmark = needs(golden.PATH)
@@ -33,7 +33,7 @@ def test_the_api_answers_as_the_earlier_history_did(case: dict[str, Any], alice:
     assert refused == errors
 
 
-def carry_out(run: Agent, operation: dict[str, Any]) -> Answer:
+def carry_out(run: Agent, operation: dict[str, Any]) -> Received:
     match operation["op"]:
         case "register_action":
             return run.post("/actions", operation["action"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agent import Agent, Answer, called, returned, said
+from tests.api.agent import Agent, Received, called, returned, said
 from tests.api.test_problems import assert_problem
 
 LARGE = "2 MB of it. " * (2 * 1024 * 1024 // 12)
@@ -16,7 +16,7 @@ CALLS = [
 """Raw messages of OpenAI chat, Anthropic and OpenAI responses."""
 
 
-def unpaired(answer: Answer) -> list[tuple[int, int, str | None, str, int | None]]:
+def unpaired(answer: Received) -> list[tuple[int, int, str | None, str, int | None]]:
     assert answer.status == 201, answer.body
     return [tuple(one.values()) for one in answer["unpaired"]]
 

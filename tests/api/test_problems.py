@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from historyapp.api.parsing import StrictParser
 from historyapp.models import Entry
 from historyapp.wire.problems import Malformed
-from tests.api.agent import Agent, Answer, said
+from tests.api.agent import Agent, Received, said
 from tests.examples import examples
 
 MISSING = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 
 
-def assert_problem(answer: Answer, status: int, *words: str) -> None:
+def assert_problem(answer: Received, status: int, *words: str) -> None:
     assert answer.status == status, answer.body
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert answer["status"] == status

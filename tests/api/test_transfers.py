@@ -127,8 +127,8 @@ def test_the_format_can_be_named(alice: Agent) -> None:
 def test_a_form_has_only_its_fields(alice: Agent) -> None:
     assert_problem(alice.upload("/imports", {}), 422, "files is missing")
     assert_problem(alice.upload("/imports", {"files": "text"}), 422, "files is missing")
-    assert_problem(imported(alice, file(), title="x"), 422, "no field title")
-    assert_problem(alice.upload("/imports", {"files": file(), "more": file()}), 422, "no field more")
+    assert_problem(imported(alice, file(), title="x"), 422, "no form field title")
+    assert_problem(alice.upload("/imports", {"files": file(), "more": file()}), 422, "no form field more")
 
 
 def test_a_form_is_sent_as_a_form(alice: Agent) -> None:

@@ -1,4 +1,4 @@
-"""What every call has in common, applied by ``root`` to all of them: strict query, one write per key."""
+"""What ``root`` applies to all routes: strict query parameters, and one write for each Idempotency-Key."""
 
 import hashlib
 from collections.abc import Callable
@@ -9,33 +9,35 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from ninja.operation import Operation
 
-from historyapp.api.answers import REPLAYED
 from historyapp.api.auth import ApiRequest
-from historyapp.api.parsing import query_check
+from historyapp.api.parsing import check_query
+from historyapp.api.responses import REPLAYED
 from historyapp.services.idempotency import StoredResponse, earlier, once
 
 View = Callable[..., HttpResponseBase]
 
 
-def prepared(view: View) -> View:
-    """The view with the checks that all calls share; runs after authentication and validation."""
-    check = query_check(query_names(view._ninja_operation))  # type: ignore[attr-defined]
+_KEEPING: set[View] = set()
+
+
+def with_shared_checks(view: View) -> View:
+    """The view with the checks that all routes share; runs after authentication and validation."""
+    operation: Operation = view._ninja_operation  # type: ignore[attr-defined]
+    models = [model for model in operation.models if model.__ninja_param_source__ == "query"]
+    known = frozenset(name for model in models for name in model.__ninja_flatten_map__)
 
     @wraps(view)
-    def call(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
-        check(request)
+    def checked(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
+        check_query(request, known)
         if request.method != "POST" or view in _KEEPING:
             return view(request, **arguments)
         return once_per_key(request, lambda: view(request, **arguments))
 
-    return call
-
-
-_KEEPING: set[View] = set()
+    return checked
 
 
 def keeps_its_key(view: View) -> View:
-    """Marks a view that sees to its ``Idempotency-Key`` itself: it does more than a transaction has time for.
+    """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work outside the transaction.
 
     It asks :func:`earlier_answer` first, and writes in :func:`once_per_key` when it has something to write.
     """
@@ -43,14 +45,8 @@ def keeps_its_key(view: View) -> View:
     return view
 
 
-def query_names(operation: Operation) -> frozenset[str]:
-    """The query parameters that a call has."""
-    models = (model for model in operation.models if model.__ninja_param_source__ == "query")
-    return frozenset(name for model in models for name in model.__ninja_flatten_map__)
-
-
 def given_key(request: ApiRequest) -> str | None:
-    """The ``Idempotency-Key``; None without one."""
+    """The ``Idempotency-Key``, or None."""
     return request.META.get("HTTP_IDEMPOTENCY_KEY")
 
 
@@ -58,11 +54,11 @@ def earlier_answer(request: ApiRequest) -> HttpResponse | None:
     """The first answer to this request, where it came before with the same key."""
     key = given_key(request)
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
-    return _response(first) if first else None
+    return stored_response(first) if first else None
 
 
 def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    """What ``carry_out`` answers, or answered when this request came before with the same key."""
+    """The response of ``carry_out``, or its first one where this request came before with the same key."""
     key = given_key(request)
     if key is None:
         return carry_out()
@@ -72,16 +68,16 @@ def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase])
         assert isinstance(response, HttpResponse)
         return StoredResponse(response.status_code, response.content.decode())
 
-    return _response(once(request.auth.project, key, fingerprint(request), answer))
+    return stored_response(once(request.auth.project, key, fingerprint(request), answer))
 
 
-def _response(first: StoredResponse) -> HttpResponse:
-    headers = REPLAYED if first.replayed else None
-    return HttpResponse(first.body, status=first.status, content_type="application/json", headers=headers)
+def stored_response(stored: StoredResponse) -> HttpResponse:
+    headers = REPLAYED if stored.replayed else None
+    return HttpResponse(stored.body, status=stored.status, content_type="application/json", headers=headers)
 
 
 def fingerprint(request: ApiRequest) -> str:
-    """What makes two requests the same: method, path, query and body."""
+    """A hash that equal requests share: of method, path, query and body."""
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     if request.content_type != "multipart/form-data":
         digest.update(request.body)

@@ -5,7 +5,6 @@ The core's models are the only description of the kinds. Here each gains what an
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any
@@ -16,19 +15,11 @@ from historyapp.api.fields import Metadata, Moment, RequestBody, iso
 from historyapp.core.entries import BODIES, BODY, Body, EntryDraft, Rewind
 from historyapp.models import Entry
 from historyapp.wire import examples
-
-_APPENDED = [body for body in BODIES if body is not Rewind]
-_ENVELOPE = ("metadata", "created_at")
+from historyapp.wire.entries import EntryOut, EntryPage
 
 
-def _require_kind(schema: dict[str, Any]) -> None:
-    schema["required"] = ["kind", *schema.get("required", [])]
-
-
-class _Envelope(RequestBody):
-    """What an entry carries beside the fields of its kind."""
-
-    model_config = ConfigDict(json_schema_extra=_require_kind)
+class Envelope(RequestBody):
+    """What an entry carries in addition to the fields of its kind."""
 
     metadata: Metadata = Field(
         default_factory=dict, description="Free: source, latency, provider, `usage`, `cost` (US dollars) …"
@@ -36,44 +27,51 @@ class _Envelope(RequestBody):
     created_at: Moment | None = Field(default=None, description="When it happened; null: now.")
 
 
-class _Facts(BaseModel):
-    """What the log adds to an entry."""
+class LoggedEntry(EntryOut):
+    """An entry whose kind is known, with no other fields."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_require_kind)
-
-    position: int
-    created_at: datetime
-    metadata: dict[str, Any]
-    tokens: int = Field(description="As a model would read it, by our own count.")
-    live: bool = Field(description="False in a take: a part that a rewind cut off.")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={})
 
 
 def _variants(suffix: str, base: type[BaseModel], kinds: Iterable[type[Body]], example: Any) -> Any:
     """Each kind with the fields of ``base`` as one union, told apart by ``kind``."""
-    models = [create_model(f"{kind.__name__}{suffix}", __base__=(base, kind)) for kind in kinds]
+    models = []
+    for kind in kinds:
+        tag: Any = (kind.model_fields["kind"].annotation, ...)
+        models.append(create_model(f"{kind.__name__}{suffix}", __base__=(base, kind), kind=tag))
     return Annotated[reduce(or_, models), Field(discriminator="kind", examples=[example])]
 
 
 def _draft(value: Any) -> EntryDraft:
-    if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
+    if not isinstance(value, dict) or value.keys().isdisjoint(Envelope.model_fields):
         return EntryDraft(BODY.validate_python(value))
-    envelope = _Envelope.model_validate({name: value[name] for name in _ENVELOPE if name in value})
-    body = BODY.validate_python({name: field for name, field in value.items() if name not in _ENVELOPE})
-    return EntryDraft(body, envelope.created_at, envelope.metadata)
+    fields = dict(value)
+    given = {name: fields.pop(name) for name in Envelope.model_fields if name in fields}
+    envelope = Envelope.model_validate(given)
+    return EntryDraft(BODY.validate_python(fields), envelope.created_at, envelope.metadata)
 
 
+_APPENDED = [body for body in BODIES if body is not Rewind]
 EntryIn = Annotated[
     EntryDraft,
-    PlainValidator(_draft, json_schema_input_type=_variants("In", _Envelope, _APPENDED, examples.INPUT)),
+    PlainValidator(_draft, json_schema_input_type=_variants("In", Envelope, _APPENDED, examples.INPUT)),
 ]
 """An entry as it comes in, already a draft for the log."""
 
-EntryOut = _variants("Entry", _Facts, BODIES, examples.ENTRY)
-"""An entry as it goes out, for the OpenAPI document."""
+AnyEntry = _variants("Entry", LoggedEntry, BODIES, examples.ENTRY)
+"""An entry as it goes out, for the OpenAPI document: :class:`EntryOut` with the fields of each kind."""
+
+
+class AnyEntryPage(EntryPage):
+    items: list[AnyEntry]  # type: ignore[valid-type]
 
 
 def entry_json(entry: Entry, *, live: bool) -> dict[str, Any]:
-    """The row as :data:`EntryOut`. Fields that hold their default are left out, as they are in storage."""
+    """The row as :class:`EntryOut`.
+
+    A plain dictionary, because lists of entries are read often and their bodies are stored as JSON values:
+    to validate them again would cost more than to write them. Fields that hold their default are left out.
+    """
     return {
         "position": entry.position,
         "kind": entry.kind,

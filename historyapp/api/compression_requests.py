@@ -1,0 +1,84 @@
+"""Requests for compression runs, estimates and comparisons."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from historyapp.api.context_requests import ModelName
+from historyapp.api.fields import UUID_SCHEMA, AsOf, Line, QueryStep, RequestBody, StepNumber, id_of
+from historyapp.api.parsing import parse_json
+from historyapp.core.strategies import STRATEGIES
+from historyapp.core.text import Text
+from historyapp.services.compression.start import RunRequest
+from historyapp.wire.base import shown
+from historyapp.wire.problems import Malformed, NotValid
+
+_NAMES = ", ".join(f"`{name}`" for name in STRATEGIES)
+STRATEGY = f"One of {_NAMES}. Without it the session's `compression_strategy`."
+MODEL = "`provider:model`, a model's name, or `local`; without it the session's `llm_name`."
+STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
+RunId = Annotated[UUID, id_of("compression"), UUID_SCHEMA]
+ComparisonId = Annotated[UUID, id_of("comparison"), UUID_SCHEMA]
+StrategyName = Annotated[Line, Field(max_length=100)]
+
+
+class StrategyChoice(RequestBody):
+    """A strategy with its model and options."""
+
+    strategy: StrategyName | None = Field(default=None, description=STRATEGY)
+    model: ModelName | None = Field(default=None, description=MODEL)
+    options: dict[Text, Any] = Field(default_factory=dict, description="Of the strategy.")
+
+
+class CompressionIn(StrategyChoice):
+    model_config = shown({"strategy": "simple_extract", "from_step": 1, "to_step": -5})
+
+    from_step: StepNumber | None = Field(default=None, description=STEPS)
+    to_step: StepNumber | None = None
+    again: bool = Field(default=False, description="Also the steps that have a summary of this strategy.")
+
+    def run_request(self) -> RunRequest:
+        return RunRequest(
+            self.strategy, self.from_step, self.to_step, self.model, self.options, again=self.again
+        )
+
+
+class ComparisonIn(RequestBody):
+    model_config = shown(
+        {
+            "from_step": 1,
+            "to_step": 4,
+            "sides": [{"strategy": "simple_extract"}, {"strategy": "structured"}],
+        }
+    )
+
+    from_step: StepNumber = Field(description="Negative numbers count from the end.")
+    to_step: StepNumber
+    sides: list[StrategyChoice] = Field(min_length=2, max_length=2)
+
+    def run_requests(self) -> list[RunRequest]:
+        return [
+            RunRequest(side.strategy, self.from_step, self.to_step, side.model, side.options)
+            for side in self.sides
+        ]
+
+
+class EstimateFilter(BaseModel):
+    strategy: StrategyName | None = Field(default=None, description=STRATEGY)
+    from_step: QueryStep | None = Field(default=None, description=STEPS)
+    to_step: QueryStep | None = None
+    model: ModelName | None = Field(default=None, description=MODEL)
+    options: str | None = Field(default=None, description="Of the strategy: a JSON object.")
+    again: Literal["true", "false"] = "false"
+    as_of: AsOf = None
+
+    def run_request(self) -> RunRequest:
+        try:
+            options = parse_json((self.options or "{}").encode(errors="surrogatepass"))
+        except Malformed as error:
+            raise NotValid(f"options is not valid JSON: {error.detail}") from error
+        if not isinstance(options, dict):
+            raise NotValid('options must be a JSON object, as in {"name": 1}.')
+        again = self.again == "true"
+        return RunRequest(self.strategy, self.from_step, self.to_step, self.model, options, again)
