@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from pytest_django.live_server_helper import LiveServer
 
 from historyapp.client import Playhead, Recorder
@@ -12,14 +16,26 @@ from tests.client.proxy import FaultyProxy
 
 
 @pytest.fixture
-def api_key(live_server: LiveServer) -> str:
+def api_key(db: None) -> str:
     return key_for(Project.objects.create(name="Alice's"), "alice")
 
 
 @pytest.fixture
-def playhead(live_server: LiveServer, api_key: str) -> Iterator[Playhead]:
-    with Playhead(live_server.url, api_key) as client:
+def playhead(request: pytest.FixtureRequest, api_key: str) -> Iterator[Playhead]:
+    """Through a socket where a test asks for ``live_server`` too, else within the test's transaction."""
+    if "live_server" in request.fixturenames:
+        live_server: LiveServer = request.getfixturevalue("live_server")
+        with Playhead(live_server.url, api_key) as client:
+            yield client
+        return
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)  # it would end the transaction
+    transport = httpx.WSGITransport(get_wsgi_application())
+    with Playhead("http://localhost", api_key, transport=transport) as client:
         yield client
+    for signal in signals:
+        signal.connect(close_old_connections)
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def soon(work: Callable[[], None]) -> threading.Thread:
     return timer
 
 
+@pytest.mark.usefixtures("live_server")
 def test_a_compression_is_waited_for(playhead: Playhead, six: UUID) -> None:
     started = playhead.compress(six, strategy="simple_extract")
     assert (started.joined, started.active, started.to_step) == (False, True, 2)
