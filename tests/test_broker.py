@@ -46,7 +46,7 @@ def test_without_redis_the_queue_is_the_database() -> None:
     assert isinstance(transport, broker.Transport)
 
 
-def test_workers_are_called_in_one_commit(channel: broker.Channel) -> None:
+def test_messages_for_several_workers_are_sent_in_one_commit(channel: broker.Channel) -> None:
     """A commit on SQLite waits for the disk; a request must not do so four times."""
     run = uuid4()
     with CaptureQueriesContext(connection) as queries:
@@ -87,7 +87,7 @@ def test_a_message_that_was_begun_does_not_go_back(channel: broker.Channel) -> N
     ],
     ids=lambda payload: payload[:30],
 )
-def test_what_is_no_message_is_set_aside_and_the_next_one_comes(
+def test_an_unreadable_message_is_set_aside_and_the_next_one_delivered(
     channel: broker.Channel, payload: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     put("playhead", payload)
@@ -98,7 +98,7 @@ def test_what_is_no_message_is_set_aside_and_the_next_one_comes(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-def test_a_message_that_celery_chokes_on_is_set_aside_and_holds_no_place(channel: broker.Channel) -> None:
+def test_a_message_that_celery_cannot_deliver_is_set_aside(channel: broker.Channel) -> None:
     def choke(message: object) -> None:
         raise KeyError("id")
 
@@ -112,13 +112,13 @@ def test_a_message_that_celery_chokes_on_is_set_aside_and_holds_no_place(channel
     assert size("playhead") == 0
 
 
-def test_queues_are_counted_and_emptied_when_that_is_asked_for(channel: broker.Channel) -> None:
+def test_queues_can_be_counted_and_emptied(channel: broker.Channel) -> None:
     app.send_task("compress", ["a run"])
     assert channel.queue_declare("playhead", passive=True).message_count == 1
     assert (app.control.purge(), size("playhead")) == (1, 0)
 
 
-def test_while_the_database_cannot_be_read_nothing_comes_and_it_is_told_once(
+def test_an_unavailable_database_is_logged_once_and_gives_no_message(
     channel: broker.Channel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that is started before `playhead migrate`."""
@@ -155,7 +155,7 @@ def test_a_database_that_stays_locked_loses_nothing(
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server")
-def test_a_lost_connection_is_made_again(channel: broker.Channel) -> None:
+def test_a_lost_connection_is_reopened(channel: broker.Channel) -> None:
     app.send_task("compress", ["a run"])
     with connection.cursor() as cursor, pytest.raises(DatabaseError):
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")

@@ -19,7 +19,7 @@ from tests.services.drafts import act, ok
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_looking_for_due_sessions_again_sends_no_more_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_due_session_sends_its_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     project = Project.objects.create(name="ours")
     session = create_session(project)
@@ -32,7 +32,7 @@ def test_looking_for_due_sessions_again_sends_no_more_messages(monkeypatch: pyte
     assert sent == [str(run.pk)] * tasks.WORKERS_PER_RUN
 
 
-def test_a_run_that_has_had_its_turn_makes_room_for_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project.objects.create(name="ours")
     long, short = (_wanted(project) for _ in range(2))
     sent: list[str] = []
@@ -61,7 +61,7 @@ def _state(run: CompressionRun) -> str:
     return CompressionRun.objects.get(pk=run.pk).state
 
 
-def test_a_worker_on_demand_ends_once_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_on_demand_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[bool] = []
     monkeypatch.setattr(worker, "stop_worker", lambda: stopped.append(True))
     monkeypatch.setattr(Task, "delay", lambda task, id: None)
@@ -74,7 +74,7 @@ def test_a_worker_on_demand_ends_once_it_is_idle(monkeypatch: pytest.MonkeyPatch
     assert stopped == [True]
 
 
-def test_a_worker_started_by_hand_never_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_started_by_hand_never_stops_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "stop_worker", lambda: pytest.fail("it ended"))
     worker._look(idle_seconds=None)()
 

@@ -63,7 +63,7 @@ def test_the_official_client_reads_the_same_message(loopback: Loopback) -> None:
     assert theirs["stop_reason"] == ours["stop_reason"]
 
 
-def test_what_was_said_is_accepted_as_the_next_messages(loopback: Loopback, caller: Caller) -> None:
+def test_a_response_is_accepted_in_the_next_request(loopback: Loopback, caller: Caller) -> None:
     loopback.steps.append(Answer(thoughts="Where?", opaque="x", redacted="y", calls=(Call("c", "f"),)))
     found = caller.collected(API.request())
     spoken = {"role": "assistant", "content": (found.output.raw_message or {})["content"]}
@@ -73,7 +73,7 @@ def test_what_was_said_is_accepted_as_the_next_messages(loopback: Loopback, call
     assert loopback.requests[-1].body["messages"] == messages
 
 
-def test_there_is_always_a_limit() -> None:
+def test_a_request_always_has_an_output_limit() -> None:
     body = PROVIDERS["anthropic"].body
     assert body(API.request(), "m")["max_tokens"] == DEFAULT_MAX_TOKENS
     assert body(API.request(max_output_tokens=5), "m")["max_tokens"] == 5
@@ -101,12 +101,12 @@ def test_text_after_anything_else_is_a_new_paragraph() -> None:
     assert (output.raw_message or {})["content"][1]["input"] == {"query": "x"}
 
 
-def test_a_call_that_comes_in_one_piece_is_complete() -> None:
+def test_a_tool_call_that_comes_in_one_event_is_complete() -> None:
     output = of(*block(0, {"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}})).output
     assert [call.arguments for call in output.tool_calls] == [{"a": 1}]
 
 
-def test_counts_that_come_later_overwrite_and_the_others_stay() -> None:
+def test_later_counts_overwrite_and_the_others_stay() -> None:
     found = of()
     assert found.usage is not None
     assert found.usage.raw == {"input_tokens": 3, "output_tokens": 5}

@@ -30,7 +30,7 @@ each_api = pytest.mark.parametrize("provider", WIRES)
 
 @each_api
 @given(st.data())
-def test_any_two_cuts_of_an_answer_collect_alike(provider: str, data: st.DataObject) -> None:
+def test_a_completion_does_not_depend_on_how_it_was_cut(provider: str, data: st.DataObject) -> None:
     first, second = data.draw(answers().flatmap(resized))
     assert collected(provider, first) == collected(provider, second)
 
@@ -56,14 +56,14 @@ def test_text_thoughts_and_calls_are_those_of_the_answer(provider: str, answer: 
 
 @each_api
 @given(answers())
-def test_deltas_survive_a_wire(provider: str, answer: Answer) -> None:
+def test_deltas_survive_json(provider: str, answer: Answer) -> None:
     for delta in told(provider, answer):
         assert DELTA.validate_python(delta.model_dump()) == delta
 
 
 @each_api
 @given(st.data())
-def test_what_came_before_a_restart_is_forgotten(provider: str, data: st.DataObject) -> None:
+def test_deltas_before_a_restart_are_dropped(provider: str, data: st.DataObject) -> None:
     first, second = data.draw(answers()), data.draw(answers())
     begun = told(provider, first)
     broken = begun[: data.draw(st.integers(0, len(begun)))]
@@ -72,7 +72,7 @@ def test_what_came_before_a_restart_is_forgotten(provider: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("deltas", [[], [STARTED], [FINISHED], [STARTED, TextDelta(text="a")]])
-def test_an_incomplete_answer_is_none(deltas: list[ModelOutputDelta]) -> None:
+def test_an_incomplete_response_is_an_error(deltas: list[ModelOutputDelta]) -> None:
     with pytest.raises(ValueError, match="not complete"):
         collect(deltas)
 
@@ -81,7 +81,7 @@ def of_calls(*calls: ToolCallDelta) -> Completion:
     return collect([STARTED, *calls, FINISHED])
 
 
-def test_calls_whose_pieces_mingle_are_told_apart() -> None:
+def test_interleaved_tool_calls_are_told_apart() -> None:
     found = of_calls(
         ToolCallDelta(index=1, id="b", name="g", arguments='{"y"'),
         ToolCallDelta(index=0, id="a", name="f", arguments='{"x"'),
@@ -100,7 +100,7 @@ def test_repeated_ids_and_names_count_once() -> None:
     assert (call.id, call.name, call.arguments) == ("a", "f", {})
 
 
-def test_calls_without_ids_get_ones_that_differ() -> None:
+def test_tool_calls_without_ids_get_different_ones() -> None:
     calls = of_calls(ToolCallDelta(index=0, name="f"), ToolCallDelta(index=1, name="f")).output.tool_calls
     assert [call.id for call in calls] == ["call_a1_0", "call_a1_1"]
 
@@ -109,6 +109,6 @@ def test_calls_without_ids_get_ones_that_differ() -> None:
     "written",
     ['{"a": NaN}', '{"a": 1e999}', "null", "[1]", '{"a"', '{"a":' * 300 + "1" + "}" * 300, "\ud800"],
 )
-def test_what_is_no_storable_object_stays_text(written: str) -> None:
+def test_arguments_that_are_not_a_storable_object_stay_text(written: str) -> None:
     (call,) = of_calls(ToolCallDelta(index=0, id="a", name="f", arguments=written)).output.tool_calls
     assert call.arguments == written

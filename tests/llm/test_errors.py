@@ -42,7 +42,7 @@ JSON = st.recursive(
         (529, ProviderFailed, True),
     ],
 )
-def test_a_status_says_what_happened_and_whether_to_try_again(
+def test_a_status_gives_the_error_and_whether_to_retry(
     status: int, kind: type[ModelCallError], retryable: bool
 ) -> None:
     error = error_from({}, provider="OpenAI", status=status)
@@ -54,7 +54,7 @@ def test_a_status_says_what_happened_and_whether_to_try_again(
 @pytest.mark.parametrize(
     "code", ["insufficient_quota", "enforced_spend_limit_reached", "contract_spend_limit_reached"]
 )
-def test_a_spent_account_is_not_asked_again(code: str) -> None:
+def test_a_spending_limit_is_not_retried(code: str) -> None:
     openai = {"error": {"code": code, "message": "Pay."}}
     anthropic = {"error": {"type": "rate_limit_error", "details": {"error_code": code}}}
     for body in (openai, anthropic):
@@ -71,7 +71,7 @@ def test_an_error_in_a_stream_is_known_by_its_type(name: str, status: int) -> No
 
 
 @given(JSON, st.none() | st.integers(300, 599))
-def test_no_error_object_is_too_strange(body: object, status: int | None) -> None:
+def test_any_error_object_gives_an_error(body: object, status: int | None) -> None:
     error = error_from(body, provider="P", status=status)
     assert len(error.provider_message) <= LONGEST_MESSAGE
     assert dump_json(error.fields)
@@ -79,21 +79,21 @@ def test_no_error_object_is_too_strange(body: object, status: int | None) -> Non
 
 
 @pytest.mark.parametrize("key", ["sk-proj-abcDEF_123", "any secret without a form"])
-def test_words_never_hold_a_key(key: str) -> None:
+def test_messages_never_hold_a_key(key: str) -> None:
     assert key not in without_keys(f"Incorrect API key provided: {key}. Find yours elsewhere.", key)
 
 
 @pytest.mark.parametrize("said", ["sk-abcdefgh", "sk-ant-api03-xyz", "sk-proj-****wxyz", "Bearer abc.def"])
-def test_words_never_hold_what_looks_like_a_key(said: str) -> None:
+def test_messages_never_hold_what_looks_like_a_key(said: str) -> None:
     assert without_keys(f"You sent {said} to us") == "You sent [key] to us"
 
 
-def test_a_key_is_found_at_the_end_of_what_is_kept() -> None:
+def test_a_key_at_the_end_of_the_message_is_removed() -> None:
     key = "k" * 60
     assert "k" * 10 not in without_keys("x" * (LONGEST_MESSAGE - 20) + key, key)
 
 
-def test_words_are_one_bounded_line() -> None:
+def test_messages_are_one_bounded_line() -> None:
     words = without_keys("<html>\n" + "a b\0" * 10_000)
     assert len(words) <= LONGEST_MESSAGE
     assert "\n" not in words
@@ -124,7 +124,7 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
 
 
 @pytest.mark.parametrize(("wish", "retryable"), [("true", True), ("false", False), ("perhaps", True)])
-def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
+def test_should_retry_overrides_the_status(wish: str, retryable: bool) -> None:
     error = error_from({}, provider="P", status=500, headers={"x-should-retry": wish, "retry-after": "4"})
     assert (error.retryable, error.fields["retryable"], error.retry_after) == (retryable, retryable, 4)
 
@@ -145,11 +145,11 @@ def test_a_provider_s_own_wish_decides(wish: str, retryable: bool) -> None:
         (["a"], ""),
     ],
 )
-def test_what_a_server_said_is_found_in_whatever_shape(body: object, words: str) -> None:
+def test_the_message_is_found_in_any_error_object(body: object, words: str) -> None:
     error = error_from(body, provider="P", status=502)
     assert error.provider_message == words
     assert error.detail == f"P could not answer (502).{f' It said: {words}' if words else ''}"
 
 
-def test_a_long_page_takes_no_long_time() -> None:
+def test_a_long_html_page_is_read_quickly() -> None:
     assert len(without_keys("<html>" + "<" * 5_000_000)) <= LONGEST_MESSAGE

@@ -19,7 +19,7 @@ from tests.llm.loopback.server import WRONG_KEY
 PAGE = b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><hr>nginx</body>\r\n</html>\r\n"
 
 
-def test_a_failure_names_model_address_attempts_status_and_words(
+def test_an_error_names_model_address_attempts_status_and_message(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.default = lambda _: Refusal(529, "Overloaded", "overloaded_error")
@@ -34,19 +34,19 @@ def test_a_failure_names_model_address_attempts_status_and_words(
     assert caught.value.fields.items() >= known.items()
 
 
-def test_a_call_that_is_not_made_again_had_one_attempt(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_an_error_without_retry_has_one_attempt(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Refusal(400, "No.", "invalid_request_error"))
     with pytest.raises(RequestRefused, match=r", 1 attempt\. It said: No"):
         caller.collected(api.request())
 
 
-def test_a_proxy_s_page_is_told_by_its_text(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_proxy_s_page_gives_its_text(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.default = lambda _: Raw(PAGE, "text/html", status=502)
     with pytest.raises(ProviderFailed, match=r"\(502\).* It said: 502 Bad Gateway nginx$"):
         caller.collected(api.request())
 
 
-def test_a_lost_connection_is_told_with_its_cause(
+def test_a_lost_connection_has_its_cause(
     api: Api, caller: Caller, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken:
@@ -58,7 +58,7 @@ def test_a_lost_connection_is_told_with_its_cause(
             caller.collected(api.request())
 
 
-def test_what_an_address_hides_is_not_told(
+def test_the_address_is_given_without_path_and_secrets(
     api: Api, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in loopback.environment:
@@ -67,7 +67,7 @@ def test_what_an_address_hides_is_not_told(
     assert PROVIDERS[api.name].address() == "https://models.example:8443"
 
 
-def test_counting_tells_the_same(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_counting_name_the_same(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", WRONG_KEY)
     with pytest.raises(
         KeyRefused, match=r"\(401\)\. Model claude-opus-5 at http://127\.0\.0\.1:\d+, 1 attempt\."

@@ -26,7 +26,7 @@ from tests.llm.loopback import Answer, Broken, Loopback, Raw, Refusal
         ({}, 0.5),
     ],
 )
-def test_a_rate_limit_is_waited_out_for_as_long_as_asked(
+def test_a_rate_limit_is_waited_for_as_long_as_requested(
     loopback: Loopback, api: Api, caller: Caller, headers: dict[str, str], wait: float
 ) -> None:
     loopback.steps.extend(
@@ -51,7 +51,7 @@ def test_a_rate_limit_that_lasts_too_long_is_reported_at_once(
 
 
 @pytest.mark.parametrize("status", [408, 409, 500, 503, 529])
-def test_passing_failures_are_tried_again_with_growing_waits(
+def test_passing_failures_are_retried_with_growing_waits(
     loopback: Loopback, api: Api, caller: Caller, status: int
 ) -> None:
     loopback.steps.extend([Refusal(status)] * 3)
@@ -59,7 +59,7 @@ def test_passing_failures_are_tried_again_with_growing_waits(
     assert caller.waits == [0.5, 1, 2]
 
 
-def test_a_failure_that_stays_is_reported_after_the_last_attempt(
+def test_a_lasting_failure_is_reported_after_the_last_attempt(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.default = lambda _: Refusal(529, "Overloaded", "overloaded_error")
@@ -83,7 +83,7 @@ def test_a_failure_that_stays_is_reported_after_the_last_attempt(
         (Refusal(500, "Do not ask again.", headers={"x-should-retry": "false"}), ProviderFailed),
     ],
 )
-def test_what_stays_refused_is_not_tried_again(
+def test_a_refused_request_is_not_retried(
     loopback: Loopback, api: Api, caller: Caller, refusal: Refusal, kind: type[ModelCallError]
 ) -> None:
     loopback.steps.append(refusal)
@@ -98,7 +98,7 @@ def test_what_stays_refused_is_not_tried_again(
 
 
 @pytest.mark.parametrize("how", ["cut", "end", "garbage", "error"])
-def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, caller: Caller, how: str) -> None:
+def test_a_response_that_breaks_is_retried(loopback: Loopback, api: Api, caller: Caller, how: str) -> None:
     loopback.steps.extend([Broken(how, after=api.half_way), Answer(text="Whole.")])  # type: ignore[arg-type]
     told = caller.deltas(api.request())
     place = next(place for place, delta in enumerate(told) if isinstance(delta, RestartedDelta))
@@ -116,7 +116,7 @@ def test_an_answer_that_breaks_is_begun_anew(loopback: Loopback, api: Api, calle
         ("error", ProviderFailed),
     ],
 )
-def test_an_answer_that_keeps_breaking_is_reported(
+def test_a_response_that_breaks_again_is_reported(
     loopback: Loopback, api: Api, caller: Caller, how: str, kind: type[ModelCallError]
 ) -> None:
     loopback.default = lambda _: Broken(how, after=api.half_way)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def test_an_answer_that_keeps_breaking_is_reported(
     assert len(loopback.requests) == 2
 
 
-def test_a_broken_answer_is_not_begun_anew_where_the_policy_forbids_it(
+def test_a_broken_response_is_not_retried_where_the_policy_forbids_it(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Broken("cut", after=api.half_way))
@@ -134,7 +134,7 @@ def test_a_broken_answer_is_not_begun_anew_where_the_policy_forbids_it(
     assert len(loopback.requests) == 1
 
 
-def test_a_stream_that_fails_before_its_first_word_is_tried_again_without_a_restart(
+def test_a_stream_that_fails_before_its_first_word_is_retried_without_a_restart(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Broken("error", after=0))
@@ -143,7 +143,7 @@ def test_a_stream_that_fails_before_its_first_word_is_tried_again_without_a_rest
     assert isinstance(told[-1], FinishedDelta)
 
 
-def test_a_provider_that_falls_silent_is_given_up(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_silent_provider_times_out(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.default = lambda _: Broken("hang", after=api.half_way)
     caller.limits = TimeLimits(connect=5, read=0.1, total=30)
     with pytest.raises(TimedOut) as caught:
@@ -151,7 +151,7 @@ def test_a_provider_that_falls_silent_is_given_up(loopback: Loopback, api: Api, 
     assert caught.value.retryable
 
 
-def test_a_slow_answer_is_not_a_silent_one(loopback: Loopback, caller: Caller) -> None:
+def test_a_slow_response_does_not_time_out(loopback: Loopback, caller: Caller) -> None:
     loopback.steps.append(Answer(text="word by word", sizes=(5,), pause=0.3))
     caller.limits = TimeLimits(connect=5, read=1.2, total=30)
     assert caller.collected(APIS[0].request(), attempts=1).output.text == "word by word"
@@ -165,14 +165,14 @@ def test_pings_do_not_extend_the_call_beyond_its_limit(loopback: Loopback, api: 
     assert loopback.requests[0].left.wait(5)
 
 
-def test_no_wait_reaches_beyond_the_limit_of_the_call(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_no_wait_exceeds_the_limit_of_the_call(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "40"}))
     with pytest.raises(LimitReached):
         caller.deltas(api.request())
     assert caller.waits == []
 
 
-def test_an_address_where_nobody_answers_is_unreachable(
+def test_an_address_without_a_server_is_unreachable(
     api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Loopback() as gone:
@@ -191,7 +191,7 @@ def test_an_address_where_nobody_answers_is_unreachable(
         (Raw(b'{"choices": []}', "application/json"), "choices"),
     ],
 )
-def test_what_is_no_stream_is_told_in_its_own_words(
+def test_a_response_that_is_no_stream_is_quoted(
     loopback: Loopback, api: Api, caller: Caller, raw: Raw, says: str
 ) -> None:
     loopback.default = lambda _: raw
@@ -213,13 +213,13 @@ def test_what_is_no_stream_is_told_in_its_own_words(
         b'event: message_start\ndata: {"type": "a", "b": ' + b'{"c":' * 300 + b"1" + b"}" * 300 + b"}\n\n",
     ],
 )
-def test_nonsense_is_a_broken_answer(loopback: Loopback, api: Api, caller: Caller, body: bytes) -> None:
+def test_an_invalid_body_is_a_broken_response(loopback: Loopback, api: Api, caller: Caller, body: bytes) -> None:
     loopback.default = lambda _: Raw(body)
     with pytest.raises(ResponseBroken):
         caller.deltas(api.request(), attempts=1)
 
 
-def test_json_that_nothing_could_store_is_a_broken_answer(
+def test_json_nested_too_deep_is_a_broken_response(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     deep = b'{"c":' * 200 + b"1" + b"}" * 200

@@ -23,7 +23,7 @@ from tests.llm.loopback.server import WRONG_KEY
 READ = Call("call_1", "read_file", '{"path": "a.py"}')
 
 
-def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_whole_response_becomes_one_output(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(
         Answer(text="I look.", thoughts="Where?", opaque="c2lnbmVk", calls=(READ,), cached=5)
     )
@@ -42,7 +42,7 @@ def test_a_whole_answer_becomes_one_output(loopback: Loopback, api: Api, caller:
     assert (found.started.provider, found.started.model) == (api.name, api.model.rpartition(":")[2])
 
 
-def test_the_text_comes_piece_by_piece(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_the_text_is_streamed(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer(text="abcdefghij", sizes=(4,)))
     told = caller.deltas(api.request())
     assert [delta.text for delta in told if isinstance(delta, TextDelta)] == ["abcd", "efgh", "ij"]
@@ -66,13 +66,13 @@ def test_the_request_carries_context_limit_tools_and_options(
     assert SCHEMA in (tool.get("function", tool).get("parameters"), tool.get("input_schema"))
 
 
-def test_nothing_is_sent_before_the_first_delta_is_asked_for(loopback: Loopback, api: Api) -> None:
+def test_nothing_is_sent_before_the_first_delta_is_read(loopback: Loopback, api: Api) -> None:
     call_model(api.request()).close()
     assert loopback.requests == []
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", {1, 2}])
-def test_a_request_that_is_no_json_is_never_sent(
+def test_a_request_that_json_cannot_represent_is_never_sent(
     loopback: Loopback, api: Api, caller: Caller, value: object
 ) -> None:
     with pytest.raises(Invalid, match="JSON"):
@@ -80,7 +80,7 @@ def test_a_request_that_is_no_json_is_never_sent(
     assert loopback.requests == []
 
 
-def test_closing_the_call_closes_its_connection(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_closing_the_deltas_closes_the_connection(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Broken("hang", after=api.half_way))
     deltas = call_model(api.request(), limits=TimeLimits(connect=5, read=20, total=20))
     assert any(isinstance(delta, TextDelta) for delta in deltas)
@@ -101,7 +101,7 @@ def test_a_call_can_be_ended_while_the_model_is_silent(
     assert time.monotonic() - begun < streams.JOIN_SECONDS
 
 
-def test_an_empty_answer_is_an_answer(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_an_empty_response_is_complete(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer())
     found = caller.collected(api.request())
     assert (found.output.text, found.output.tool_calls, found.finished.reason) == ("", (), "stop")
@@ -113,7 +113,7 @@ def test_an_answer_of_two_megabytes_arrives_whole(loopback: Loopback, api: Api, 
     assert caller.collected(api.request()).output.text == text
 
 
-def test_hostile_text_arrives_as_it_was_written(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_hostile_text_arrives_unchanged(loopback: Loopback, api: Api, caller: Caller) -> None:
     text = "</script>\0\ud800 \u2028 data: [DONE]\n\nevent: error"
     loopback.steps.append(Answer(text=text, calls=(Call("call_1", "write", '{"text": "\\ud800\\u0000"}'),)))
     output = caller.collected(api.request()).output
@@ -121,7 +121,7 @@ def test_hostile_text_arrives_as_it_was_written(loopback: Loopback, api: Api, ca
     assert output.tool_calls[0].arguments == {"text": "\ud800\0"}
 
 
-def test_arguments_that_are_no_json_object_are_kept_as_they_are(
+def test_arguments_that_are_not_a_json_object_stay_unchanged(
     loopback: Loopback, api: Api, caller: Caller
 ) -> None:
     loopback.steps.append(Answer(calls=(Call("call_1", "f", '{"path": '), Call("call_2", "f", "[1]"))))
@@ -129,14 +129,14 @@ def test_arguments_that_are_no_json_object_are_kept_as_they_are(
     assert [call.arguments for call in calls] == ['{"path": ', "[1]"]
 
 
-def test_a_refusal_is_told_as_one(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_refusal_has_its_finish_reason(loopback: Loopback, api: Api, caller: Caller) -> None:
     loopback.steps.append(Answer(refusal="I cannot help with that."))
     found = caller.collected(api.request())
     assert found.finished.reason == "refusal"
     assert "I cannot help with that." in str(found.output.raw_message)
 
 
-def test_an_answer_that_was_cut_short_says_so(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_response_that_was_cut_off_has_its_finish_reason(loopback: Loopback, api: Api, caller: Caller) -> None:
     words = {"openai": "length", "openai_responses": "max_output_tokens", "anthropic": "max_tokens"}
     loopback.steps.append(Answer(text="To be con", reason=words[api.name]))
     found = caller.collected(api.request()).finished
@@ -175,7 +175,7 @@ def test_the_providers_count_tokens_themselves(loopback: Loopback, api: Api) -> 
     assert not {"stream", "max_tokens", "max_output_tokens", "temperature", "store"} & set(counted)
 
 
-def test_a_count_that_is_none_is_a_broken_answer(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_count_is_a_broken_response(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.llm.loopback.server.tokens", lambda body: "many")
     with pytest.raises(ResponseBroken, match="how many tokens"):
         count_tokens(

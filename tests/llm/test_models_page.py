@@ -43,7 +43,7 @@ def test_every_delta_is_there_with_its_fields(delta: type[ModelOutputDelta]) -> 
         assert {name for name in unsaid if f"`{name}`" not in told} == set()
 
 
-def test_nothing_else_is_said_to_come_back() -> None:
+def test_no_other_delta_is_documented() -> None:
     kinds = [delta.model_fields["kind"].default for delta in DELTAS]
     assert rows("What comes back") == kinds
     assert all(f"`{reason}`" in section("What comes back") for reason in get_args(FinishReason))

@@ -75,7 +75,7 @@ def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
     assert [(call.id, call.arguments) for call in calls] == [("a", {"x": 1}), ("b", {})]
 
 
-def test_calls_that_end_with_stop_are_calls() -> None:
+def test_tool_calls_that_end_with_stop_are_tool_calls() -> None:
     call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
     assert of({"tool_calls": [call]}, reason="stop").finished.reason == "tool_calls"
 
@@ -93,5 +93,5 @@ def test_an_answer_without_a_finish_reason_is_incomplete() -> None:
         collect(read("openai", chunks({"content": "a"}, reason=None)))
 
 
-def test_thoughts_without_words_are_not_told() -> None:
+def test_empty_thoughts_are_not_sent() -> None:
     assert not any(isinstance(delta, ThoughtDelta) for delta in read("openai", chunks({"reasoning": ""})))

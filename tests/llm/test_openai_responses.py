@@ -59,7 +59,7 @@ def test_the_official_client_reads_the_same_items(loopback: Loopback) -> None:
     ]
 
 
-def test_what_was_said_is_accepted_as_the_next_input(loopback: Loopback, caller: Caller) -> None:
+def test_a_response_is_accepted_in_the_next_input(loopback: Loopback, caller: Caller) -> None:
     call = Call("call_1", "f", '{"a": 1}')
     loopback.steps.append(Answer(text="I look.", thoughts="Where?", opaque="x", calls=(call,)))
     found = caller.collected(API.request())
@@ -74,13 +74,13 @@ def test_nothing_is_stored_and_reasoning_comes_back_encrypted() -> None:
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
 
 
-def test_options_win_over_defaults() -> None:
+def test_options_override_defaults() -> None:
     assert (
         PROVIDERS["openai_responses"].body(API.request(options={"store": True}), "gpt-5.3")["store"] is True
     )
 
 
-def test_what_was_never_streamed_is_taken_from_the_finished_items() -> None:
+def test_text_that_was_not_streamed_is_taken_from_the_finished_items() -> None:
     message = item("message", content=[{"type": "output_text", "text": "All at once."}])
     call = item("function_call", call_id="call_1", name="f", arguments='{"a": 1}')
     found = of(
@@ -93,7 +93,7 @@ def test_what_was_never_streamed_is_taken_from_the_finished_items() -> None:
     assert (found.output.raw_message or {})["output"] == [message, call]
 
 
-def test_what_only_the_whole_response_says_is_taken_from_there() -> None:
+def test_items_that_were_not_streamed_are_taken_from_the_whole_response() -> None:
     reasoning = item("reasoning", summary=[], encrypted_content="x")
     message = item("message", content=[{"type": "output_text", "text": "All at once."}])
     output = of(completed(output=[reasoning, message])).output
@@ -146,7 +146,7 @@ def test_input_of_a_custom_tool_is_kept_as_text() -> None:
     assert [(call.name, call.arguments) for call in found.output.tool_calls] == [("sql", "SELECT 1")]
 
 
-def test_events_that_nobody_knows_are_passed_over() -> None:
+def test_unknown_events_are_ignored() -> None:
     assert of({"type": "response.telepathy.delta", "delta": "…"}, completed()).output.text == ""
 
 

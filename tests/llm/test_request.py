@@ -17,7 +17,7 @@ def body(api: Api, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("other", APIS, ids=lambda api: api.name)
-def test_another_format_s_context_is_refused(api: Api, other: Api) -> None:
+def test_a_context_of_another_format_is_refused(api: Api, other: Api) -> None:
     request = ModelRequest(api.model, other.context)
     if set(other.context) <= set(api.context) or api is other:
         assert PROVIDERS[api.name].body(request, "m")
@@ -27,12 +27,12 @@ def test_another_format_s_context_is_refused(api: Api, other: Api) -> None:
 
 
 @pytest.mark.parametrize("name", ["model", "stream", "tools"])
-def test_options_cannot_touch_what_the_call_decides(api: Api, name: str) -> None:
+def test_options_cannot_set_reserved_fields(api: Api, name: str) -> None:
     with pytest.raises(Invalid, match=f"`{name}` cannot be set"):
         body(api, options={name: 1})
 
 
-def test_options_cannot_ask_for_several_answers() -> None:
+def test_options_cannot_request_several_completions() -> None:
     with pytest.raises(Invalid, match="`n` cannot be set"):
         body(APIS[0], options={"n": 2})
 
@@ -42,11 +42,11 @@ def test_a_limit_below_one_is_refused(api: Api) -> None:
         body(api, max_output_tokens=0)
 
 
-def test_what_no_wire_carries_is_replaced(api: Api) -> None:
+def test_text_that_no_provider_accepts_is_replaced(api: Api) -> None:
     assert body(api, options={"user": "a\0b\ud800"})["user"] == "a\ufffdb\ufffd"
 
 
-def test_a_context_goes_as_it_was_rendered(api: Api) -> None:
+def test_a_context_is_sent_as_it_was_rendered(api: Api) -> None:
     request = api.request(tools=True)
     written = PROVIDERS[api.name].body(request, "m")
     assert {name: written[name] for name in request.context} == request.context

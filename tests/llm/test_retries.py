@@ -25,17 +25,17 @@ def test_waits_double_up_to_eight_seconds_and_stop_with_the_attempts() -> None:
     assert waits == [0.5, 1, 2, 4, 8, 8, 8, None]
 
 
-def test_waits_differ_by_chance_but_are_never_shorter_than_asked() -> None:
+def test_waits_are_random_but_never_shorter_than_requested() -> None:
     policy = RetryPolicy(random=lambda: 1.0)
     assert policy.wait(failure(), 1) == 0.375
     assert policy.wait(failure(retry_after=10), 1) == 11
 
 
-def test_what_may_not_be_retried_is_not() -> None:
+def test_errors_that_are_not_retryable_are_not_retried() -> None:
     assert RetryPolicy().wait(failure(retryable=False), 1) is None
 
 
-def test_a_provider_that_asks_for_too_long_is_not_asked_again() -> None:
+def test_a_requested_wait_that_is_too_long_ends_the_retries() -> None:
     policy = RetryPolicy(longest_wait=5, random=lambda: 0.0)
     assert policy.wait(failure(retry_after=5), 1) == 5
     assert policy.wait(failure(retry_after=5.1), 1) is None
@@ -63,7 +63,7 @@ class Script:
         return with_retries(self.attempt, policy, Deadline(TimeLimits(total=total), clock=lambda: 0.0))
 
 
-def test_a_restart_is_told_after_visible_deltas_only() -> None:
+def test_a_restart_is_sent_only_after_deltas() -> None:
     script = Script([failure()], [STARTED, failure()], [STARTED, SAID, FINISHED])
     assert list(script.run()) == [
         STARTED,
@@ -75,7 +75,7 @@ def test_a_restart_is_told_after_visible_deltas_only() -> None:
     assert script.waits == [0.5, 1]
 
 
-def test_an_answer_is_begun_anew_as_often_as_the_policy_says() -> None:
+def test_a_response_is_restarted_as_often_as_the_policy_says() -> None:
     broken = ResponseBroken("It broke.", provider="P", retryable=True)
     script = Script([STARTED, SAID, broken], [STARTED, SAID, broken], [STARTED, SAID, broken])
     with pytest.raises(ResponseBroken):
@@ -83,12 +83,12 @@ def test_an_answer_is_begun_anew_as_often_as_the_policy_says() -> None:
     assert script.attempts == []
 
 
-def test_a_name_alone_is_no_beginning() -> None:
+def test_a_start_without_words_is_no_beginning() -> None:
     script = Script([STARTED, failure()], [STARTED, SAID, FINISHED])
     assert list(script.run(restarts=0))[-1] == FINISHED
 
 
-def test_no_wait_outlasts_the_call() -> None:
+def test_no_wait_exceeds_the_time_limit() -> None:
     script = Script([failure()])
     with pytest.raises(ProviderFailed):
         list(script.run(total=0.5))

@@ -30,7 +30,7 @@ def test_a_model_goes_to_its_provider(model: str, provider: str, name: str) -> N
 @pytest.mark.parametrize(
     "model", ["", "llama-4", "ollama", "opus", "gpt-", "claude", "azure:gpt-5", "ft:llama", "o"]
 )
-def test_an_unknown_model_is_refused_and_told_what_there_is(model: str) -> None:
+def test_an_unknown_model_is_refused_with_the_known_ones(model: str) -> None:
     with pytest.raises(Invalid) as caught:
         ProviderRouter().route(model)
     assert all(f"`{name}:`" in caught.value.detail for name in PROVIDERS)
@@ -52,7 +52,7 @@ def test_a_provider_without_a_model_is_refused() -> None:
         ProviderRouter().route("openai:")
 
 
-def test_a_router_knows_its_own_providers_only() -> None:
+def test_a_router_uses_only_its_own_providers() -> None:
     router = ProviderRouter({"anthropic": PROVIDERS["anthropic"]})
     with pytest.raises(Invalid):
         router.route("gpt-5.3")

@@ -34,7 +34,7 @@ def test_a_missing_key_is_named(
 
 @pytest.mark.parametrize(("vendor", "sdk"), VARIABLES)
 @pytest.mark.parametrize("value", ["sk-two words", "sk-ключ", "sk-line\nX-Evil: 1"])
-def test_a_key_that_is_none_is_refused_and_not_repeated(
+def test_an_invalid_key_is_refused_and_not_repeated(
     vendor: str, sdk: object, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{vendor}_API_KEY", value)
@@ -47,7 +47,7 @@ def test_a_key_that_is_none_is_refused_and_not_repeated(
 @pytest.mark.parametrize(
     "value", ["example.org", "ftp://example.org", "http://", "http://me:secret@example.org"]
 )
-def test_an_address_that_is_none_is_refused_and_not_repeated(
+def test_an_invalid_address_is_refused_and_not_repeated(
     vendor: str, sdk: object, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{vendor}_API_KEY", "sk-1")

@@ -12,11 +12,11 @@ def never() -> None:
     raise AssertionError("nobody left before the end")
 
 
-def test_everything_is_heard_in_its_order_and_the_end() -> None:
+def test_all_items_arrive_in_order() -> None:
     assert list(read_in_thread((each for each in range(100)), never)) == list(range(100))
 
 
-def test_what_is_raised_is_raised_where_somebody_listens() -> None:
+def test_errors_are_raised_in_the_reader_s_thread() -> None:
     def said() -> Generator[int]:
         yield 1
         raise LookupError("gone")
@@ -27,7 +27,7 @@ def test_what_is_raised_is_raised_where_somebody_listens() -> None:
         next(heard)
 
 
-def test_silence_is_told_until_somebody_speaks() -> None:
+def test_silence_gives_none_until_the_next_item() -> None:
     speak = threading.Event()
 
     def said() -> Generator[int]:
@@ -40,7 +40,7 @@ def test_silence_is_told_until_somebody_speaks() -> None:
     assert [each for each in heard if each is not None] == [1]
 
 
-def test_who_leaves_hangs_up_and_the_other_side_is_closed() -> None:
+def test_closing_aborts_and_closes_the_stream() -> None:
     hung_up, closed = threading.Event(), threading.Event()
 
     def said() -> Generator[int]:

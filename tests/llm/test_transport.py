@@ -16,7 +16,7 @@ def test_a_deadline_runs_down() -> None:
     assert (deadline.left(), deadline.left()) == (18, -1)
 
 
-def test_an_answer_without_end_is_cut_off(
+def test_an_endless_response_is_cut_off(
     loopback: Loopback, api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "MAX_RESPONSE", 100_000)

@@ -35,13 +35,13 @@ def write(answer: Any, inputs: tuple[str, ...] = (), **fields: Any) -> tuple[Sum
     return STRATEGIES["ai_summary"].write(material, resources(model, **fields)), model
 
 
-def test_the_text_holds_the_summary_and_its_points_which_are_kept_apart_too() -> None:
+def test_the_text_has_the_summary_and_its_points() -> None:
     written, _ = write(ANSWER)
     assert written.key_points == POINTS
     assert written.text == "It mended the parser.\n" + "\n".join(f"- {point}" for point in POINTS)
 
 
-def test_all_steps_are_asked_about_at_once_with_a_schema_that_wants_every_field() -> None:
+def test_one_request_asks_for_every_field_of_all_steps() -> None:
     _, model = write(ANSWER, ("Be careful",))
     (prompt,) = model.asked
     schema = prompt.answer_schema
@@ -52,7 +52,7 @@ def test_all_steps_are_asked_about_at_once_with_a_schema_that_wants_every_field(
         assert prompt.material.count(tag) == 1
 
 
-def test_only_the_summary_must_be_there() -> None:
+def test_only_the_summary_is_required() -> None:
     written, _ = write({"summary": "It went on.", "errors": [{"error": "e"}]})
     assert written.text == "It went on.\n- Error (not solved): e"
 
@@ -64,7 +64,7 @@ def test_the_users_words_come_first_whatever_the_model_says() -> None:
     )
 
 
-def test_points_that_have_no_room_go_and_it_says_how_many() -> None:
+def test_points_without_room_are_left_out_and_counted() -> None:
     answer = {**ANSWER, "decisions": [f"Plain words number {n} of many" for n in range(60)]}
     written, _ = write(answer, max_length=400)
     assert len(written.text) <= 400
@@ -72,7 +72,7 @@ def test_points_that_have_no_room_go_and_it_says_how_many() -> None:
     assert "less telling lines left out" in written.text
 
 
-def test_many_points_are_counted_and_long_ones_marked() -> None:
+def test_many_points_are_counted_and_long_ones_clipped() -> None:
     written, _ = write({**ANSWER, "open_questions": ["word " * 100] * 70})
     assert len(written.key_points) == 51
     assert written.key_points[-1] == "[25 more points left out]"
@@ -80,7 +80,7 @@ def test_many_points_are_counted_and_long_ones_marked() -> None:
     assert "[…]" in written.key_points[10]
 
 
-def test_what_no_database_takes_is_replaced() -> None:
+def test_characters_that_no_database_stores_are_replaced() -> None:
     written, _ = write({"summary": "It is \x00 done.", "goal": "\x00"})
     assert written.text == "It is \ufffd done.\n- Goal: \ufffd"
     assert written.key_points == ("Goal: \ufffd",)

@@ -62,7 +62,7 @@ def check(strategy: Strategy, material: Material, max_length: int) -> SummaryDra
 @each
 @pytest.mark.parametrize("told", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("max_length", [1, 2, 40, 300, 8_000])
-def test_it_is_never_longer_never_empty_and_always_the_same(
+def test_a_summary_is_never_too_long_or_empty_and_always_the_same(
     strategy: Strategy, told: list[ModelOutput], max_length: int
 ) -> None:
     check(strategy, Material(steps(told), task="Fix it"), max_length)
@@ -142,7 +142,7 @@ def test_a_very_long_input_is_clipped_and_marked(strategy: Strategy) -> None:
 
 
 @each
-def test_it_tells_of_every_step_of_a_few(strategy: Strategy) -> None:
+def test_a_summary_of_a_few_steps_mentions_each(strategy: Strategy) -> None:
     told = [called(f"found value_{n}", path=f"src/file_{n}.py") for n in range(1, 6)]
     written = check(strategy, Material(steps(*told)), 8_000)
     for number in range(1, 6):
@@ -151,14 +151,14 @@ def test_it_tells_of_every_step_of_a_few(strategy: Strategy) -> None:
 
 
 @each
-def test_its_options_have_defaults_and_refuse_what_they_do_not_know(strategy: Strategy) -> None:
+def test_options_have_defaults_and_refuse_unknown_fields(strategy: Strategy) -> None:
     assert strategy.options.model_validate({}) == strategy.options()
     with pytest.raises(ValidationError, match="colour\n  Extra inputs are not permitted"):
         strategy.options.model_validate({"colour": 1})
 
 
 @each
-def test_only_those_that_say_so_ask_the_model(strategy: Strategy) -> None:
+def test_only_strategies_that_say_so_call_the_model(strategy: Strategy) -> None:
     model = Model('{"summary": "It read src/a_b.py."}')
     strategy.write(Material(steps(called())), resources(model))
     assert bool(model.asked) is strategy.uses_model
@@ -173,7 +173,7 @@ def test_its_estimate_of_the_instruction_is_near(strategy: Strategy) -> None:
         assert abs(resources().count(prompt.instruction) - strategy.instruction_tokens) < 30
 
 
-def test_a_strategy_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Invalid) as refused:
         strategy_named("magic")
     assert all(f"`{name}`" in refused.value.detail for name in STRATEGIES)

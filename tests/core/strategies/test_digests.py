@@ -14,13 +14,13 @@ def summary(*inputs: str) -> str:
     return STRATEGIES["simple_extract"].write(Material(steps(called()), inputs), resources()).text
 
 
-def test_what_fits_is_kept_as_it_is_without_asking() -> None:
+def test_summaries_that_fit_are_joined_without_a_model_call() -> None:
     model = Model("short")
     assert write_digest(["one", "two"], resources(model)).text == "one\ntwo"
     assert model.asked == []
 
 
-def test_the_model_is_asked_for_what_does_not_fit_and_told_how_much_may_be() -> None:
+def test_the_model_gets_the_length_of_the_digest() -> None:
     model = Model("It changed forty files.")
     assert write_digest(TEXTS, resources(model, max_length=300)).text == "It changed forty files."
     (prompt,) = model.asked
@@ -28,7 +28,7 @@ def test_the_model_is_asked_for_what_does_not_fit_and_told_how_much_may_be() -> 
     assert prompt.material.count("<summary-") == 40
 
 
-def test_without_a_model_the_lines_that_tell_least_go_and_are_counted() -> None:
+def test_without_a_model_the_least_informative_lines_are_left_out_and_counted() -> None:
     text = write_digest(TEXTS, resources(max_length=600)).text
     assert len(text) <= 600
     assert "looked about" not in text
@@ -38,7 +38,7 @@ def test_without_a_model_the_lines_that_tell_least_go_and_are_counted() -> None:
 
 
 @pytest.mark.parametrize("model", [None, Model("It went well.")])
-def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model: Model | None) -> None:
+def test_the_user_s_words_stay_verbatim_through_digests_of_digests(model: Model | None) -> None:
     texts = [summary("Use tabs,\nplease"), *TEXTS, summary('And "never" mock')]
     first = write_digest(texts, resources(model, max_length=700)).text
     second = write_digest([first, *TEXTS], resources(model, max_length=500)).text
@@ -48,7 +48,7 @@ def test_what_the_user_said_stays_word_for_word_through_digests_of_digests(model
     assert len(second) <= 500
 
 
-def test_the_users_words_in_a_table_as_json_stay_too() -> None:
+def test_the_user_s_words_of_a_json_table_stay_verbatim() -> None:
     table = (
         STRATEGIES["structured"].write(Material(steps(called()), ('Use "tabs",\nplease',)), resources()).text
     )
@@ -58,7 +58,7 @@ def test_the_users_words_in_a_table_as_json_stay_too() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"user": [', '{"user": [1], "steps": []}', '{"user": ["a"]'])
-def test_what_only_begins_like_one_is_left_as_it_is(text: str) -> None:
+def test_a_text_that_only_begins_like_a_json_table_stays_unchanged(text: str) -> None:
     assert write_digest([text], resources()).text == text
 
 

@@ -10,7 +10,7 @@ from historyapp.core.text import clean
 from tests.core.entries import TEXT
 
 
-def test_what_fits_is_left() -> None:
+def test_a_text_that_fits_stays_unchanged() -> None:
     assert shorten(" a\nb\n", 3) == "a\nb"
 
 
@@ -20,12 +20,12 @@ def test_the_first_line_names_and_failures_are_kept_in_their_order() -> None:
     assert shorten(text, 75) == "The plan\nsrc/a_b.py changed\nKeyError: 1\n[4 less telling lines left out]"
 
 
-def test_a_line_that_has_no_room_is_clipped_and_marked() -> None:
+def test_a_line_without_room_is_clipped_and_marked() -> None:
     assert shorten("x" * 150, 20) == "x" * 10 + " […] " + "x" * 5
 
 
 @pytest.mark.parametrize("room", [1, 3, 7, 8, 30])
-def test_clipping_holds_to_its_room(room: int) -> None:
+def test_a_clipped_text_never_exceeds_its_room(room: int) -> None:
     assert len(clip("word " * 50, room)) <= room
 
 
@@ -41,6 +41,6 @@ def test_five_megabytes_are_read_to_their_end() -> None:
     assert "the_last_name" in shorten("plain words only\n" * 300_000 + "the_last_name", 500)
 
 
-def test_lines_that_are_not_read_are_counted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_are_not_ranked_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortening, "MOST_LINES", 10)
     assert shorten("plain words\n" * 100, 60).endswith("[98 less telling lines left out]")

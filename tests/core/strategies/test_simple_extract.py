@@ -47,14 +47,14 @@ def test_a_thought_fills_the_room_that_is_left() -> None:
     assert text.endswith("done\nThought: I must look first.")
 
 
-def test_names_come_before_lines_where_not_all_has_room() -> None:
+def test_names_go_before_lines_where_room_is_short() -> None:
     lines = [f"    self.value_{n} = compute_{n}(self, with_a_very_long_argument)" for n in range(6)]
     text = write(called("\n".join(lines))).text
     assert all(f"compute_{n}" in text for n in range(6))
     assert lines[5].strip() not in text
 
 
-def test_lines_take_the_place_of_their_names_where_all_has_room() -> None:
+def test_lines_replace_their_names_where_there_is_room() -> None:
     assert write(called("value_1 is what\nvalue_2 was")).text.endswith("value_1 is what\nvalue_2 was")
 
 
@@ -66,7 +66,7 @@ def test_of_an_answer_sentences_with_facts_are_kept() -> None:
 
 
 @pytest.mark.parametrize("tokens", [10, 30, 100, 1_000])
-def test_a_step_holds_to_its_tokens(tokens: int) -> None:
+def test_an_extract_never_exceeds_its_tokens(tokens: int) -> None:
     for result in ("x_1 " * 5_000, "你好，世界 a_b\n" * 900, "9" * 9_000, "🦄" * 900, "ERROR a_b.py\n" * 99):
         assert count_tokens(write(called(result), tokens).text) <= tokens
 
@@ -78,7 +78,7 @@ def test_an_extract_is_clearly_shorter_than_a_short_step(result: str) -> None:
     assert count_tokens(write(told).text) <= max(10, 0.75 * count_tokens(long_form(step)))
 
 
-def test_a_judged_step_tells_its_fields() -> None:
+def test_an_extract_of_a_reviewed_step_has_its_fields() -> None:
     written = write(
         judged(
             "Goal: mend the parser\nTask state: half done",
@@ -115,7 +115,7 @@ def test_steps_that_share_a_summary_have_numbers() -> None:
     assert second.startswith("read_file: src/a_b.py → success\nb")
 
 
-def test_where_even_the_call_has_no_room_the_outcome_is_told() -> None:
+def test_the_outcome_stays_where_even_the_tool_call_has_no_room() -> None:
     assert write(called("ok", name="🦄🦇🦖🦕🐉" * 9), 10).text == "success"
 
 
@@ -142,13 +142,13 @@ def test_a_judged_step_is_extracted_into_less_than_it_is() -> None:
     assert count_tokens(write(long).text) < 0.75 * sum(map(count_tokens, step_texts(steps(long)[0])))
 
 
-def test_what_the_fields_of_a_judged_step_say_is_not_said_again() -> None:
+def test_lines_that_a_review_field_repeats_are_left_out() -> None:
     analysis = "Goal: mend the parser, which fails on every file that ends with two empty lines"
     told = judged(analysis, "Found 3 files.", "Go on with the second one, and look at its tests too.")
     assert write(told).text.count("Found 3 files.") == 1
 
 
-def test_a_short_step_stands_in_its_own_words() -> None:
+def test_a_short_step_stays_unchanged() -> None:
     call = ModelOutput(tool_calls=(ToolCall(id="1", name="get_current_time"),))
     result = ToolResult(tool_call_id="1", status="success", outputs="Noon")
     assert write([call, ToolResults(results=(result,))]).text == "get_current_time {} Noon"

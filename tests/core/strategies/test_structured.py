@@ -47,7 +47,7 @@ def test_each_step_is_a_row() -> None:
     }  # fmt: skip
 
 
-def test_what_the_user_said_is_a_field_of_its_own() -> None:
+def test_the_user_s_words_are_a_field() -> None:
     assert json.loads(text_of(called(thoughts=PLAIN), inputs=('Say "hi"\nnow',)))["user"] == ['Say "hi"\nnow']
 
 
@@ -60,7 +60,7 @@ def test_the_table_has_the_same_columns_and_no_cell_breaks_it() -> None:
     assert row == "| 1 | run | x | error: a\\|b_c d_e\\|f | b_c; d_e |"
 
 
-def test_judged_fields_are_facts() -> None:
+def test_review_fields_are_facts() -> None:
     (row,) = json.loads(text_of(judged(f"Goal: mend it\n{PLAIN}", "All done.", {"score": 1}, score=1.0)))[
         "steps"
     ]
@@ -86,14 +86,14 @@ def test_facts_go_first_then_the_oldest_steps_which_are_counted(style: str) -> N
 
 
 @pytest.mark.parametrize("length", [120, 300, 2_000])
-def test_it_stays_valid_json_beside_what_the_user_said(length: int) -> None:
+def test_the_json_stays_valid_with_the_user_s_words(length: int) -> None:
     inputs = tuple('He said "no" and \\ more\n' * 40 for _ in range(3))
     found = json.loads(text_of(called(thoughts=PLAIN), called(), inputs=inputs, length=length))
     assert found["left_out" if length == 120 else "user"]
 
 
 @pytest.mark.parametrize("style", ["json", "table"])
-def test_steps_that_are_shorter_than_their_rows_stand_as_an_extract(style: str) -> None:
+def test_steps_shorter_than_their_rows_become_an_extract(style: str) -> None:
     text = text_of(called("Noon", "time"), called("Nine", "time"), inputs=("Go",), style=style)
     assert text.splitlines()[0] == 'The user said: "Go"'
     assert "steps" not in text

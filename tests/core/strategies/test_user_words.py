@@ -14,22 +14,22 @@ WORDS = st.lists((TEXT | st.sampled_from(['a"b', "x\n```\ny", 'The user said: "z
 
 
 @given(WORDS, TEXT)
-def test_quoted_words_are_found_again(words: list[str], body: str) -> None:
+def test_quoted_words_are_split_off_again(words: list[str], body: str) -> None:
     told = [text for text in words if text]
     found, rest = split_words(quote_words(told, 100_000) + "\n-" + body if told else "-" + body)
     assert (found, rest) == (told, "-" + body)
 
 
-def test_blank_and_repeated_words_are_told_once() -> None:
+def test_blank_words_are_left_out_and_repeated_ones_quoted_once() -> None:
     assert user_words(Material(steps(called()), (" ", "Go on", "Go on", "\ud800"))) == ["Go on", "\ufffd"]
 
 
-def test_what_a_person_said_to_interrupt_is_their_word_and_an_error_is_not() -> None:
+def test_feedback_of_an_interruption_is_quoted_and_an_error_is_not() -> None:
     told = steps(called("Stop it", status="interrupted_by_human"), called("It failed", status="error"))
     assert user_words(Material(told)) == ["Stop it"]
 
 
-def test_only_the_longest_is_clipped_and_says_of_how_much() -> None:
+def test_only_the_longest_is_clipped_with_its_length() -> None:
     quoted = quote_words(["Short words", "long " * 1_000], 600)
     assert 'The user said: "Short words"' in quoted
     assert "of 5,000 characters): " in quoted
@@ -46,7 +46,7 @@ def test_of_too_many_the_first_and_the_newest_are_kept_and_the_others_counted() 
 
 
 @pytest.mark.parametrize("room", [0, 10, 59])
-def test_where_there_is_no_room_at_all_nothing_is_quoted(room: int) -> None:
+def test_without_room_nothing_is_quoted(room: int) -> None:
     assert quote_words(["words"], room) == ""
 
 

@@ -68,7 +68,7 @@ def test_steps_that_come_during_a_run_are_due_after_it(project: Project) -> None
     assert due_sessions() == [session.pk]
 
 
-def test_a_session_that_does_not_want_it_is_never_due(project: Project) -> None:
+def test_a_session_without_automatic_compression_is_never_due(project: Project) -> None:
     session = create_session(project)
     change_session(project, session.pk, {"settings": {"compress_automatically": False}})
     step(project, session, 12)
@@ -112,7 +112,7 @@ def test_a_share_of_the_budget_makes_few_long_steps_due(project: Project) -> Non
     assert run.to_step == 5
 
 
-def test_a_rewind_sets_the_mark_back(project: Project) -> None:
+def test_a_rewind_sets_the_thresholds_back(project: Project) -> None:
     session = create_session(project)
     step(project, session, 8)
     carry_out(session)
@@ -125,7 +125,7 @@ def test_a_rewind_sets_the_mark_back(project: Project) -> None:
     assert (run.from_step, run.to_step, run.total) == (3, 6, 4)
 
 
-def test_a_fork_goes_on_where_its_parent_has_been_compressed(project: Project) -> None:
+def test_a_fork_continues_after_the_steps_that_its_parent_compressed(project: Project) -> None:
     session = create_session(project)
     step(project, session, 8)
     carry_out(session)
@@ -136,7 +136,7 @@ def test_a_fork_goes_on_where_its_parent_has_been_compressed(project: Project) -
     assert (run.from_step, run.to_step, run.total) == (5, 8, 4)
 
 
-def test_a_run_that_nobody_asked_for_and_that_had_nothing_to_do_is_not_listed(project: Project) -> None:
+def test_an_automatic_run_with_nothing_to_do_is_not_listed(project: Project) -> None:
     session = create_session(project)
     step(project, session, 7)
     child = fork(project, session.pk, at_step=7)
@@ -153,7 +153,7 @@ def test_a_run_that_nobody_asked_for_and_that_had_nothing_to_do_is_not_listed(pr
     work_on(run.pk)  # its message comes a second time
 
 
-def test_an_imported_transcript_waits_until_its_agent_goes_on(project: Project, record: Record) -> None:
+def test_an_imported_session_is_due_once_its_agent_continues(project: Project, record: Record) -> None:
     session = create_session(project)
     drafts = [draft for _ in range(20) for draft in (act("read", path="a.py"), ok())]
     append(project, session.pk, drafts, lenient=True)
@@ -162,7 +162,7 @@ def test_an_imported_transcript_waits_until_its_agent_goes_on(project: Project, 
     assert due_sessions() == [session.pk]
 
 
-def test_what_failed_is_tried_again_with_the_next_steps(
+def test_failed_steps_are_retried_with_the_next_steps(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = create_session(project)

@@ -19,7 +19,7 @@ from tests.services.compression.conftest import Record
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_calls_that_wait_for_a_thread_are_not_made_once_their_run_is_cancelled(
+def test_queued_model_calls_are_not_made_once_their_run_is_cancelled(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     wish = RunRequest(strategy="episode_summary", model="gpt-5-mini")
@@ -85,7 +85,7 @@ def test_a_run_without_a_model_does_not_wait_for_a_provider_that_is_silent(
     assert state == "succeeded"
 
 
-def test_a_run_that_another_task_has_removed_is_none_of_the_others_business(
+def test_a_run_that_was_deleted_meanwhile_ends_without_an_error(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(8).pk, RunRequest("simple_extract")).run
@@ -119,7 +119,7 @@ def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
     assert "KeyError" not in run.note
 
 
-def test_a_worker_that_cannot_go_on_leaves_a_run_to_those_that_can(
+def test_a_run_is_not_broken_off_while_another_worker_holds_items(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(8).pk, RunRequest("simple_extract")).run

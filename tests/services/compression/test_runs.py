@@ -46,7 +46,7 @@ def own(session: Session) -> dict[int, str]:
     return {summary.first_step: summary.text for summary in Summary.objects.filter(session=session)}
 
 
-def test_every_step_outside_the_newest_gets_exactly_one_summary(
+def test_every_older_step_gets_exactly_one_summary(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     session = record(10)
@@ -56,7 +56,7 @@ def test_every_step_outside_the_newest_gets_exactly_one_summary(
     assert len(loopback.requests) == 6
 
 
-def test_the_account_of_a_run_holds_what_the_provider_reported(
+def test_a_run_counts_the_tokens_that_the_provider_reported(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     run = compress(record(6))
@@ -71,7 +71,7 @@ def test_the_account_of_a_run_holds_what_the_provider_reported(
     assert run.prices_as_of == load_prices().as_of
 
 
-def test_a_run_that_asks_no_model_needs_no_price_list(record: Record, compress: Compress) -> None:
+def test_a_run_without_a_model_has_no_price_list(record: Record, compress: Compress) -> None:
     assert compress(record(6), strategy="simple_extract", model=None).prices_as_of == ""
 
 
@@ -82,7 +82,7 @@ def test_a_second_run_pays_for_no_step_twice(record: Record, compress: Compress,
     assert (again.total, len(loopback.requests)) == (2, 6)
 
 
-def test_again_summarises_anew(record: Record, compress: Compress, loopback: Loopback) -> None:
+def test_again_summarises_steps_that_have_a_summary(record: Record, compress: Compress, loopback: Loopback) -> None:
     session = record(8)
     compress(session)
     assert compress(session, again=True).done == 4
@@ -115,7 +115,7 @@ def test_one_failure_costs_no_other_step_its_summary(
     assert (item.first_step, item.last_step) == (3, 3)
 
 
-def test_a_retry_asks_for_what_failed_only(record: Record, compress: Compress, loopback: Loopback) -> None:
+def test_a_retry_makes_only_the_failed_items(record: Record, compress: Compress, loopback: Loopback) -> None:
     session = record(9)
     refused = Refusal(400, "Not now.", "invalid_request_error")
     loopback.default = lambda request: (
@@ -150,7 +150,7 @@ def test_a_run_without_a_key_for_its_model_is_refused(
         start_run(project, record(6).pk, MODEL)
 
 
-def test_without_a_key_the_local_summariser_stands_in_for_the_settings_model(
+def test_without_a_key_the_local_summariser_replaces_the_settings_model(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -191,7 +191,7 @@ def test_two_workers_at_once_pay_for_no_step_twice(
     assert len(loopback.requests) == Summary.objects.count() == 30
 
 
-def test_a_message_that_comes_again_after_the_end_changes_nothing(
+def test_a_duplicate_message_after_the_end_changes_nothing(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     run = compress(record(6))
@@ -200,7 +200,7 @@ def test_a_message_that_comes_again_after_the_end_changes_nothing(
     assert CompressionRun.objects.get(pk=run.pk).done == 2
 
 
-def test_what_a_dead_worker_had_claimed_is_taken_up_when_its_claim_runs_out(
+def test_items_of_a_dead_worker_are_claimable_when_its_claims_expire(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = start_run(project, record(8).pk, MODEL).run
@@ -218,7 +218,7 @@ def test_what_a_dead_worker_had_claimed_is_taken_up_when_its_claim_runs_out(
     assert (run.state, run.done) == ("succeeded", 4)
 
 
-def test_a_worker_that_was_thought_dead_stores_no_second_summary(
+def test_a_worker_whose_claim_expired_stores_no_second_summary(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     session = record(5)
@@ -234,7 +234,7 @@ def test_a_worker_that_was_thought_dead_stores_no_second_summary(
     assert (run.done, run.calls) == (1, 2)
 
 
-def test_a_run_that_was_killed_while_it_was_planned_is_planned_once(record: Record, project: Project) -> None:
+def test_planning_continues_after_a_crash_without_duplicates(record: Record, project: Project) -> None:
     session = record(12)
     run = start_run(project, session.pk, RunRequest(strategy="simple_extract")).run
     run.items.create(number=1, first_step=1, last_step=1, first_position=2, last_position=3)
@@ -244,7 +244,7 @@ def test_a_run_that_was_killed_while_it_was_planned_is_planned_once(record: Reco
     assert steps == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_pages_of_a_plan_leave_out_no_step(
+def test_planning_in_pages_skips_no_step(
     record: Record, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(items, "PAGE", 5)
@@ -255,7 +255,7 @@ def test_pages_of_a_plan_leave_out_no_step(
     assert ranges == [(1, 4), (5, 8), (9, 12), (13, 16), (17, 20), (21, 23)]
 
 
-def test_cancelling_keeps_what_is_paid_for_and_begins_nothing_more(
+def test_cancelling_keeps_paid_summaries_and_begins_no_more(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     run = start_run(project, record(60).pk, MODEL).run
@@ -280,7 +280,7 @@ def test_cancelling_keeps_what_is_paid_for_and_begins_nothing_more(
         cancel_run(run)
 
 
-def test_a_step_that_is_rewound_meanwhile_keeps_its_summary_in_its_take(
+def test_a_step_rewound_during_the_run_has_its_summary_in_the_take(
     record: Record, project: Project, loopback: Loopback
 ) -> None:
     session = record(8)
@@ -306,7 +306,7 @@ def test_a_comparison_stores_no_summary(record: Record, project: Project) -> Non
     assert all("module_1.py" in str(side[0]) for side in texts)
 
 
-def test_ranges_that_grow_too_long_become_a_digest_and_stay(record: Record, project: Project) -> None:
+def test_ranges_that_are_too_long_together_get_a_digest_and_stay(record: Record, project: Project) -> None:
     session = record(40)
     session.settings = {"max_summary_length": 700, "compression_batch_size": 4}
     session.save()
@@ -322,7 +322,7 @@ def test_ranges_that_grow_too_long_become_a_digest_and_stay(record: Record, proj
     assert digests.order_by("first_step").first().first_step == 1  # type: ignore[union-attr]
 
 
-def test_a_digest_leaves_room_for_the_summaries_to_come(record: Record, project: Project) -> None:
+def test_a_digest_leaves_room_for_later_summaries(record: Record, project: Project) -> None:
     session = record(120)
     session.settings = {"max_summary_length": 1500, "compression_batch_size": 4}
     session.save()
@@ -335,7 +335,7 @@ def test_a_digest_leaves_room_for_the_summaries_to_come(record: Record, project:
     assert all(summary.item.parts and len(summary.item.parts) >= 2 for summary in digests)
 
 
-def test_planning_asks_as_often_for_many_steps_as_for_few(record: Record, project: Project) -> None:
+def test_planning_many_steps_takes_as_many_queries_as_few(record: Record, project: Project) -> None:
     asked = []
     for steps in (20, 200):
         session = record(steps)
@@ -346,7 +346,7 @@ def test_planning_asks_as_often_for_many_steps_as_for_few(record: Record, projec
     assert asked[0] == asked[1]
 
 
-def test_an_estimate_is_never_less_than_what_a_run_makes(
+def test_a_run_never_exceeds_its_estimate(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     session = record(10)

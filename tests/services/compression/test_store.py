@@ -19,7 +19,7 @@ from tests.services.drafts import act, ok
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_digest_leaves_out_summaries_of_steps_that_came_after_the_run_was_asked_for(
+def test_a_digest_leaves_out_summaries_of_steps_after_the_run_s_request(
     record: Record, project: Project
 ) -> None:
     session = record(8)
@@ -35,7 +35,7 @@ def test_a_digest_leaves_out_summaries_of_steps_that_came_after_the_run_was_aske
     assert str(later.pk) not in digest.item.parts
 
 
-def test_the_end_of_a_run_asks_as_often_beside_many_summaries_as_beside_few(
+def test_finishing_takes_as_many_queries_with_many_summaries_as_with_few(
     record: Record, project: Project
 ) -> None:
     session = record(12)

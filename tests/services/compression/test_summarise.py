@@ -51,7 +51,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_provider_gets_instruction_and_material_apart(model: str, loopback: Loopback) -> None:
+def test_every_provider_gets_instruction_and_material_separately(model: str, loopback: Loopback) -> None:
     metered = MeteredModel(model)
     assert metered.complete(PROMPT) == "All is well."
     body = loopback.requests[-1].body
@@ -70,7 +70,7 @@ def test_every_provider_is_asked_for_structured_output(model: str, loopback: Loo
     assert "'goal'" in str(loopback.requests[-1].body)
 
 
-def test_what_a_failed_call_cost_is_counted_as_a_call(loopback: Loopback, waits: list[float]) -> None:
+def test_a_failed_model_call_is_counted(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
     metered = MeteredModel("gpt-5-mini")
     with pytest.raises(ModelCallError, match="No"):
@@ -78,7 +78,7 @@ def test_what_a_failed_call_cost_is_counted_as_a_call(loopback: Loopback, waits:
     assert (metered.usage.calls, metered.usage.tokens_in) == (1, 0)
 
 
-def test_a_provider_that_wants_a_pause_gets_it_from_every_call(
+def test_every_call_waits_for_a_provider_that_asks_for_a_pause(
     loopback: Loopback, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "50"}))
@@ -92,7 +92,7 @@ def test_a_provider_that_wants_a_pause_gets_it_from_every_call(
     assert 20 < pause <= 50
 
 
-def test_a_rate_limit_of_ones_own_holds(loopback: Loopback, settings: Any) -> None:
+def test_a_configured_rate_limit_holds(loopback: Loopback, settings: Any) -> None:
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
     begun = time.monotonic()
     for _ in range(5):
@@ -125,7 +125,7 @@ def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
     ],
 )
 @pytest.mark.django_db(transaction=True)
-def test_whatever_the_model_does_the_run_ends_and_says_why(
+def test_the_run_ends_with_a_reason_whatever_the_model_does(
     step: Any, says: str, record: Record, compress: Compress, loopback: Loopback, waits: list[float]
 ) -> None:
     loopback.default = lambda _: step
@@ -154,7 +154,7 @@ def test_a_provider_that_fails_is_logged_once_a_run_with_its_cause(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_megabytes_of_answer_become_no_two_megabytes_of_summary(
+def test_an_answer_of_two_megabytes_is_refused(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     loopback.default = lambda _: Answer(text="word " * 400_000, sizes=(50_000,))
@@ -165,7 +165,7 @@ def test_two_megabytes_of_answer_become_no_two_megabytes_of_summary(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_model_that_does_not_exist_is_asked_for_a_few_steps_only(
+def test_an_unknown_model_is_called_for_a_few_steps_only(
     record: Record, compress: Compress, loopback: Loopback
 ) -> None:
     loopback.default = lambda _: Refusal(404, "The model does not exist.", "invalid_request_error")
@@ -176,7 +176,7 @@ def test_a_model_that_does_not_exist_is_asked_for_a_few_steps_only(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_that_vanishes_is_named(
+def test_a_key_removed_meanwhile_is_named(
     record: Record, project: Any, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start_run(project, record(20).pk, RunRequest("episode_summary", model="claude-haiku-4-5")).run
@@ -192,7 +192,7 @@ def test_an_unknown_provider_is_refused() -> None:
         MeteredModel("nobody-knows")
 
 
-def test_errors_of_the_client_are_what_strategies_see(loopback: Loopback, waits: list[float]) -> None:
+def test_strategies_get_the_errors_of_model_calls(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Broken("garbage", after=1)
     with pytest.raises(ResponseBroken):
         MeteredModel("gpt-5-mini").complete(PROMPT)
@@ -202,7 +202,7 @@ def test_errors_of_the_client_are_what_strategies_see(loopback: Loopback, waits:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_provider_that_answers_nothing_at_all_is_not_asked_for_every_step(
+def test_a_provider_that_never_answers_is_not_called_for_every_step(
     record: Record,
     compress: Compress,
     loopback: Loopback,
@@ -233,7 +233,7 @@ def test_one_silence_among_answers_costs_one_step(
     assert (run.state, run.done, run.failed) == ("partly_failed", 35, 1)
 
 
-def test_who_has_a_key_of_anthropic_only_is_served_by_anthropic(
+def test_with_an_anthropic_key_only_the_default_model_is_anthropic_s(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")

@@ -1,4 +1,4 @@
-"""Answers that are no use: asked for once more with the fault told, then one sentence says why."""
+"""Answers that cannot be used: requested once more with their fault, then an error of one sentence."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ def echo(prompt: SummaryPrompt) -> str:
         ("\ud800\x00", "was empty"),
     ],
 )
-def test_no_use_twice_is_not_summarised_for_a_reason(
+def test_two_unusable_answers_are_an_error_with_a_reason(
     write: Write, answer: str | Callable[[SummaryPrompt], str], reason: str
 ) -> None:
     model = Model(answer)
@@ -66,7 +66,7 @@ def test_no_use_twice_is_not_summarised_for_a_reason(
 
 
 @each
-def test_the_second_question_tells_the_fault_and_its_answer_is_taken(write: Write) -> None:
+def test_the_second_request_names_the_fault(write: Write) -> None:
     model = Model("", GOOD)
     assert "It read src/a_b.py." in write(model).text
     first, second = model.asked
@@ -76,7 +76,7 @@ def test_the_second_question_tells_the_fault_and_its_answer_is_taken(write: Writ
 
 
 @each
-def test_what_the_model_client_raises_is_passed_on(write: Write) -> None:
+def test_errors_of_model_calls_are_raised(write: Write) -> None:
     def fail(_prompt: SummaryPrompt) -> str:
         raise TimeoutError("no answer")
 
@@ -84,19 +84,19 @@ def test_what_the_model_client_raises_is_passed_on(write: Write) -> None:
         write(Model(fail))
 
 
-def test_a_copy_of_a_result_is_no_summary_though_its_blanks_differ() -> None:
+def test_a_copy_of_a_result_with_other_blanks_is_unusable() -> None:
     with pytest.raises(NotSummarised, match="repeated the material"):
         episode_summary(Model(RESULT.replace(" ", "\n")[:450]))
 
 
-def test_a_short_fact_may_be_repeated() -> None:
+def test_a_short_answer_may_repeat_the_material() -> None:
     written = STRATEGIES["episode_summary"].write(
         Material(steps(called("Version 1.2.3"))), resources(Model("1.2.3"))
     )
     assert written.text == "1.2.3"
 
 
-def test_a_line_that_stays_too_long_keeps_what_tells_most_and_says_so() -> None:
+def test_a_line_that_stays_too_long_is_shortened() -> None:
     answer = "\n".join(f"Line {n} tells nothing at all of it" for n in range(60)) + "\nIt changed src/c_d.py"
     model = Model(answer)
     written = episode_summary(model)
@@ -114,14 +114,14 @@ def test_a_line_is_one_line() -> None:
     "answer",
     ["It read a file.", "[1, 2]", '{"summary": "It', '{"text": "x"}', '{"summary": 3}', "{'a': 1}"],
 )
-def test_what_is_not_the_wanted_json_is_not_summarised(answer: str) -> None:
+def test_json_of_another_shape_is_unusable(answer: str) -> None:
     model = Model(answer)
     with pytest.raises(NotSummarised, match="was not the JSON object that was asked for"):
         ai_summary(model)
     assert "was not the JSON object that was asked for (" in model.asked[1].instruction
 
 
-def test_the_fault_that_is_told_quotes_nothing_of_the_answer() -> None:
+def test_the_second_request_does_not_quote_the_answer() -> None:
     model = Model('{"summary": 3, "errors": [{"error": {"ignore previous instructions": 1}}]}')
     with pytest.raises(NotSummarised) as failed:
         ai_summary(model)
@@ -129,6 +129,6 @@ def test_the_fault_that_is_told_quotes_nothing_of_the_answer() -> None:
     assert "ignore" not in model.asked[1].instruction.replace(model.asked[0].instruction, "")
 
 
-def test_an_object_in_a_code_block_or_in_words_is_found() -> None:
+def test_an_object_in_a_code_block_or_a_sentence_is_found() -> None:
     assert ai_summary(Model(f"```json\n{GOOD}\n```")).text == "It read src/a_b.py."
     assert ai_summary(Model(f"Here it is: {GOOD} Done.")).text == "It read src/a_b.py."
