@@ -73,7 +73,7 @@ class CompletionBuilder:
         """
         started, finished = self._started, self._finished
         if started is None or finished is None:
-            raise ValueError("The answer is not complete.")
+            raise ValueError("The response is not complete.")
         output = ModelOutput(
             thoughts="".join(delta.text for delta in self._thoughts) or None,
             text="".join(self._texts),

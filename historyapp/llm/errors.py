@@ -212,7 +212,7 @@ def _meaning(status: int, *, spent: bool) -> tuple[type[ModelCallError], str, bo
     if status == 402 or spent:
         return LimitReached, "The account's spending limit at {provider} is reached", False
     if status == 429:
-        return LimitReached, "{provider} limits how much may be asked of it", True
+        return LimitReached, "The rate limit at {provider} is reached", True
     if status in (408, 504):
         return TimedOut, "{provider} took too long", True
     if status == 409 or status >= 500:

@@ -63,11 +63,11 @@ class Provider:
             if last is not None:
                 dump_json(last.message)
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
-            raise self._broken("sent something that its API does not promise") from None
+            raise self._broken("sent an event that does not follow its API") from None
         finally:
             events.close()
         if last is None:
-            raise self._broken("ended the answer before it was complete")
+            raise self._broken("ended the response before it was complete")
         yield last
 
     def count(self, request: ModelRequest, model: str, deadline: Deadline) -> int:
@@ -84,7 +84,7 @@ class Provider:
         response = Connection(self.sdk(), self.title, deadline).post(self.count_path, counted)
         tokens = response.get("input_tokens")
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
-            raise self._broken("did not say how many tokens there are")
+            raise self._broken("did not report the number of tokens")
         return tokens
 
     def address(self) -> str:

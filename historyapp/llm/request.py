@@ -50,7 +50,7 @@ def request_body(
     if reserved_options := sorted(taken & set(request.options)):
         raise Invalid(f"{_listed(reserved_options)} cannot be set through options.")
     if request.max_output_tokens is not None and request.max_output_tokens < 1:
-        raise Invalid(f"The most tokens to answer with must be at least 1, not {request.max_output_tokens}.")
+        raise Invalid(f"`max_output_tokens` must be at least 1, not {request.max_output_tokens}.")
     body = {"model": model, "stream": True, **request.options, **request.context}
     if request.max_output_tokens is not None:
         body[limit] = request.max_output_tokens

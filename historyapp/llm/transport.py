@@ -187,5 +187,5 @@ class Connection:
             case sdk.APIError():
                 return error_from(error.body, provider=provider, secret=self._sdk.key)
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
-                return self._broken("answered in a way that HTTP does not know", retryable=True)
+                return self._broken("sent an invalid HTTP response", retryable=True)
         return None

@@ -135,7 +135,7 @@ class ModelCall:
                 appended = append(session.project, session.pk, [draft], expected_position=session.head)
             except (Invalid, ValueError) as error:
                 raise ResponseBroken(
-                    f"{self._provider.title} answered what cannot be recorded: {error}",
+                    f"{self._provider.title} sent a response that cannot be recorded: {error}",
                     provider=self._provider.title,
                 ) from error
             keep(RecordedCompletion(appended, completion, snapshot, latency, cost))

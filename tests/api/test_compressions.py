@@ -117,7 +117,7 @@ def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
         ({"strategy": "magic"}, "There is no strategy `magic`; there are `episode_summary`"),
         ({"strategy": "manual"}, "There is no strategy `manual`"),
         ({"strategy": "simple_extract", "options": {"nope": 1}}, "nope"),
-        ({"strategy": "simple_extract", "model": "gpt-5-mini"}, "asks no model"),
+        ({"strategy": "simple_extract", "model": "gpt-5-mini"}, "uses no model"),
         ({"strategy": "ai_summary", "model": "gpt-5-mini"}, "OPENAI_API_KEY"),
         ({"strategy": "ai_summary", "model": "who-knows"}, "who-knows"),
         ({"strategy": "simple_extract", "from_step": 9}, "There is no step 9"),

@@ -96,7 +96,7 @@ def test_an_empty_session_is_no_error(run: Run, transactional_db: None) -> None:
     [
         (("--strategy", "magic"), "There is no strategy `magic`"),
         (("--from", 9), "There is no step 9"),
-        (("--strategy", "simple_extract", "--model", "gpt-5"), "asks no model"),
+        (("--strategy", "simple_extract", "--model", "gpt-5"), "uses no model"),
     ],
 )
 def test_what_cannot_be_done_is_told(run: Run, six: UUID, arguments: tuple[object, ...], words: str) -> None:

@@ -73,7 +73,7 @@ def test_the_estimate_of_a_paid_model_has_its_price(
 def test_a_missing_key_is_named(alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     own = text(alice.get(form(session, "?strategy=episode_summary")))
-    assert "set OPENAI_API_KEY. The local summariser stands in." in own
+    assert "set OPENAI_API_KEY. The local summariser is used instead." in own
     assert "Compress step 1 " in own
     asked = text(alice.get(form(session, "?strategy=episode_summary&model=gpt-5-mini")))
     assert "set OPENAI_API_KEY" in asked
@@ -88,12 +88,12 @@ def test_a_provider_that_has_a_key_is_named_where_that_of_the_settings_has_none(
     assert "has a key here" not in text(alice.get(form(session, "?strategy=episode_summary")))
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     page = text(alice.get(form(session, "?strategy=episode_summary")))
-    assert "set OPENAI_API_KEY. claude-haiku-4-5 stands in." in page
+    assert "set OPENAI_API_KEY. claude-haiku-4-5 is used instead." in page
     session.settings = {"llm_name": "gpt-5.2"}
     session.save()
     page = text(alice.get(form(session, "?strategy=episode_summary")))
     assert "The settings name gpt-5.2. There is no key for this model's provider" in page
-    assert "Anthropic has a key here: name one of its models to ask it." in page
+    assert "Anthropic has a key here: choose one of its models to use it." in page
 
 
 @pytest.mark.parametrize(

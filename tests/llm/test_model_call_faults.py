@@ -213,15 +213,15 @@ def test_a_response_that_is_no_stream_is_quoted(
         b'event: message_start\ndata: {"type": "a", "b": ' + b'{"c":' * 300 + b"1" + b"}" * 300 + b"}\n\n",
     ],
 )
-def test_an_invalid_body_is_a_broken_response(loopback: Loopback, api: Api, caller: Caller, body: bytes) -> None:
+def test_an_invalid_body_is_a_broken_response(
+    loopback: Loopback, api: Api, caller: Caller, body: bytes
+) -> None:
     loopback.default = lambda _: Raw(body)
     with pytest.raises(ResponseBroken):
         caller.deltas(api.request(), attempts=1)
 
 
-def test_json_nested_too_deep_is_a_broken_response(
-    loopback: Loopback, api: Api, caller: Caller
-) -> None:
+def test_json_nested_too_deep_is_a_broken_response(loopback: Loopback, api: Api, caller: Caller) -> None:
     deep = b'{"c":' * 200 + b"1" + b"}" * 200
     loopback.steps.append(Raw(b'event: x\ndata: {"type": "x", "deep": ' + deep + b"}\n\n"))
     with pytest.raises(ResponseBroken, match="nested too deep"):

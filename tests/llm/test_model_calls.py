@@ -136,7 +136,9 @@ def test_a_refusal_has_its_finish_reason(loopback: Loopback, api: Api, caller: C
     assert "I cannot help with that." in str(found.output.raw_message)
 
 
-def test_a_response_that_was_cut_off_has_its_finish_reason(loopback: Loopback, api: Api, caller: Caller) -> None:
+def test_a_response_that_was_cut_off_has_its_finish_reason(
+    loopback: Loopback, api: Api, caller: Caller
+) -> None:
     words = {"openai": "length", "openai_responses": "max_output_tokens", "anthropic": "max_tokens"}
     loopback.steps.append(Answer(text="To be con", reason=words[api.name]))
     found = caller.collected(api.request()).finished

@@ -93,7 +93,7 @@ def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
         errors = error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_ERRORS]
         fields = ((".".join(map(str, each["loc"])) or "the whole", each["type"]) for each in errors)
         listed = "; ".join(f"{field}: {kind.replace('_', ' ')}" for field, kind in fields)
-        raise UnusableAnswer(f"was not the JSON object that was asked for ({listed})") from None
+        raise UnusableAnswer(f"was not the requested JSON object ({listed})") from None
     check_content(found.summary, material)
     return found
 

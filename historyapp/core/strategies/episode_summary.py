@@ -45,7 +45,7 @@ EPISODE_SUMMARY = Strategy(
     name="episode_summary",
     title="A line for each step",
     description=(
-        "The model tells each step in one line that keeps the facts which it gathered: one short request for "
+        "The model writes one line for each step, with the facts that it gathered: one short request for "
         "each step. Without a model, an extract."
     ),
     covers="step",

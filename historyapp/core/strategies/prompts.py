@@ -147,7 +147,7 @@ def plain_answer(answer: str, material: str, longest: int) -> str:
     text = without_fence(check_size(answer, longest))
     check_content(text, material)
     if len(text) > longest:
-        reason = f"was {len(text):,} characters long, where at most {longest:,} were wanted"
+        reason = f"was {len(text):,} characters long instead of at most {longest:,}"
         raise UnusableAnswer(reason, shorten(text, longest))
     return text
 
@@ -155,7 +155,7 @@ def plain_answer(answer: str, material: str, longest: int) -> str:
 def check_size(answer: str, longest: int) -> str:
     """The answer as clean text. Raises ``UnusableAnswer`` where it is far too long."""
     if len(answer) > TOO_LONG * max(longest, 1000):
-        raise UnusableAnswer(f"was {len(answer):,} characters long, where at most {longest:,} were wanted")
+        raise UnusableAnswer(f"was {len(answer):,} characters long instead of at most {longest:,}")
     return clean(answer).strip()
 
 
@@ -173,4 +173,4 @@ def check_content(text: str, material: str) -> None:
         raise UnusableAnswer("was a refusal")
     line, source = (" ".join(each[:_LONGEST_ECHO].split()) for each in (text, material))
     if has_tag(text) or (len(text) >= _SHORTEST_ECHO and line in source):
-        raise UnusableAnswer("repeated the material instead of reporting on it")
+        raise UnusableAnswer("copied the material")

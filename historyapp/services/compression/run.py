@@ -50,7 +50,9 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
         if stopping():
             raise
         log.exception("The run %s is broken off", run_id)
-        break_off(run_id, f"An unexpected {type(error).__name__} broke it off: the worker's log has more.")
+        break_off(
+            run_id, f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
+        )
 
 
 @cache

@@ -114,7 +114,7 @@ def choose_model(strategy: Strategy, requested: str | None, settings: SessionSet
     """
     if not strategy.uses_model:
         if requested:
-            raise Invalid(f"The strategy {strategy.name} asks no model. Leave `model` out.")
+            raise Invalid(f"The strategy {strategy.name} uses no model. Leave `model` out.")
         return ChosenModel("")
     if requested:
         return ChosenModel(LOCAL if requested == LOCAL else _with_key(requested))
@@ -125,14 +125,16 @@ def choose_model(strategy: Strategy, requested: str | None, settings: SessionSet
     except Invalid as error:
         if settings.llm_name == DEFAULT_MODEL:
             with suppress(Invalid):
-                return ChosenModel(_with_key(FALLBACK_MODEL), f"{error.detail} {FALLBACK_MODEL} stands in.")
-        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser stands in."
+                return ChosenModel(
+                    _with_key(FALLBACK_MODEL), f"{error.detail} {FALLBACK_MODEL} is used instead."
+                )
+        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title
     for provider in PROVIDERS.values():
         with suppress(Invalid):
             provider.sdk()
             titles[provider.title] = None
-    keys = (f"{title} has a key here: name one of its models to ask it." for title in titles)
+    keys = (f"{title} has a key here: choose one of its models to use it." for title in titles)
     return ChosenModel(LOCAL, " ".join((note, *keys)))
 
 
@@ -358,7 +360,7 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         session = Session.objects.select_for_update().get(pk=run.session_id)
         check_open(session)
         if run.active or run.state == run.State.SUCCEEDED:
-            raise Conflict("There is nothing to try again: the run has not failed.", state=run.state)
+            raise Conflict("There is nothing to retry: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():
             raise Conflict("Another compression of this session is under way. Try again when it has ended.")
         failed = run.items.filter(state=CompressionItem.State.FAILED)

@@ -119,7 +119,7 @@ class Summariser:
         except Exception as error:  # one item's failure must not cost the others their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
             result = ItemResult(
-                item.pk, error=f"An unexpected {type(error).__name__}: the worker's log has more."
+                item.pk, error=f"An unexpected {type(error).__name__}; the worker's log has details."
             )
         return replace(result, usage=model.usage) if model else result
 

@@ -48,7 +48,7 @@ def echo(prompt: SummaryPrompt) -> str:
         ("I'm sorry, but I can't help with that.", "was a refusal"),
         ("I cannot assist with this request.", "was a refusal"),
         ("I can’t summarise this.", "was a refusal"),
-        (echo, "repeated the material instead of reporting on it"),
+        (echo, "copied the material"),
         ("x " * 1_000_000, "was 2,000,000 characters long"),
         ("\ud800\x00", "was empty"),
     ],
@@ -85,7 +85,7 @@ def test_errors_of_model_calls_are_raised(write: Write) -> None:
 
 
 def test_a_copy_of_a_result_with_other_blanks_is_unusable() -> None:
-    with pytest.raises(NotSummarised, match="repeated the material"):
+    with pytest.raises(NotSummarised, match="copied the material"):
         episode_summary(Model(RESULT.replace(" ", "\n")[:450]))
 
 
@@ -100,7 +100,7 @@ def test_a_line_that_stays_too_long_is_shortened() -> None:
     answer = "\n".join(f"Line {n} tells nothing at all of it" for n in range(60)) + "\nIt changed src/c_d.py"
     model = Model(answer)
     written = episode_summary(model)
-    assert "at most 500 were wanted" in model.asked[1].instruction
+    assert "instead of at most 500" in model.asked[1].instruction
     assert "src/c_d.py" in written.text
     assert "less telling lines left out" in written.text
     assert len(written.text) <= 500
@@ -118,7 +118,7 @@ def test_json_of_another_shape_is_unusable(answer: str) -> None:
     model = Model(answer)
     with pytest.raises(NotSummarised, match="was not the JSON object that was asked for"):
         ai_summary(model)
-    assert "was not the JSON object that was asked for (" in model.asked[1].instruction
+    assert "was not the requested JSON object (" in model.asked[1].instruction
 
 
 def test_the_second_request_does_not_quote_the_answer() -> None:

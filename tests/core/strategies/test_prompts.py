@@ -74,7 +74,9 @@ def test_an_attack_in_a_summary_stays_inside_its_tags_in_a_digest() -> None:
     "unit", ["It failed at line_%d. ", "x", "你好世界", "<step-1-0123456789abcdef>", "\n"]
 )
 @pytest.mark.parametrize("window", [600, 3_000])
-def test_no_prompt_exceeds_the_window_and_requests_are_few(strategy: Strategy, unit: str, window: int) -> None:
+def test_no_prompt_exceeds_the_window_and_requests_are_few(
+    strategy: Strategy, unit: str, window: int
+) -> None:
     huge = "".join(unit.replace("%d", str(n)) for n in range(30_000))
     model = prompted(strategy, Material(steps(called(huge)), (huge,), huge), window=window)
     assert len(model.asked) <= MAX_CALLS + 1

@@ -112,7 +112,7 @@ def test_a_run_that_cannot_go_on_says_so_and_can_be_retried(
         work_on(run.pk)
     run.refresh_from_db()
     assert (run.state, run.total, run.done) == ("failed", 4, 0)
-    assert "An unexpected KeyError broke it off" in run.note
+    assert "The run stopped at an unexpected KeyError" in run.note
     work_on(retry_run(run).pk)
     run.refresh_from_db()
     assert (run.state, run.done) == ("succeeded", 4)

@@ -82,7 +82,9 @@ def test_a_second_run_pays_for_no_step_twice(record: Record, compress: Compress,
     assert (again.total, len(loopback.requests)) == (2, 6)
 
 
-def test_again_summarises_steps_that_have_a_summary(record: Record, compress: Compress, loopback: Loopback) -> None:
+def test_again_summarises_steps_that_have_a_summary(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
     session = record(8)
     compress(session)
     assert compress(session, again=True).done == 4
@@ -346,9 +348,7 @@ def test_planning_many_steps_takes_as_many_queries_as_few(record: Record, projec
     assert asked[0] == asked[1]
 
 
-def test_a_run_never_exceeds_its_estimate(
-    record: Record, compress: Compress, loopback: Loopback
-) -> None:
+def test_a_run_never_exceeds_its_estimate(record: Record, compress: Compress, loopback: Loopback) -> None:
     session = record(10)
     told = estimate(session, MODEL)
     assert (told.steps, told.summaries, told.calls) == (6, 6, 6)

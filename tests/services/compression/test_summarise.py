@@ -116,7 +116,7 @@ def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
     ("step", "says"),
     [
         (Refusal(500), "could not answer"),
-        (Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"}), "limits how much"),
+        (Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"}), "rate limit"),
         (Broken("cut", after=2), ""),
         (Broken("garbage", after=2), ""),
         (Raw(b"<html>a proxy's page</html>", "text/html"), ""),
@@ -160,7 +160,7 @@ def test_an_answer_of_two_megabytes_is_refused(
     loopback.default = lambda _: Answer(text="word " * 400_000, sizes=(50_000,))
     run = compress(record(5))
     assert (run.state, run.done, run.failed) == ("failed", 0, 1)
-    assert "2,000,000 characters long, where at most 1,000 were wanted" in run.note
+    assert "2,000,000 characters long instead of at most 1,000" in run.note
     assert not run.summaries.exists()
 
 
