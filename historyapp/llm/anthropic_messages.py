@@ -17,7 +17,6 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.sdks import anthropic_sdk
 from historyapp.llm.transport import Event
 
@@ -35,14 +34,6 @@ _REASONS: dict[str, FinishReason] = {
 }
 _TOOL_BLOCKS = ("tool_use", "server_tool_use")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
-
-
-def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The body of the request."""
-    fields = request_body(
-        request, model, context=("tools", "system", "messages"), limit="max_tokens", reserved=()
-    )
-    return {"max_tokens": DEFAULT_MAX_TOKENS, **fields}
 
 
 class MessageReader:
@@ -91,12 +82,12 @@ class MessageReader:
                 if self._last_text >= 0 and self._last_text != index - 1:
                     yield TextDelta(text="\n\n")
                 self._last_text = index
-                yield from self._text(index, block.get("text") or "")
+                yield from self._add_text(index, block.get("text") or "", TextDelta)
             case "thinking":
                 if self._last_thought >= 0:
                     yield ThoughtDelta(text="\n\n")
                 self._last_thought = index
-                yield from self._thinking(index, block.get("thinking") or "")
+                yield from self._add_text(index, block.get("thinking") or "", ThoughtDelta)
             case "tool_use":
                 self._tool_calls[index] = len(self._tool_calls)
                 yield ToolCallDelta(index=self._tool_calls[index], id=block["id"], name=block["name"])
@@ -105,9 +96,9 @@ class MessageReader:
         block = self._blocks[index]
         match delta["type"]:
             case "text_delta":
-                yield from self._text(index, delta["text"])
+                yield from self._add_text(index, delta["text"], TextDelta)
             case "thinking_delta":
-                yield from self._thinking(index, delta["thinking"])
+                yield from self._add_text(index, delta["thinking"], ThoughtDelta)
             case "signature_delta":
                 block["signature"] = delta["signature"]
             case "citations_delta":
@@ -117,15 +108,10 @@ class MessageReader:
                 if index in self._tool_calls and delta["partial_json"]:
                     yield ToolCallDelta(index=self._tool_calls[index], arguments=delta["partial_json"])
 
-    def _text(self, index: int, text: str) -> Iterator[TextDelta]:
+    def _add_text(self, index: int, text: str, kind: type[TextDelta | ThoughtDelta]) -> Iterator[Any]:
         self._parts[index].append(text)
         if text:
-            yield TextDelta(text=text)
-
-    def _thinking(self, index: int, text: str) -> Iterator[ThoughtDelta]:
-        self._parts[index].append(text)
-        if text:
-            yield ThoughtDelta(text=text)
+            yield kind(text=text)
 
     def _stop_block(self, index: int) -> Iterator[ModelOutputDelta]:
         block, text = self._blocks[index], "".join(self._parts[index])
@@ -157,7 +143,10 @@ PROVIDER = Provider(
     format="anthropic_messages",
     sdk=anthropic_sdk,
     path="/v1/messages",
-    body=body,
+    context_fields=("tools", "system", "messages"),
+    limit_field="max_tokens",
+    reserved=(),
+    defaults={"max_tokens": DEFAULT_MAX_TOKENS},
     reader=MessageReader,
     count_path="/v1/messages/count_tokens",
     count_fields=(

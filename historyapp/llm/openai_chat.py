@@ -15,7 +15,6 @@ from historyapp.llm.deltas import (
     UsageDelta,
 )
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.sdks import openai_sdk
 from historyapp.llm.transport import Event
 
@@ -30,19 +29,6 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 """How compatible servers stream reasoning; OpenAI does not."""
 _BLOCKS = "reasoning_details"
 """Reasoning that compatible servers expect back."""
-
-
-def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The body of the request. One choice only, which becomes one entry."""
-    fields = request_body(
-        request,
-        model,
-        context=("tools", "messages"),
-        limit="max_completion_tokens",
-        reserved=("n", "stream_options"),
-    )
-    fields["stream_options"] = {"include_usage": True}
-    return fields
 
 
 class ChatReader:
@@ -132,6 +118,9 @@ PROVIDER = Provider(
     format="openai_chat",
     sdk=openai_sdk,
     path="/chat/completions",
-    body=body,
+    context_fields=("tools", "messages"),
+    limit_field="max_completion_tokens",
+    reserved=("n", "stream_options"),
+    defaults={"stream_options": {"include_usage": True}},
     reader=ChatReader,
 )

@@ -16,7 +16,6 @@ from historyapp.llm.deltas import (
 )
 from historyapp.llm.errors import error_from
 from historyapp.llm.provider import Provider
-from historyapp.llm.request import ModelRequest, request_body
 from historyapp.llm.sdks import openai_sdk
 from historyapp.llm.transport import Event
 
@@ -27,18 +26,6 @@ _SENT_AGAIN = ("message", *_TOOL_CALLS)
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 _KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
 """Of a response. The rest repeats the request with its instructions and tools."""
-
-
-def body(request: ModelRequest, model: str) -> dict[str, Any]:
-    """The body of the request. OpenAI stores nothing, so reasoning comes back encrypted, to be sent again."""
-    fields = request_body(
-        request,
-        model,
-        context=("tools", "instructions", "input"),
-        limit="max_output_tokens",
-        reserved=("background", "conversation", "previous_response_id"),
-    )
-    return {"store": False, "include": ["reasoning.encrypted_content"], **fields}
 
 
 class ResponsesReader:
@@ -152,17 +139,14 @@ PROVIDER = Provider(
     format="openai_responses",
     sdk=openai_sdk,
     path="/responses",
-    body=body,
+    context_fields=("tools", "instructions", "input"),
+    limit_field="max_output_tokens",
+    reserved=("background", "conversation", "previous_response_id"),
+    # Nothing is stored there, so reasoning comes back encrypted, to be sent again.
+    defaults={"store": False, "include": ["reasoning.encrypted_content"]},
     reader=ResponsesReader,
     count_path="/responses/input_tokens",
     count_fields=(
-        "model",
-        "instructions",
-        "input",
-        "tools",
-        "tool_choice",
-        "reasoning",
-        "text",
-        "truncation",
+        "model", "instructions", "input", "tools", "tool_choice", "reasoning", "text", "truncation",
     ),
-)
+)  # fmt: skip

@@ -1,11 +1,12 @@
 """A model provider: how its requests are written, and how its streamed responses are read."""
 
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from historyapp.core.errors import Invalid
 from historyapp.core.json import DUMP_ERRORS, dump_json
+from historyapp.core.text import clean_value
 from historyapp.llm.deltas import FinishedDelta, ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ResponseBroken
 from historyapp.llm.request import ModelRequest
@@ -39,7 +40,14 @@ class Provider:
     """The name of its context format."""
     sdk: Callable[[], Sdk]
     path: str
-    body: Callable[[ModelRequest, str], dict[str, Any]]
+    context_fields: Collection[str]
+    """Fields of its requests that the context may set."""
+    limit_field: str
+    """The field for ``max_output_tokens``."""
+    reserved: Collection[str]
+    """Fields that options cannot set."""
+    defaults: Mapping[str, Any]
+    """Fields of every request; options may replace those that are not reserved."""
     reader: Callable[[], ResponseReader]
     count_path: str | None = None
     count_fields: Collection[str] = ()
@@ -52,7 +60,7 @@ class Provider:
             Invalid: when the request cannot be written for this provider, or there is no key.
             ModelCallError: when it fails.
         """
-        body = self._body(request, model)
+        body = self.body(request, model)
         connection = Connection(self.sdk(), self.title, deadline)
         reader = self.reader()
         events = read_in_thread(connection.events(self.path, body), connection.abort)
@@ -79,7 +87,7 @@ class Provider:
         """
         if self.count_path is None:
             raise Invalid(f"{self.title} does not count the tokens of requests for `{self.name}:` models.")
-        body = self._body(request, model)
+        body = self.body(request, model)
         counted = {name: value for name, value in body.items() if name in self.count_fields}
         response = Connection(self.sdk(), self.title, deadline).post(self.count_path, counted)
         tokens = response.get("input_tokens")
@@ -91,8 +99,25 @@ class Provider:
         """The server that is called, as ``https://host``: its path may be private."""
         return str(self.sdk().client.base_url.copy_with(raw_path=b"/")).rstrip("/")
 
-    def _body(self, request: ModelRequest, model: str) -> dict[str, Any]:
-        body = self.body(request, model)
+    def body(self, request: ModelRequest, model: str) -> dict[str, Any]:
+        """The body of the request.
+
+        Raises:
+            Invalid: when the context belongs to another format, or an option cannot be set.
+        """
+        if foreign := sorted(set(request.context) - set(self.context_fields)):
+            own = _listed(self.context_fields)
+            raise Invalid(f"{model} takes {own}; {_listed(foreign)} belong to another format.")
+        reserved = {"model", "stream", self.limit_field, *self.context_fields, *self.reserved}
+        if refused := sorted(reserved & set(request.options)):
+            raise Invalid(f"{_listed(refused)} cannot be set through options.")
+        limit = request.max_output_tokens
+        if limit is not None and limit < 1:
+            raise Invalid(f"`max_output_tokens` must be at least 1, not {limit}.")
+        fields = {**self.defaults, "model": model, "stream": True, **request.options, **request.context}
+        if limit is not None:
+            fields[self.limit_field] = limit
+        body: dict[str, Any] = clean_value(fields)  # formats render clean texts; options hold anything
         try:
             dump_json(body)
         except DUMP_ERRORS:
@@ -101,3 +126,7 @@ class Provider:
 
     def _broken(self, what: str) -> ResponseBroken:
         return ResponseBroken(f"{self.title} {what}.", provider=self.title, retryable=True)
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

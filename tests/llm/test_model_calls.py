@@ -179,7 +179,7 @@ def test_the_providers_count_tokens_themselves(loopback: Loopback, api: Api) -> 
 
 def test_an_invalid_count_is_a_broken_response(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.llm.loopback.server.tokens", lambda body: "many")
-    with pytest.raises(ResponseBroken, match="how many tokens"):
+    with pytest.raises(ResponseBroken, match="number of tokens"):
         count_tokens(
             Api(
                 "anthropic", "", "claude-opus-5", {"messages": [{"role": "user", "content": "a"}]}, 0

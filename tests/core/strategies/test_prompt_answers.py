@@ -116,7 +116,7 @@ def test_a_line_is_one_line() -> None:
 )
 def test_json_of_another_shape_is_unusable(answer: str) -> None:
     model = Model(answer)
-    with pytest.raises(NotSummarised, match="was not the JSON object that was asked for"):
+    with pytest.raises(NotSummarised, match="was not the requested JSON object"):
         ai_summary(model)
     assert "was not the requested JSON object (" in model.asked[1].instruction
 
