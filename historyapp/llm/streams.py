@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
-from typing import Final, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -18,11 +18,7 @@ JOIN_SECONDS = 5.0
 """How long to wait for the thread to end; it ends with its connection at the latest."""
 
 
-class _End:
-    """The generator is exhausted."""
-
-
-_END: Final = _End()
+_END = object()
 
 
 def read_in_thread(
@@ -34,7 +30,7 @@ def read_in_thread(
         stream: runs in another thread, from beginning to end. Its errors are raised here.
         abort: makes it stop waiting; called from this thread when the reader stops before the end.
     """
-    items = SimpleQueue[T | _End | BaseException]()
+    items = SimpleQueue[Any]()
     stopped = Event()
 
     def read() -> None:
@@ -57,7 +53,7 @@ def read_in_thread(
             except Empty:
                 yield None
                 continue
-            if isinstance(item, _End):
+            if item is _END:
                 return
             if isinstance(item, BaseException):
                 raise item

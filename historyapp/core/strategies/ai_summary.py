@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from historyapp.core.quoting import DATA_NOTE
 from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft, SummaryPrompt
@@ -32,36 +32,30 @@ INSTRUCTION = (
 )
 
 
+def _require_all(schema: dict[str, Any]) -> None:
+    """The schema asks the model for every field. An answer without some of them is accepted."""
+    schema |= {"required": list(schema["properties"]), "additionalProperties": False}
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
 class AgentError(BaseModel):
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(extra="ignore", json_schema_extra=_require_all)
 
     error: str
-    solved: bool
-    how: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill(cls, data: Any) -> Any:
-        return {"solved": False, "how": "", **data} if isinstance(data, dict) else data
+    solved: bool = False
+    how: str = ""
 
 
 class RangeAnswer(BaseModel):
-    """The schema asks the model for every field. An answer without some of them is accepted."""
-
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(extra="ignore", json_schema_extra=_require_all)
 
     summary: str
-    goal: str
-    decisions: list[str]
-    identifiers: list[str]
-    errors: list[AgentError]
-    open_questions: list[str]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill(cls, data: Any) -> Any:
-        empty = {"goal": "", "decisions": [], "identifiers": [], "errors": [], "open_questions": []}
-        return {**empty, **data} if isinstance(data, dict) else data
+    goal: str = ""
+    decisions: list[str] = []
+    identifiers: list[str] = []
+    errors: list[AgentError] = []
+    open_questions: list[str] = []
 
 
 SCHEMA = RangeAnswer.model_json_schema()
