@@ -108,3 +108,56 @@ def variables() -> set[str]:
 def test_every_setting_is_documented_and_every_documented_setting_exists() -> None:
     text = (ROOT / "docs" / "settings.md").read_text()
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", text, re.MULTILINE)) == variables()
+
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+
+def named_path(name: str) -> Path | None:
+    """The file or folder that a name on the architecture page means, or None.
+
+    A name is relative to the repository or to historyapp/. A name without a slash may be in any folder.
+    """
+    paths = [ROOT / name, ROOT / "historyapp" / name]
+    if "/" not in name.rstrip("/"):
+        paths += [path for folder in FOLDERS for path in (ROOT / folder).rglob(name.rstrip("/"))]
+    return next((path for path in paths if path.exists()), None)
+
+
+def defined_names(path: Path) -> set[str]:
+    """The functions, classes and methods (``Class.method``) that a module defines."""
+    if path.suffix != ".py":
+        return set()
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+    return found
+
+
+def architecture_blocks() -> list[str]:
+    """The list items, table rows and paragraphs of the page, without its picture."""
+    text = re.sub(r"^```.*?^```$", "", ARCHITECTURE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return [" ".join(block.split()) for block in re.split(r"\n(?=\n|\||- |\d+\. )", text) if block.strip()]
+
+
+def test_every_path_of_the_architecture_page_exists() -> None:
+    text = ARCHITECTURE.read_text()
+    names = set(re.findall(r"(?<![\w/{}])((?:\w+/)+(?:\w+\.\w+)?|\w+\.py)(?![\w{])", text))
+    assert len(names) > 50
+    assert sorted(name for name in names if named_path(name) is None) == []
+
+
+def test_every_function_of_the_architecture_page_is_in_a_module_beside_it() -> None:
+    missing = []
+    for block in architecture_blocks():
+        spans = re.findall(r"`([^`]+)`", block)
+        paths = [path for span in spans if (path := named_path(span))]
+        names = set().union(*map(defined_names, paths))
+        wanted = [
+            span.removesuffix("()") for span in spans if re.fullmatch(r"[\w.]+\(\)|[A-Z]\w+[a-z]", span)
+        ]
+        missing += [f"{name} in {block[:60]}" for name in wanted if name not in names]
+    assert missing == []
