@@ -38,7 +38,7 @@ from historyapp.models.history import History
 from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
 from historyapp.services.snapshots import record_snapshot, serve
-from historyapp.wire.contexts import ContextOut, ManifestOut, MessageOut, MessagesOut, TextOut
+from historyapp.wire.contexts import ContextOut, MessagesOut, TextOut
 from historyapp.wire.problems import ModelCallFailed
 
 router = Router(tags=["contexts"])
@@ -108,10 +108,10 @@ def read_messages(
     """The context that the policy `episodic` chooses, in no provider's format."""
     session = find_session(request, session_id)
 
-    def make() -> MessagesOut:
+    def make() -> dict[str, Any]:
         made = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
-        manifest = ManifestOut.model_validate(made.manifest.model_dump())
-        return MessagesOut(messages=[_message(message) for message in made.messages], manifest=manifest)
+        messages = [_message(message) for message in made.messages]
+        return {"messages": messages, "manifest": made.manifest.model_dump()}
 
     return reply_or_304(request, session, make)
 
@@ -172,11 +172,11 @@ def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
     return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})
 
 
-def _message(message: Message) -> MessageOut:
+def _message(message: Message) -> dict[str, Any]:
     """The message with the fields that its role has."""
     fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls is not None:
         fields["tool_calls"] = message.tool_calls
     if message.role == "tool":
         fields |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-    return MessageOut(**fields)
+    return fields

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
-from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId, iso
-from historyapp.api.responses import fill, json_value, reply_or_304
+from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId
+from historyapp.api.responses import fill_json, reply_or_304
 from historyapp.api.session_lookup import find_session
 from historyapp.core import episodes as core
 from historyapp.core.conversation import Status
@@ -18,7 +18,7 @@ from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
-from historyapp.wire.episodes import ActionOut, EpisodeItem, EpisodeOut, EpisodePage, ResultOut, ToolCallOut
+from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 
 router = Router(tags=["episodes"])
@@ -70,9 +70,9 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     if page:
         first, last = min(page), max(page)
         if filter.full == "true":
-            items = [json_value(_with_bodies(*found)) for found in history.rows_and_episodes(first, last)]
+            items = [_with_bodies(*step) for step in history.rows_and_episodes(first, last)]
         else:
-            items = [_item_json(row) for row in history.rows(first, last)]
+            items = [fill_json(EpisodeItem, row) for row in history.rows(first, last)]
     return {"items": items if page.step > 0 else items[::-1], "next": more}
 
 
@@ -91,9 +91,9 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
     found = StepSearch(history, wanted, _range(history, filter)).find(filter.limit, mark)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
-        items = [json_value(_with_bodies(*step)) for step in history.with_bodies(found.rows)]
+        items = [_with_bodies(*step) for step in history.with_bodies(found.rows)]
     else:
-        items = [_item_json(row) for row in found.rows]
+        items = [fill_json(EpisodeItem, row) for row in found.rows]
     return {"items": items, "next": encode_cursor(_FILTERED, state, *found.more) if found.more else None}
 
 
@@ -104,7 +104,7 @@ def read_episode(
     """Negative numbers count from the end: -1 is the newest step."""
     session = find_session(request, session_id)
 
-    def make() -> EpisodeOut:
+    def make() -> dict[str, Any]:
         history = History(session, as_of)
         resolved = history.resolve(number)
         ((row, episode),) = history.rows_and_episodes(resolved, resolved)
@@ -113,24 +113,18 @@ def read_episode(
     return reply_or_304(request, session, make)
 
 
-def _item_json(row: Episode) -> dict[str, Any]:
-    """The row as :class:`EpisodeItem`; not validated, because pages of up to 500 steps are read often."""
-    item = {name: getattr(row, name) for name in EpisodeItem.model_fields}
-    return {**item, "started_at": iso(row.started_at), "finished_at": iso(row.finished_at)}
-
-
-def _with_bodies(row: Episode, episode: core.Episode) -> EpisodeOut:
-    thoughts, action, result = episode.output.thoughts, core.action_of(episode), episode.result
-    shown = result.model_dump(exclude_none=True) if result else {}
-    if result and result.status == "success":
+def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:
+    thoughts, result = episode.output.thoughts, episode.result
+    shown = result.model_dump(exclude_none=True) if result else None
+    if shown and result and result.status == "success":
         shown["outputs"] = result.outputs
-    return fill(
+    return fill_json(
         EpisodeOut,
         row,
         thoughts=thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
-        action=ActionOut(**action) if action else None,
-        tool_calls=[fill(ToolCallOut, call) for call in episode.output.tool_calls],
-        result=ResultOut(**shown) if result else None,
+        action=core.action_of(episode),
+        tool_calls=[call.model_dump() for call in episode.output.tool_calls],
+        result=shown,
         summary=episode.summary,
         formatted=long_form(episode),
         short=short_form(episode),

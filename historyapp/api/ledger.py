@@ -1,12 +1,14 @@
 """What a session cost, in all and step by step."""
 
+from typing import Any
+
 from django.http import HttpResponse
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
-from historyapp.api.responses import fill, reply_or_304
+from historyapp.api.responses import fill, fill_json, reply_or_304
 from historyapp.api.session_lookup import find_session
 from historyapp.core.usage import MICRO, Usage
 from historyapp.models import Session
@@ -40,7 +42,7 @@ def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query
     return reply_or_304(request, session, lambda: _page(session, filter))
 
 
-def _page(session: Session, filter: PageQuery) -> StepLedgerPage:
+def _page(session: Session, filter: PageQuery) -> dict[str, Any]:
     as_of, first = filter.as_of, 1
     if filter.cursor is not None:
         as_of, first = decode_cursor(_STEPS, filter.cursor, int, int)
@@ -49,7 +51,7 @@ def _page(session: Session, filter: PageQuery) -> StepLedgerPage:
     accounts = step_accounts(history, first, last)
     position = session.head if as_of is None else as_of
     cursor = encode_cursor(_STEPS, position, last + 1) if last < history.steps else None
-    return StepLedgerPage(items=[_step(account) for account in accounts], next=cursor)
+    return {"items": [_step(account) for account in accounts], "next": cursor}
 
 
 def _ledger(history: History) -> LedgerOut:
@@ -78,9 +80,9 @@ def _ledger(history: History) -> LedgerOut:
     )
 
 
-def _step(account: StepAccount) -> StepLedgerOut:
+def _step(account: StepAccount) -> dict[str, Any]:
     usage = account.usage
-    return fill(
+    return fill_json(
         StepLedgerOut,
         account.row,
         **usage_fields(usage),

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -20,33 +21,50 @@ Content = Answer | dict[str, Any]
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 """Headers of the response to a request that was answered before."""
-_WRITTEN_AS_THEY_ARE = (str, int, bool, float, type(None), dict)
+_JSON_TYPES = {str, int, bool, float, type(None), dict}
+
+
+@cache
+def _names(model: type[Answer]) -> tuple[str, ...]:
+    return tuple(model.model_fields)
 
 
 def fill(model: type[A], source: object, /, **fields: Any) -> A:
     """The answer with these fields, and the others from the source's attributes of the same name."""
-    assert fields.keys() <= model.model_fields.keys()
-    found = {name: getattr(source, name) for name in model.model_fields if name not in fields}
+    found = {name: getattr(source, name) for name in _names(model) if name not in fields}
     return model(**found, **fields)
+
+
+def fill_json(model: type[Answer], source: object, /, **fields: Any) -> dict[str, Any]:
+    """The same as JSON values and not validated: for long lists that are read often.
+
+    A list of 200 steps took 1.4 times as long when each was made a model first.
+    """
+    return {
+        name: json_value(fields[name] if name in fields else getattr(source, name)) for name in _names(model)
+    }
 
 
 def json_value(value: Any) -> Any:
     """The value as JSON has it: of an answer, the fields that were set.
 
-    Values of ``dict`` are JSON already and stay as they are, with all that agents recorded. pydantic's own
-    ``model_dump_json`` would walk through them, and refuses lone surrogates.
+    A ``dict`` holds JSON values already and stays as it is, with all that agents recorded. pydantic's own
+    ``model_dump_json`` would walk through it, and refuses lone surrogates.
     """
-    if isinstance(value, _WRITTEN_AS_THEY_ARE):
+    if type(value) in _JSON_TYPES:
         return value
     if isinstance(value, Answer):
         given = value.model_fields_set
-        return {name: json_value(field) for name, field in value.__dict__.items() if name in given}
-    if isinstance(value, list):
+        return {
+            name: field if type(field) in _JSON_TYPES else json_value(field)
+            for name, field in value.__dict__.items()
+            if name in given
+        }
+    if isinstance(value, (list, tuple)):
         return [json_value(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
-    assert isinstance(value, UUID), type(value)
-    return str(value)
+    return str(value) if isinstance(value, UUID) else value
 
 
 def reply(content: Content, status: int = 200) -> HttpResponse:
