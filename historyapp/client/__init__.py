@@ -3,8 +3,8 @@
 from historyapp.client.async_client import AsyncPlayhead
 from historyapp.client.async_recorder import AsyncRecorder
 from historyapp.client.endpoints.compressions import ComparisonSide
-from historyapp.client.endpoints.contexts import ContextRequest
-from historyapp.client.endpoints.model_calls import ModelCallRequest
+from historyapp.client.endpoints.contexts import ContextOptions
+from historyapp.client.endpoints.model_calls import ModelCallOptions
 from historyapp.client.errors import NotPlayhead, NotSpooled, NotYetKnown
 from historyapp.client.outage import Raise, Wait
 from historyapp.client.recorder import Recorder
@@ -66,7 +66,7 @@ __all__ = [
     "CompressionRun",
     "Conflict",
     "Context",
-    "ContextRequest",
+    "ContextOptions",
     "DebugLog",
     "Delta",
     "EntryDraft",
@@ -78,7 +78,7 @@ __all__ = [
     "Malformed",
     "MemoryNotebook",
     "ModelCallFailed",
-    "ModelCallRequest",
+    "ModelCallOptions",
     "ModelInput",
     "ModelOutput",
     "NotFound",

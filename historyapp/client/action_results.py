@@ -1,4 +1,4 @@
-"""Whatever an action gave, as a result that can be recorded."""
+"""The outcome of an action as a result that can be recorded."""
 
 import json
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from historyapp.core.results import (
 )
 
 
-class CallLike(Protocol):
+class ToolCallLike(Protocol):
     """A tool call, as the core or as an answer has it."""
 
     @property
@@ -39,14 +39,14 @@ def result_of(outcome: object) -> Result:
     return ActionSuccess(outputs=recordable(outcome))
 
 
-def tool_result_of(call: CallLike, outcome: object) -> ToolResult:
-    """The same for one call of a provider's tool calling."""
-    result = as_tool_result(result_of(outcome), call.name)
-    return result.model_copy(update={"tool_call_id": call.id})
+def tool_result_of(tool_call: ToolCallLike, outcome: object) -> ToolResult:
+    """The same for one tool call of a provider."""
+    result = as_tool_result(result_of(outcome), tool_call.name)
+    return result.model_copy(update={"tool_call_id": tool_call.id})
 
 
 def recordable(value: Any) -> Any:
-    """The value if JSON holds it exactly, else its text, which is what a model reads of it in any case."""
+    """The value if JSON can represent it exactly, else its text, which is what a model reads anyway."""
     if isinstance(value, str):
         return value
     try:

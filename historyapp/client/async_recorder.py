@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, Unpack
 from uuid import UUID
 
-from historyapp.client.action_results import CallLike, result_of, tool_result_of
+from historyapp.client.action_results import ToolCallLike, result_of, tool_result_of
 from historyapp.client.answers import Appended, Registered
 from historyapp.client.api_call import Id
 from historyapp.client.async_client import AsyncPlayhead
-from historyapp.client.endpoints.contexts import ContextRequest
+from historyapp.client.endpoints.contexts import ContextOptions
 from historyapp.client.endpoints.entries import NewEntry
-from historyapp.client.endpoints.model_calls import ModelCallRequest
+from historyapp.client.endpoints.model_calls import ModelCallOptions
 from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.provider_streams import awaited
 from historyapp.client.recorder import log_step_in_flight
@@ -57,8 +57,8 @@ class AsyncRecorder:
     async def get_messages(self, *, max_tokens: int | None = None) -> list[MessageOut]:
         return (await self.playhead.messages(self.session_id, max_tokens=max_tokens)).messages
 
-    async def context(self, **request: Unpack[ContextRequest]) -> ContextOut:
-        return await self.playhead.serve_context(self.session_id, **request)
+    async def context(self, **options: Unpack[ContextOptions]) -> ContextOut:
+        return await self.playhead.serve_context(self.session_id, **options)
 
     async def say(self, content: Any, *, channel: str = "user") -> Appended:
         return await self.append(ModelInput(channel=channel, content=content))
@@ -79,12 +79,12 @@ class AsyncRecorder:
         await self.append(*drafts)
         return open_calls(drafts)
 
-    async def call_model(self, **request: Unpack[ModelCallRequest]) -> AnsweredOut:
-        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **request)]
+    async def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
+        *_, answered = [event async for event in self.playhead.call_model(self.session_id, **options)]
         assert isinstance(answered, AnsweredOut)
         return answered
 
-    async def after_call(self, call: CallLike, result: object) -> Appended:
+    async def after_call(self, call: ToolCallLike, result: object) -> Appended:
         return await self.append(ToolResults(results=(tool_result_of(call, result),)))
 
     async def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> RewindOut:

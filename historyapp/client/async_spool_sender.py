@@ -38,7 +38,7 @@ class AsyncSender:
         await self.start()
 
     async def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
-        if await self._is_empty():
+        if await asyncio.to_thread(self.spool.is_empty, self._server):
             return patience
         begun = time.monotonic()
         if why := await self.send_all(patience):
@@ -105,9 +105,6 @@ class AsyncSender:
         if done:
             self._task = None
         return done
-
-    async def _is_empty(self) -> bool:
-        return await asyncio.to_thread(self.spool.is_empty, self._server)
 
     async def _lock(self, end: float) -> sqlite3.Connection | None:
         while True:

@@ -34,10 +34,10 @@ OnOutage = Outage | Literal["wait", "raise", "spool"]
 
 
 def outage_of(chosen: OnOutage) -> Outage:
-    """The behaviour that a word stands for.
+    """The behaviour of a name.
 
     Raises:
-        ValueError: for any other word.
+        ValueError: for any other name.
     """
     match chosen:
         case Wait() | Raise() | Spool():
@@ -52,7 +52,7 @@ def outage_of(chosen: OnOutage) -> Outage:
 
 
 def patience_of(outage: Outage, timeout: float) -> Patience:
-    """How long a call may take that needs the server's answer.
+    """The time limit of a call that needs the server's answer.
 
     Args:
         timeout: seconds that one attempt may take.

@@ -1,4 +1,4 @@
-"""What a provider's SDK returned as plain fields: a whole answer as it is, a stream put together."""
+"""The response of a provider's SDK as plain fields; the events of a stream are put together."""
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any
@@ -24,10 +24,10 @@ def whole_answer(response: object) -> Mapping[str, Any]:
             stream in their order; or an object of the same fields.
 
     Raises:
-        ValueError: when it is nothing of that, or not complete.
+        ValueError: when it is none of these, or not complete.
     """
     if isinstance(response, (str, bytes)) or response is None:
-        raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.")
+        raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.")
     if finish := next((name for name in _FINAL if hasattr(response, name)), None):
         return _finished(_final(getattr(response, finish)))
     if isinstance(response, Mapping) or hasattr(response, "model_dump"):
@@ -39,7 +39,7 @@ def whole_answer(response: object) -> Mapping[str, Any]:
         advice = " Await it: collect its events in a list, or use AsyncRecorder."
     elif hasattr(response, "__enter__") or hasattr(response, "__aenter__"):
         advice = " Enter it with `with`, and give the stream that comes out."
-    raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.{advice}")
+    raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.{advice}")
 
 
 async def awaited(response: object) -> object:
@@ -63,7 +63,7 @@ def from_events(events: Iterable[object]) -> Mapping[str, Any]:
     """The answer that the events of a stream make.
 
     Raises:
-        ValueError: when they are no provider's, or end too early.
+        ValueError: when they are not a provider's, or end too early.
     """
     # Here, because all importers are loaded with it: that doubles the time to import the client.
     from historyapp.core.importers.event_streams import streamed_message
@@ -87,7 +87,7 @@ def fields_of(response: Any) -> Mapping[str, Any]:
     try:
         dump = response.model_dump
     except AttributeError:
-        raise ValueError(f"A {type(response).__name__} is no answer of a provider's SDK.") from None
+        raise ValueError(f"A {type(response).__name__} is not a response of a provider's SDK.") from None
     found: Mapping[str, Any] = _without_parsed(dump(mode="json", exclude_none=True, warnings=False))
     return found
 

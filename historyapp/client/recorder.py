@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self, Unpack, overload
 from uuid import UUID
 
-from historyapp.client.action_results import CallLike, result_of, tool_result_of
+from historyapp.client.action_results import ToolCallLike, result_of, tool_result_of
 from historyapp.client.answers import Appended, Registered
 from historyapp.client.api_call import Id
-from historyapp.client.endpoints.contexts import ContextRequest
+from historyapp.client.endpoints.contexts import ContextOptions
 from historyapp.client.endpoints.entries import NewEntry
-from historyapp.client.endpoints.model_calls import ModelCallRequest
+from historyapp.client.endpoints.model_calls import ModelCallOptions
 from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.sync_client import Playhead
 from historyapp.core.actions import ActionProposal
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
-    """Into the log, where people look after a crash."""
+    """Writes it to the log, where people look after a crash."""
     if left is not None:
         log.warning("Session %s has an action in flight: step %d", session_id, left.number)
 
@@ -48,8 +48,8 @@ class Recorder:
     def open(cls, playhead: Playhead, session_id: Id | None = None, **fields: Any) -> Self:
         """The session of this id, made if there is none; without an id always a new one.
 
-        An agent that was killed goes on by opening the same id. When an action was in flight then, the log
-        says so; see :attr:`in_flight`.
+        An agent that was killed continues by opening the same id. If an action was in flight, the log says
+        so; see :attr:`in_flight`.
 
         Args:
             fields: of a new session: ``title``, ``agent``, ``model``, ``tags``, ``settings``, ``metadata``.
@@ -80,19 +80,19 @@ class Recorder:
         """The context of the policy ``episodic``, as the session's settings have it."""
         return self.playhead.messages(self.session_id, max_tokens=max_tokens).messages
 
-    def context(self, **request: Unpack[ContextRequest]) -> ContextOut:
+    def context(self, **options: Unpack[ContextOptions]) -> ContextOut:
         """What the model is sent next, within a budget and as its provider wants it; a snapshot is kept.
 
-        What is left out of ``policy``, ``format``, ``model``, ``max_tokens``, ``tools`` and ``live_screen``
-        is as the session has it; see :meth:`Playhead.serve_context`.
+        Options that are left out are as the session's settings say; see
+        :class:`historyapp.client.ContextOptions`.
 
         Raises:
             Invalid: when the budget is too small; ``smallest`` is one that works.
         """
-        return self.playhead.serve_context(self.session_id, **request)
+        return self.playhead.serve_context(self.session_id, **options)
 
     def say(self, content: Any, *, channel: str = "user") -> Appended:
-        """Records what a person or another program says to the agent: text, or a list of parts."""
+        """Records the input of a person or another program: text, or a list of parts."""
         return self.append(ModelInput(channel=channel, content=content))
 
     def append(self, *entries: NewEntry) -> Appended:
@@ -115,7 +115,7 @@ class Recorder:
         return self.playhead.register_action(self.session_id, proposal, metadata=metadata)
 
     def after_execute(self, result: object, *, metadata: Mapping[str, Any] | None = None) -> Registered:
-        """Records what came back of the action in flight.
+        """Records the result of the action in flight.
 
         Args:
             result: ``ActionSuccess``, ``ActionError`` or ``ActionInterrupted``; an exception, which is an
@@ -127,38 +127,38 @@ class Recorder:
         return self.playhead.register_result(self.session_id, result_of(result), metadata=metadata)
 
     def after_model(self, response: object, context: ContextOut | None = None) -> tuple[ToolCall, ...]:
-        """Records what a provider's model answered, with its usage, and gives the tool calls to carry out.
+        """Records the response of a model, with its usage, and returns the tool calls to carry out.
 
         Args:
             response: a response or a chat completion of OpenAI or a message of Anthropic, as the SDK returns
                 it; a stream of one of them, or the events of a stream that you have read, in a list.
-            context: what it answers. Naming it links the snapshot, and the server learns what models bill.
+            context: what the model was sent. It links the snapshot, and the server learns from its bill.
 
         Raises:
-            ValueError: when it is nothing of that, or a stream that broke off. Nothing is recorded then.
+            ValueError: when it is none of these, or a stream that broke off. Nothing is recorded then.
         """
         drafts = entries_of(response, context)
         self.append(*drafts)
         return open_calls(drafts)
 
-    def call_model(self, **request: Unpack[ModelCallRequest]) -> AnsweredOut:
+    def call_model(self, **options: Unpack[ModelCallOptions]) -> AnsweredOut:
         """The server calls a model with a fresh context and records the answer, ``output.tool_calls`` in it.
 
         Raises:
             ModelCallFailed: when the provider gives no answer; the history is as it was.
         """
-        *_, answered = self.playhead.call_model(self.session_id, **request)
+        *_, answered = self.playhead.call_model(self.session_id, **options)
         assert isinstance(answered, AnsweredOut)
         return answered
 
-    def after_call(self, call: CallLike, result: object) -> Appended:
-        """Records what came back of one provider tool call; ``result`` as in :meth:`after_execute`."""
+    def after_call(self, call: ToolCallLike, result: object) -> Appended:
+        """Records the result of one provider tool call; ``result`` as in :meth:`after_execute`."""
         return self.append(ToolResults(results=(tool_result_of(call, result),)))
 
     # Changing course
 
     def rewind(self, number_of_episodes: int = 0, *, reason: str | None = None) -> RewindOut:
-        """Drops the step in flight, then so many finished ones. They stay as a take."""
+        """Drops the step in flight, then this many finished ones. They stay as a take."""
         return self.playhead.rewind(self.session_id, episodes=number_of_episodes, reason=reason)
 
     def fork(self, at_step: int | None = None, *, title: str | None = None) -> Self:
@@ -166,11 +166,11 @@ class Recorder:
         child = self.playhead.fork(self.session_id, at_step=at_step, title=title)
         return type(self)(self.playhead, child.id)
 
-    # What has happened
+    # Reading
 
     @property
     def in_flight(self) -> EpisodeOut | None:
-        """The step whose action has no result yet. Found on opening, it is what a crash left.
+        """The step whose action has no result yet. After a crash it is the step that was left open.
 
         ``rewind()`` drops it; ``after_execute(ActionInterrupted(feedback=…))`` closes it and keeps it.
         """

@@ -1,8 +1,7 @@
-"""Whether an answer is Playhead's. An address with a typing error is often answered by something else."""
+"""Whether a response is Playhead's. At a wrong address something else often answers."""
 
 import json
 import re
-from typing import Any
 
 import httpx
 
@@ -18,8 +17,11 @@ _READ = 4000
 
 
 def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
-    """The error that an answer which is no success stands for."""
-    found = _json(response)
+    """The error for a response without success."""
+    try:
+        found = json.loads(response.content)
+    except (ValueError, RecursionError):
+        found = None
     wait = retry_after(response)
     facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
     if _media_type(response) == MEDIA_TYPE and isinstance(found, dict):
@@ -38,7 +40,7 @@ def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
 
 def check_success(response: httpx.Response, server: str, *, streamed: bool) -> None:
     """Raises:
-    NotPlayhead: when the answer has a type that Playhead does not answer with.
+    NotPlayhead: when the response has a type that Playhead never sends.
     """
     kind = _media_type(response)
     if response.status_code == httpx.codes.NO_CONTENT or (kind != "text/html" and streamed):
@@ -48,7 +50,7 @@ def check_success(response: httpx.Response, server: str, *, streamed: bool) -> N
 
 
 def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPlayhead:
-    """The error for a success that is not one of Playhead's."""
+    """The error for a successful response that is not Playhead's."""
     seen = f"{_address(response)} answered {_description(response)}{f', and {why}' if why else ''}"
     return NotPlayhead(f"{seen}. {_advice(response, server)}", status=response.status_code)
 
@@ -66,7 +68,7 @@ def _advice(response: httpx.Response, server: str) -> str:
 
 
 def _description(response: httpx.Response) -> str:
-    """Status, type and as much of the text as helps to recognise it."""
+    """Status, type and the beginning of the text."""
     if response.is_redirect:
         target = response.headers.get("Location", "").partition("?")[0]
         return f"{response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
@@ -84,10 +86,3 @@ def _address(response: httpx.Response) -> str:
 def _media_type(response: httpx.Response) -> str:
     media_type: str = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     return media_type
-
-
-def _json(response: httpx.Response) -> Any:
-    try:
-        return json.loads(response.content)
-    except (ValueError, RecursionError):
-        return None

@@ -19,8 +19,8 @@ from historyapp.wire.problems import ServerUnavailable, TooLarge
 T = TypeVar("T")
 log = logging.getLogger("historyapp.client")
 TURN_PAUSE = 0.05
-"""Seconds between two looks whether another process has finished sending."""
-_FOR_GOOD = (Conflict, Invalid, NotFound, TooLarge)
+"""Seconds between two checks whether another process has finished sending."""
+_FINAL = (Conflict, Invalid, NotFound, TooLarge)
 """Refusals that sending the same write again cannot change."""
 
 
@@ -50,22 +50,22 @@ def api_call_of(write: Write) -> ApiCall[None]:
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> httpx.Request:
-    """The request that it was made of: same path, same key, same bytes."""
+    """The request of a spooled write: same path, same key, same bytes."""
     headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
     return http.build_request("POST", write.path, headers=headers, content=write.body)
 
 
 def settle(spool: Spool, write: Write, outcome: Outcome) -> str:
-    """Takes a write out of the spool's queue if the server has answered it.
+    """Removes a write from the spool's queue if the server has answered it.
 
     Returns:
-        Why it must stay and be sent again later; empty when the next one can be sent.
+        Why it must be sent again later; empty when the next one can be sent.
     """
     if isinstance(outcome, httpx.RequestError):
         return short(outcome)
     if not outcome.is_success:
         refusal = refusal_of(outcome, write.server)
-        if not isinstance(refusal, _FOR_GOOD):
+        if not isinstance(refusal, _FINAL):
             return str(refusal)
         _set_aside(spool, write, refusal.problem)
         return ""
@@ -91,7 +91,7 @@ def _set_aside(spool: Spool, write: Write, problem: dict[str, Any]) -> None:
     following = (
         spool.first(write.server, among=(write.path, f"{session}/results")) if noun == "actions" else None
     )
-    # Without its action a result would be taken for that of another one.
+    # Without its action the result would be recorded for another action.
     if following is not None and following.path != write.path:
         detail = "The action that this is the result of was refused."
         spool.refuse(following, {"status": problem.get("status"), "detail": detail})

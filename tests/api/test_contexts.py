@@ -54,7 +54,7 @@ def test_compiled_progress_keeps_to_its_budget(three: Agent) -> None:
     [
         ("style=prose", "query.style"),
         ("max_tokens=5", "has no budget"),
-        ("style=compiled&from=1", "chooses its steps itself"),
+        ("style=compiled&from=1", "selects the steps itself"),
         ("style=compiled&max_tokens=-1", "query.max_tokens"),
         ("from=9", "There is no step 9"),
     ],
@@ -65,7 +65,7 @@ def test_wrong_progress_is_refused(three: Agent, query: str, words: str) -> None
 
 def test_a_text_has_an_end(three: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, "MOST_STEPS", 2)
-    assert_problem(three.get("/progress"), 422, "3 steps", "Give from and to")
+    assert_problem(three.get("/progress"), 422, "at most 2 steps, not 3", "Give from and to")
     assert text(three, "?from=2").startswith("2. ")
 
 

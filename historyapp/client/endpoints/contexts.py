@@ -14,7 +14,7 @@ from historyapp.wire.snapshots import (
 )
 
 
-class ContextOptions(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """Fields that are left out are as the session's settings and its model say."""
 
     policy: str
@@ -31,7 +31,7 @@ class ContextOptions(TypedDict, total=False):
     """A volatile text that is put behind the newest input or result and never stored."""
 
 
-class ContextRequest(ContextOptions, total=False):
+class ContextOptions(RequestOptions, total=False):
     as_of: int
     """Build it as the session stood at this position."""
     record: bool
@@ -40,14 +40,14 @@ class ContextRequest(ContextOptions, total=False):
     """Have the model's provider count its tokens, too."""
 
 
-def serve_context(session_id: Id, **request: Unpack[ContextRequest]) -> ApiCall[ContextOut]:
-    """What the model is sent next; see :class:`historyapp.client.ContextRequest`. A snapshot of it is kept.
+def serve_context(session_id: Id, **options: Unpack[ContextOptions]) -> ApiCall[ContextOut]:
+    """What the model is sent next; see :class:`historyapp.client.ContextOptions`. A snapshot of it is kept.
 
     Raises:
         Invalid: when the budget is too small; ``smallest`` is one that works.
     """
     path = at("sessions", session_id, "contexts")
-    return ApiCall("POST", path, ContextOut.model_validate, body=dict(request))
+    return ApiCall("POST", path, ContextOut.model_validate, body=dict(options))
 
 
 def context(

@@ -1,4 +1,4 @@
-"""What an agent appends to the log, and reading the log by position."""
+"""Appending to the log, and reading it by position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -80,7 +80,7 @@ def register_result(
     expected_position: int | None = None,
     idempotency_key: str | None = None,
 ) -> ApiCall[Registered]:
-    """Records what came back of the action in flight.
+    """Records the result of the action in flight.
 
     Raises:
         Conflict: when no action is in flight.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from historyapp.client.api_call import ApiCall, Id, Stream, at, no_answer
-from historyapp.client.endpoints.contexts import ContextOptions
+from historyapp.client.endpoints.contexts import RequestOptions
 from historyapp.client.errors import error_of
 from historyapp.wire.model_calls import AnsweredOut, DeltaOut
 from historyapp.wire.problems import ServerFailed, ServerUnavailable
@@ -14,7 +14,7 @@ SILENCE = 600.0
 """Seconds that a model may think before it answers."""
 
 
-class ModelCallRequest(ContextOptions, total=False):
+class ModelCallOptions(RequestOptions, total=False):
     """Fields that are left out are as the session's settings and its model say."""
 
     provider: str
@@ -65,7 +65,7 @@ class EventDecoder:
 
 
 def call_model(
-    session_id: Id, *, idempotency_key: str | None = None, **request: Unpack[ModelCallRequest]
+    session_id: Id, *, idempotency_key: str | None = None, **options: Unpack[ModelCallOptions]
 ) -> Stream[DeltaOut | AnsweredOut]:
     """The server sends a model a fresh context and records its answer: first deltas, then ``Answered``.
 
@@ -74,7 +74,7 @@ def call_model(
     the answer was recorded and only its end got lost, the same call gives ``Answered`` at once.
 
     Args:
-        request: see :class:`historyapp.client.ModelCallRequest`.
+        options: see :class:`historyapp.client.ModelCallOptions`.
 
     Raises:
         ModelCallFailed: when the provider gives no answer.
@@ -84,7 +84,7 @@ def call_model(
         "POST",
         at("sessions", session_id, "calls"),
         no_answer,
-        body=dict(request),
+        body=dict(options),
         idempotency_key=idempotency_key,
         repeatable=False,
         silence=SILENCE,

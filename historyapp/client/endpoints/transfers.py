@@ -32,9 +32,15 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
         OSError: when a file cannot be read.
         UnreadableTranscript: when none of them is a transcript.
     """
-    uploads = tuple(map(_upload, files))
+    uploads = list[tuple[str, bytes]]()
+    for file in files:
+        if isinstance(file, tuple):
+            uploads.append(file)
+        else:
+            path = Path(file)
+            uploads.append((clean(path.name), path.read_bytes()))
     return ApiCall(
-        "POST", "/imports", ImportOut.model_validate, body=given({"format": format}), files=uploads
+        "POST", "/imports", ImportOut.model_validate, body=given({"format": format}), files=tuple(uploads)
     )
 
 
@@ -42,10 +48,3 @@ def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None 
     """A session as a file, in chunks as they come."""
     query = given({"format": format, "as_of": as_of})
     return Stream(ApiCall("GET", at("sessions", session_id, "export"), no_answer, query), _Chunks)
-
-
-def _upload(file: Upload) -> tuple[str, bytes]:
-    if isinstance(file, tuple):
-        return file
-    path = Path(file)
-    return clean(path.name), path.read_bytes()
