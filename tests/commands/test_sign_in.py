@@ -52,9 +52,8 @@ def test_a_public_address_wins_over_that_of_the_process(run: Run, monkeypatch: p
 
 
 def test_where_no_server_runs_the_link_says_so(run: Run) -> None:
-    assert run("sign_in").err.startswith(
-        f"No server is running on the data folder {settings.PLAYHEAD_HOME}. "
-    )
+    sentence = f"No server is running on the data folder {settings.PLAYHEAD_HOME}. "
+    assert run("sign_in").err.startswith(sentence)
     assert run("sign_in", "--address", "http://127.0.0.1:9000").err == ""
 
 

@@ -93,9 +93,7 @@ class Command(PlayheadCommand):
         """The files of the paths, by default of the folders of Claude Code and Codex."""
         places = paths or default_folders()
         if not places:
-            raise CommandError(
-                "Name a file or folder. Claude Code and Codex have no sessions on this machine."
-            )
+            raise CommandError("Name a file or folder. Claude Code and Codex have no sessions here.")
         where = ", ".join(printable(str(place)) for place in places)
         if not paths:
             self.stderr.write(f"Reading {where}.")
