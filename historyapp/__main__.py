@@ -14,32 +14,32 @@ Playhead: record, browse and replay what AI agents do.
   playhead up                      set everything up and serve until Ctrl-C
   playhead import [PATH ...]       import transcripts of Claude Code, Codex and other agents
   playhead compress SESSION        summarise a session's older steps
-  playhead worker                  carry out compressions beside the server, or on another machine
-  playhead keys ACTION             list, create or revoke the API keys by which agents get in
+  playhead worker                  run a worker in addition to the server's, here or on another machine
+  playhead keys ACTION             list, create or revoke API keys
   playhead sign-in                 print a link that signs you in to the dashboard
-  playhead rebuild-projections     make counters and step rows again from the log
-  playhead purge                   delete sessions for ever that were archived long ago
+  playhead rebuild-projections     rebuild counters and step rows from the log
+  playhead purge                   delete sessions that were archived long ago
 
-  playhead COMMAND --help          all that a command takes
-  playhead --home DIR COMMAND      use this data folder; --home may stand behind COMMAND too
-  playhead help --commands         every command, Django's own included (migrate, check, shell ...)
+  playhead COMMAND --help          the options of a command
+  playhead --home DIR COMMAND      use this data folder (also after COMMAND)
+  playhead help --commands         every command, including Django's (migrate, check, shell ...)
   playhead --version
 """
 
 
 def main() -> None:
-    """Run one management command; a wrong configuration ends it with one sentence instead of a traceback."""
+    """Runs one management command. A wrong configuration prints one sentence instead of a traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
     home, arguments = split_home(sys.argv[1:])
     if home is not None:
-        os.environ["PLAYHEAD_HOME"] = home  # settings read it before any command parses its options
+        os.environ["PLAYHEAD_HOME"] = home  # settings read it before a command parses its options
     if arguments in (["--version"], ["version"]):
         print(f"Playhead {version('playhead')}")  # noqa: T201 what was asked for
         return
     if arguments in ([], ["help"], ["--help"], ["-h"]):
         print(HELP, end="")  # noqa: T201 what was asked for
         return
-    os.umask(0o077)  # what is written into the data folder is nobody else's business
+    os.umask(0o077)  # files in the data folder are private
 
     import django
     from django.core.exceptions import ImproperlyConfigured
@@ -53,15 +53,15 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read the output has seen enough, as `head` has. What Python still holds goes nowhere.
+        # The reader has closed the pipe, as `head` does. Buffered output is discarded.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
 
 
 def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The folder that ``--home`` names, and the arguments without it, wherever among them it stood.
+    """The folder that ``--home`` names, and the other arguments.
 
-    Behind ``--`` there are no options. Ends the program when ``--home`` names no folder.
+    After ``--`` there are no options. Exits if ``--home`` names no folder.
     """
     home, rest, waiting = None, list[str](), list(arguments)
     while waiting:
@@ -81,9 +81,9 @@ def split_home(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _with_command_name(arguments: Sequence[str]) -> list[str]:
-    """``sign-in`` means the command ``sign_in``: Django names commands after modules.
+    """Translates ``sign-in`` to ``sign_in``: Django names commands after modules.
 
-    Ends the program when there is no such command.
+    Exits if there is no such command.
     """
     from django.core.management import get_commands
 

@@ -1,4 +1,4 @@
-"""The app that holds the log."""
+"""The Django app with the log."""
 
 from django.apps import AppConfig
 

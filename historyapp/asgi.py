@@ -1,4 +1,4 @@
-"""The ASGI application, for those who run an ASGI server already."""
+"""The ASGI application, for an existing ASGI server."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The clock of a worker: signs of life, and a look every second for work that no message announced."""
+"""A worker's clock: it notes that the worker runs, and looks every second for work without a message."""
 
 import logging
 import threading
@@ -37,10 +37,10 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
                 logged = str(error)
                 log.warning("The worker cannot ask the database for work: %s", error)
             connection.close()
-        except Exception:  # without its clock a worker would be taken for dead and sweep nothing
+        except Exception:  # a worker without its clock would count as dead
             log.exception("The worker's clock goes on after an unexpected error")
         stopping.wait(LOOK_SECONDS)
-    with suppress(DatabaseError, InterfaceError):  # after a minute of silence it counts as dead anyway
+    with suppress(DatabaseError, InterfaceError):  # after a minute it counts as dead anyway
         forget_worker(worker_id)
     connection.close()
 
@@ -48,7 +48,7 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
 def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     """Requests a worker process while there is work and none is running; see :mod:`historyapp.supervisor`.
 
-    To others the two are one worker: this clock gives its signs of life while it is not running.
+    This clock registers the worker while its process is not running, so that others see one worker.
     An idle web process also releases the tokenizer's tables.
     """
 

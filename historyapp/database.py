@@ -1,4 +1,4 @@
-"""The database connection from ``DATABASE_URL``: SQLite set up for durable concurrent use, or PostgreSQL."""
+"""The database settings from ``DATABASE_URL``: SQLite for durable concurrent use, or PostgreSQL."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +23,7 @@ _SQLITE_PRAGMAS = (
 
 
 def database(home: Path) -> dict[str, Any]:
-    """Django's settings for the one database; without ``DATABASE_URL`` it is a SQLite file in ``home``."""
+    """Django's settings of the database; without ``DATABASE_URL`` a SQLite file in ``home``."""
     synchronous = env.choice("PLAYHEAD_SYNCHRONOUS", SYNCHRONOUS)
     url = env.text("DATABASE_URL")
     if not url:
@@ -35,7 +35,7 @@ def database(home: Path) -> dict[str, Any]:
 
 
 def _parse(url: str) -> dict[str, Any]:
-    """The parsed URL. It can hold a password, so that no error repeats it."""
+    """The parsed URL. Errors do not repeat it because it can contain a password."""
     try:
         config: dict[str, Any] = {**dj_database_url.parse(url)}
     except (ValueError, dj_database_url.UnknownSchemeError):
@@ -48,21 +48,16 @@ def _parse(url: str) -> dict[str, Any]:
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """Writers queue for up to 20 seconds at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
+    """Writers wait up to 20 seconds at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
     options = {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": ";".join(pragmas)}
-    _keep_to_owner(Path(config["NAME"]))
+    with suppress(OSError):  # it may not exist yet; opening it reports other errors
+        Path(config["NAME"]).chmod(0o600)  # SQLite's other files get the same mode
     return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}
 
 
-def _keep_to_owner(path: Path) -> None:
-    """Histories are nobody else's business, whatever the folder allows. SQLite's other files follow it."""
-    with suppress(OSError):  # it is not there yet; what is wrong with it is told when it is opened
-        path.chmod(0o600)
-
-
 def _postgresql(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """Durability is the server's own setting unless the operator chose one here."""
+    """The server's own setting of durability holds unless ``PLAYHEAD_SYNCHRONOUS`` is set."""
     options = dict(config.get("OPTIONS", {}))
     if synchronous:
         commit = "on" if synchronous == "FULL" else "off"

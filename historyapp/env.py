@@ -1,4 +1,4 @@
-"""Settings from environment variables: typed, and refused in one sentence that names the variable."""
+"""Settings from environment variables: typed, with one-sentence errors that name the variable."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _SIZE = re.compile(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable without surrounding space; an empty one counts as unset."""
+    """The variable without surrounding space. An empty one counts as unset."""
     return os.environ.get(name, "").strip() or default
 
 

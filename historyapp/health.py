@@ -1,4 +1,4 @@
-"""Health checks for load balancers and for ``playhead up``: alive is not yet ready."""
+"""Health checks for load balancers and for ``playhead up``."""
 
 import logging
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from historyapp.models import QueuedMessage, Worker
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 2
-"""That Redis may take to answer."""
+"""The time that Redis has to respond."""
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers. Touches no database, so that a slow one does not get the process restarted."""
+    """The process responds. A slow database must not restart the process, so this does not query it."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Whether requests can be served, part by part; 503 when the database cannot.
+    """The state of database, broker and worker; 503 if the database is unavailable.
 
-    Without broker or worker everything is served and compressions wait: 200, and the status is degraded.
+    Without broker or worker all requests are served and compressions wait: 200 with the status "degraded".
     """
     database = _database()
     broker = _redis() if settings.REDIS_URL else _of_tables(database, _queue)
@@ -40,20 +40,20 @@ def _database() -> str:
             cursor.execute("SELECT 1")
             cursor.fetchone()
     except DatabaseError as error:
-        # The driver's message can hold the host and the user name: it belongs into the log only.
+        # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not answer: %s", error)
         return "unavailable"
     return "ok"
 
 
 def _of_tables(database: str, state: Callable[[], str]) -> str:
-    """What the database says of another part; unknown when it does not answer."""
+    """The state of a part that the database knows; "unknown" if the database is unavailable."""
     if database != "ok":
         return "unknown"
     try:
         return state()
     except DatabaseError as error:
-        log.error("The database cannot tell of its queue or of workers: %s", error)
+        log.error("The state of the queue or the workers cannot be read: %s", error)
         return "unavailable"
 
 
@@ -76,5 +76,5 @@ def _redis() -> str:
 
 
 def _worker() -> str:
-    """Whether any worker has been heard of lately, on whatever machine."""
+    """Whether any worker is running, on any machine."""
     return "ok" if Worker.objects.alive().exists() else "unavailable"

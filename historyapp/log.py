@@ -1,4 +1,4 @@
-"""The server's log: one line per problem, and never what an agent sent."""
+"""The server's log: one line for each problem, without the content of requests."""
 
 import logging
 import re
@@ -6,16 +6,16 @@ import traceback
 from pathlib import Path
 
 FRAMES = 3
-"""How many of an exception's innermost calls are told."""
+"""Innermost frames of an exception that are logged."""
 
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)$', re.MULTILINE)
 
 
 class OneLine(logging.Formatter):
-    """``time LEVEL logger: message``; of an exception its type and the innermost frames.
+    """``time LEVEL logger: message``, and the type and innermost frames of an exception.
 
-    An exception's own message can quote the request (a validation error repeats its input), so it stays out,
-    and so does all but the first line of a message. Control characters are escaped.
+    An exception's message can quote the request (a validation error repeats its input), so it is left out, as
+    are all lines of a message after the first. Control characters are escaped.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class OneLine(logging.Formatter):
 
 
 def _places(frames: str) -> str:
-    """`` at file:line in function < its caller < its caller`` from a traceback's text."""
+    """`` at file:line in function < its caller < its caller``, from a traceback's text."""
     innermost = reversed(_FRAME.findall(frames)[-FRAMES:])
     places = [f"{'/'.join(Path(file).parts[-3:])}:{line} in {name}" for file, line, name in innermost]
     return f" at {' < '.join(places)}" if places else ""

@@ -1,4 +1,4 @@
-"""What holds for every address: HEAD, and the compression of what browsers load."""
+"""Middleware for all addresses: HEAD requests, and compression for browsers."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/json|image/svg")
 
 
 class HeadMiddleware:
-    """HEAD is answered as GET, without the body; ``Content-Length`` is that of GET where it is known."""
+    """Responds to HEAD as to GET, without the body; ``Content-Length`` is that of GET if known."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -32,8 +32,8 @@ class HeadMiddleware:
 class CompressionMiddleware(GZipMiddleware):
     """gzip for pages, fragments and static files.
 
-    The API's answers stay as they are: agents are usually near, and compressing a long history costs more
-    than it saves. Partial and "not modified" answers have no whole body to compress.
+    Responses of the API are not compressed: agents are usually near, and compressing a long history costs
+    more than it saves. Partial and "not modified" responses have no complete body to compress.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -1,8 +1,7 @@
-"""Which servers run on a data folder: each keeps a small file there, locked for as long as it lives.
+"""The servers that run on a data folder. Each has a small file there, locked while the server runs.
 
-The lock tells a living server from one that was killed: the kernel releases it when the process ends, however
-it ends. A process id alone would not do. It is given to another program in time, and means nothing in another
-container that shares the folder.
+The kernel releases the lock when the process ends, even if it is killed. A process id would not be enough: it
+is reused, and means nothing in another container that shares the folder.
 """
 
 import fcntl
@@ -18,9 +17,9 @@ _FILES = "server-*.json"
 
 @contextmanager
 def announced(folder: Path, address: str) -> Iterator[None]:
-    """Lets other commands on this machine know the server's address while the block runs.
+    """Stores the server's address for other commands on this machine while the block runs.
 
-    Where the folder cannot hold such a file the server runs all the same; nobody knows its address then.
+    If the file cannot be written, the server runs without it.
     """
     try:
         path, descriptor = _write(folder, address)
@@ -35,7 +34,7 @@ def announced(folder: Path, address: str) -> Iterator[None]:
 
 
 def running_address(folder: Path) -> str | None:
-    """The address of the server that runs on this folder; of several the newest; None where none runs."""
+    """The address of the server that runs on this folder, the newest of several, or None."""
     found = []
     for path in folder.glob(_FILES):
         try:
@@ -55,7 +54,7 @@ def _write(folder: Path, address: str) -> tuple[Path, int]:
     try:
         os.write(descriptor, json.dumps({"address": address, "pid": os.getpid()}).encode())
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        Path(draft).rename(path)  # it gets its name once it is locked: nobody sees it unlocked
+        Path(draft).rename(path)  # renamed once it is locked: nobody sees it unlocked
     except OSError:
         os.close(descriptor)
         Path(draft).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The server's secret key, made once per installation."""
+"""The server's secret key, created once per installation."""
 
 import os
 import secrets
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def secret_key(path: Path) -> str:
-    """The key in ``path``, made there (mode 0600) when missing. Processes that start at once agree on one."""
+    """The key in ``path``, created (mode 0600) if missing. Processes that start together get the same one."""
     if not path.exists():
         descriptor, draft = tempfile.mkstemp(prefix=".secret_key-", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -15,7 +15,7 @@ def secret_key(path: Path) -> str:
         try:
             os.link(draft, path)
         except FileExistsError:
-            pass  # another process was faster: its key holds
+            pass  # another process was faster; its key is used
         finally:
             Path(draft).unlink()
     return path.read_text(encoding="ascii").strip()

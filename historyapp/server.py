@@ -1,6 +1,6 @@
-"""Serves over HTTP: granian with one web process of several threads, which ends with its parent.
+"""Serves HTTP with granian: one web process with several threads, which ends with its parent.
 
-Nothing here imports Django before the web process does: the parent stays small.
+Only the web process imports Django, so the parent stays small.
 """
 
 import errno
@@ -18,24 +18,24 @@ from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
 
-from historyapp.processes import end_with_parent, heed_signals
+from historyapp.processes import end_with_parent, handle_signals_at_once
 
 GRACE = 10
-"""Seconds that running requests get to finish when the server stops."""
+"""Seconds that running requests have to finish when the server stops."""
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
-"""Addresses that mean "every interface", and where this machine itself then finds the server."""
+"""Addresses that mean "every interface", and those at which this machine reaches the server."""
 
 
 class CannotListen(Exception):
-    """The address is taken or not this machine's; the message says so in one sentence."""
+    """The address is in use or is not this machine's; the message says which in one sentence."""
 
 
 def claim(host: str, port: int) -> tuple[str, int]:
     """The IP address and port to listen on: ``port`` itself, or any free one for 0.
 
-    granian shares its port (SO_REUSEPORT), so that a second server would start silently beside the first and
-    take half of its requests. A plain bind tells.
+    granian shares its port (SO_REUSEPORT): a second server would start without an error and receive half of
+    the first one's requests. A plain bind fails instead.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -46,14 +46,14 @@ def claim(host: str, port: int) -> tuple[str, int]:
             ip, port, *_ = probe.getsockname()
             return str(ip), int(port)
     except UnicodeError as error:
-        raise CannotListen(f"Cannot listen on {host[:100]!r}: this is no host name.") from error
+        raise CannotListen(f"Cannot listen on {host[:100]!r}: this is not a host name.") from error
     except OSError as error:
         reason = "another program listens there" if error.errno == errno.EADDRINUSE else error.strerror
         raise CannotListen(f"Cannot listen on {host}:{port}: {reason}.") from error
 
 
 Running = Callable[[], bool]
-"""Tells whether requests are still answered."""
+"""Whether the server still accepts requests."""
 
 
 def serve(
@@ -68,11 +68,11 @@ def serve(
     """Serves until Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
-        on_ready: runs in a thread once requests are answered.
+        on_ready: runs in a thread once the server responds.
         on_load: runs in the web process once Django is loaded.
 
     Raises:
-        SystemExit: when the web process ended on its own.
+        SystemExit: when the web process ended by itself.
     """
     server = Granian(
         "historyapp.wsgi:application",
@@ -85,31 +85,31 @@ def serve(
         log_dictconfig=logging,
         workers_kill_timeout=GRACE,
     )
-    herald = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
-    server.on_startup(herald.start)
-    # granian itself would reload when a terminal is closed, also under nohup, which wants that to be ignored.
+    announcer = threading.Thread(target=_announce, args=(server, ip, port, on_ready), daemon=True)
+    server.on_startup(announcer.start)
+    # granian would reload when a terminal is closed, even under nohup, which ignores this signal.
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     on_hangup = signal.SIG_IGN if ignored else server.signal_handler_interrupt
     server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
-    server.on_startup(heed_signals)
+    server.on_startup(handle_signals_at_once)
     server.serve(target_loader=partial(_load_application, os.getpid(), on_load))
-    herald.join(timeout=GRACE)
+    announcer.join(timeout=GRACE)
 
 
 def _load_application(parent: int, on_load: Callable[[], None], target: str) -> Any:
-    """Runs in the web process: makes sure that it never outlives its parent, then loads Django."""
+    """Runs in the web process: lets it end with its parent, then loads Django."""
     end_with_parent(parent)
-    os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which then stops this process in good order
-    # Until granian begins to serve and sets its own. A SIGTERM in the milliseconds since the fork is taken
-    # for one to the parent: this process is then killed when its time to stop is over.
+    os.setpgid(0, 0)  # Ctrl-C goes only to the parent, which then stops this process
+    # Until granian serves and sets its own handler. A SIGTERM within milliseconds of the fork is lost: this
+    # process is then killed when its time to stop is over.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    heed_signals()
+    handle_signals_at_once()
 
     from django.urls import get_resolver
 
     from historyapp.wsgi import application
 
-    get_resolver().url_patterns  # noqa: B018  (what cannot be loaded ends the process here, not every request)
+    get_resolver().url_patterns  # noqa: B018  (an import error ends the process here, instead of failing every request)
     on_load()
     return application
 
@@ -118,13 +118,13 @@ def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], Non
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 
-    while running() and not _answers(ip, port):
+    while running() and not _responds(ip, port):
         time.sleep(0.02)
     if running():
         on_ready(running)
 
 
-def _answers(ip: str, port: int) -> bool:
+def _responds(ip: str, port: int) -> bool:
     client = http.client.HTTPConnection(reachable(ip), port, timeout=5)
     try:
         client.request("GET", "/healthz")
@@ -136,5 +136,5 @@ def _answers(ip: str, port: int) -> bool:
 
 
 def reachable(host: str) -> str:
-    """The address under which this machine itself reaches a server that listens on ``host``."""
+    """The address at which this machine reaches a server that listens on ``host``."""
     return EVERYWHERE.get(host, host)

@@ -1,4 +1,4 @@
-"""Django's settings. What an operator may choose comes from the environment; docs/settings.md lists it."""
+"""Django's settings. An operator sets environment variables, which docs/settings.md lists."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from historyapp.secret import secret_key
 
 PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else None
-"""The repository when run from it. In the installed wheel templates and static files lie in ``dashboard``."""
+"""The repository, if run from it. In the installed wheel templates and static files are in ``dashboard``."""
 
 PLAYHEAD_HOME = Path(env.text("PLAYHEAD_HOME", ".playhead")).expanduser().resolve()
 try:
@@ -22,7 +22,7 @@ try:
     SECRET_KEY = env.text("SECRET_KEY") or secret_key(PLAYHEAD_HOME / "secret_key")
 except OSError as error:
     raise ImproperlyConfigured(
-        f"PLAYHEAD_HOME={PLAYHEAD_HOME} cannot be used: {error.strerror}. Name a folder that can be written."
+        f"PLAYHEAD_HOME={PLAYHEAD_HOME} cannot be used: {error.strerror}. Name a writable folder."
     ) from error
 
 PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")
@@ -50,13 +50,13 @@ if PLAYHEAD_BASE_URL:
 
 DATABASES = {"default": database(PLAYHEAD_HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# What workers share: for how long a provider wants to be left alone.
+# Shared by workers: until when a provider asked to wait.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
-# A JSON body is measured against PLAYHEAD_MAX_BODY by the API; this is Django's own guard behind it.
+# The API checks JSON bodies itself; this is Django's own limit.
 DATA_UPLOAD_MAX_MEMORY_SIZE = PLAYHEAD_MAX_BODY
 
 INSTALLED_APPS = [
@@ -128,7 +128,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "UserAttributeSimilarityValidator")
 ]
 
-# Cookies are told apart by name, not by port: other Django programs on localhost use the default names.
+# Browsers share cookies between ports: other Django programs on localhost use the default names.
 SESSION_COOKIE_NAME = "playhead_session"
 CSRF_COOKIE_NAME = "playhead_csrf"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -137,7 +137,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PLAYHEAD_BASE_URL.startswith("https
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-# What agents wrote is hostile. Nothing inline runs: scripts and styles come from our own files only.
+# Agents' texts are untrusted. Nothing inline runs: scripts and styles come from our own files only.
 CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -165,7 +165,7 @@ LOGGING: dict[str, Any] = {
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
-        # A 4xx is told to the client; it is not a problem of the server.
+        # A 4xx is the client's error, not the server's.
         "django.request": {"level": "ERROR"},
     },
 }

@@ -1,7 +1,7 @@
-"""Static files straight from the packages that hold them, cached for ever under names that hold their hash.
+"""Static files, served from their packages and cached for ever under names that contain their hash.
 
-Django's own hashed names need ``collectstatic`` and a folder to write to. This works in a checkout, an
-installed wheel and a read-only container alike, and costs a few milliseconds at start.
+Django's own hashed names need ``collectstatic`` and a writable folder. This works in a checkout, an installed
+wheel and a read-only container, and takes a few milliseconds at start.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def hashed(name: str, path: str | Path) -> str:
 
 
 class HashedStorage(StaticFilesStorage):
-    """What ``{% static %}`` asks for addresses."""
+    """The storage that ``{% static %}`` uses."""
 
     def url(self, name: str | None) -> str:
         return super().url(name if settings.DEBUG or not name else _hashed_once(name))

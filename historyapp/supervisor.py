@@ -1,7 +1,7 @@
-"""The parent of the processes of ``playhead up``: it starts the web process, and a worker when there is work.
+"""The parent process of ``playhead up``: it starts the web process, and a worker when there is work.
 
-It holds no Django and takes a quarter of the memory. What needs the database happens before, in
-``playhead up``, which then becomes this program by exec: same process id, same terminal, fresh memory.
+It does not import Django and so needs a quarter of the memory. ``playhead up`` prepares the database and then
+becomes this program by exec: same process id, same terminal, fresh memory.
 """
 
 import json
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,14 +22,14 @@ from historyapp.running import announced
 from historyapp.server import Running, serve
 
 GRACE = 12
-"""Seconds that a worker gets to finish, two more than it gives its runs."""
+"""Seconds that a worker has to finish, two more than it gives its runs."""
 RESTART_SECONDS = 5
-"""Before a worker is started again that has failed."""
+"""Before a failed worker is started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """What the supervisor needs to know; JSON values only."""
+    """The supervisor's parameters; JSON values only."""
 
     ip: str
     port: int
@@ -40,15 +39,15 @@ class ServerPlan:
     sqlite: str
     """The database file; empty with PostgreSQL."""
     welcome: list[str]
-    """Lines to print once requests are answered."""
+    """Lines to print once the server responds."""
     demo_key: str
-    """The API key with which the demo records; empty: no demo."""
+    """The demo's API key; empty: no demo."""
     worker_id: str
     logging: dict[str, Any]
 
 
 def become_supervisor(plan: ServerPlan) -> None:
-    """Replaces this process. The plan holds a key, so it goes through a pipe: anybody can read arguments."""
+    """Replaces this process. The plan contains a key and is sent through a pipe: arguments are public."""
     read, write = os.pipe()
     with os.fdopen(write, "wb") as pipe:
         pipe.write(json.dumps(asdict(plan)).encode())
@@ -58,7 +57,7 @@ def become_supervisor(plan: ServerPlan) -> None:
 
 
 class WorkerProcess:
-    """A worker that runs while there is work. It ends itself when it has been idle for a while."""
+    """A worker process that is started when there is work and ends itself when it has been idle."""
 
     def __init__(self, worker_id: str) -> None:
         options = ["--on-demand", worker_id, "--parent", str(os.getpid())]
@@ -69,7 +68,7 @@ class WorkerProcess:
         self._stopped = False
 
     def start_on_request(self, requests: int) -> None:
-        """Starts a worker whenever something is read from ``requests``, a pipe, and none is there."""
+        """Starts the worker, unless it runs, for every message in the pipe ``requests``."""
         while os.read(requests, 4096):
             self.ensure()
 
@@ -80,15 +79,15 @@ class WorkerProcess:
             if self._process and self._process.returncode and not self._not_before:
                 self._not_before = time.monotonic() + RESTART_SECONDS
             if time.monotonic() < self._not_before:
-                return  # it is asked for again every second
+                return  # requests come every second
             self._not_before = 0.0
             self._process = subprocess.Popen(  # noqa: S603
                 self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
             )
-            threading.Thread(target=self._process.wait, daemon=True).start()  # else it stays as a zombie
+            threading.Thread(target=self._process.wait, daemon=True).start()  # otherwise it stays as a zombie
 
     def stop(self) -> None:
-        """Ends the worker. What it could not finish is resumed at the next start."""
+        """Ends the worker. The next start resumes unfinished work."""
         with self._lock:
             self._stopped = True
         if self._process and self._process.poll() is None:
@@ -104,7 +103,7 @@ def supervise(plan: ServerPlan) -> None:
     """Serves until a signal ends it.
 
     Raises:
-        SystemExit: when the web process ended on its own.
+        SystemExit: when the web process ended by itself.
     """
     worker = WorkerProcess(plan.worker_id)
     requests, ask = os.pipe()
@@ -123,15 +122,17 @@ def supervise(plan: ServerPlan) -> None:
     finally:
         worker.stop()
         if plan.sqlite:
-            _put_in_one_file(plan.sqlite)
+            # Moves SQLite's other files into the main one, which users may copy while the server is stopped.
+            with closing(sqlite3.connect(plan.sqlite)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _watch_for_work(ask: int, worker_id: str) -> None:
-    """Runs in the web process, which has Django: only there can it be known whether there is work."""
+    """Runs in the web process: looking for work needs Django."""
     from historyapp.clock import watch_for_work
 
     def request_worker() -> None:
-        with suppress(BlockingIOError):  # many requests wait already
+        with suppress(BlockingIOError):  # enough requests are waiting
             os.write(ask, b".")
 
     threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
@@ -144,7 +145,7 @@ def _welcome(plan: ServerPlan, running: Running) -> None:
 
 
 def _record_demo(plan: ServerPlan, running: Running) -> str:
-    """Lets the demo agent work against this server. Returns the error, which does not stop the server."""
+    """Records the demo on this server. Returns its error, which does not stop the server."""
     _print(["Loading the demo: a small agent works in a temporary folder and records what it does."])
     demo = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "historyapp.demo", plan.address],
@@ -165,24 +166,14 @@ def _record_demo(plan: ServerPlan, running: Running) -> str:
 
 
 def _print(lines: list[str]) -> None:
-    print("\n".join(lines), flush=True)  # noqa: T201 what the terminal is for
-
-
-def _put_in_one_file(database: str) -> None:
-    """Moves what SQLite keeps beside its file into it, for whoever copies the file of a stopped server."""
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    print("\n".join(lines), flush=True)  # noqa: T201 the user reads it
 
 
 def main() -> None:
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
         plan = ServerPlan(**json.loads(pipe.read()))
-    _exit_as_asked(partial(supervise, plan))
-
-
-def _exit_as_asked(run: Callable[[], None]) -> None:
     try:
-        run()
+        supervise(plan)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

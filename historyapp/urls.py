@@ -1,4 +1,4 @@
-"""Every address of the product: the machines' health checks, the agents' API, the people's dashboard."""
+"""All addresses: health checks, the API and the dashboard."""
 
 from django.urls import include, path
 

@@ -16,9 +16,9 @@ API, API_PAGES = "/api/", "/api/v1/docs"
 
 
 class ApiHandler(WSGIHandler):
-    """Django's handler with the middleware that agents' requests need.
+    """Django's handler with only the middleware that agents' requests need.
 
-    What pages have besides (cookies, sign-in, forms, their policy) takes a fifth of the time of an append.
+    The middleware of pages (cookies, sign-in, forms, content policy) would take a fifth of an append's time.
     """
 
     _get_response: Callable[..., Any]
@@ -40,8 +40,8 @@ def _application() -> Callable[..., Iterable[bytes]]:
     def application(request: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = request.get("PATH_INFO", "")
         handler = api if path.startswith(API) and not path.startswith(API_PAGES) else pages
-        answer: Iterable[bytes] = handler(request, start_response)
-        return answer
+        response: Iterable[bytes] = handler(request, start_response)
+        return response
 
     return application
 

@@ -5,11 +5,11 @@ import sys
 
 WAITS = """
 import signal, threading
-from historyapp.processes import heed_signals
+from historyapp.processes import handle_signals_at_once
 
 stopped = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-heed_signals()
+handle_signals_at_once()
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # another thread is given it
 print("ready", flush=True)

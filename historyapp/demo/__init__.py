@@ -1,7 +1,6 @@
-"""The demo: sessions that a small agent really runs in a temporary folder while they are recorded.
+"""The demo: sessions of a small agent that works in a temporary folder and records what it does.
 
-What the agent decides is written down; what its tools answer is not. It records through the public HTTP API
-and knows nothing else of the server.
+The agent's decisions are scripted; its tools and their results are real. It uses only the public HTTP API.
 """
 
 from pathlib import Path
@@ -13,13 +12,13 @@ from historyapp.demo import audit, release, repair
 from historyapp.demo.recorder import DemoFailed
 
 SESSIONS = 4
-"""How many sessions there are when all has been recorded; each carries the tag ``demo``."""
+"""The number of sessions of a complete demo; each has the tag ``demo``."""
 
 __all__ = ["SESSIONS", "DemoFailed", "run", "run_with"]
 
 
 def run(base_url: str, api_key: str) -> list[str]:
-    """Records the demo on a running server; doing it again, also after a crash, adds nothing.
+    """Records the demo on a running server. Running it again, even after a crash, adds nothing twice.
 
     Args:
         base_url: scheme, host and port.
@@ -28,7 +27,7 @@ def run(base_url: str, api_key: str) -> list[str]:
         The ids of its sessions.
 
     Raises:
-        DemoFailed: when the server refuses a call or does not answer.
+        DemoFailed: when the server refuses a request or does not respond.
     """
     with httpx.Client(
         base_url=f"{base_url.rstrip('/')}/api/v1",
@@ -40,7 +39,7 @@ def run(base_url: str, api_key: str) -> list[str]:
 
 
 def run_with(api: httpx.Client) -> list[str]:
-    """The same through a client that knows the server's address and carries the key."""
+    """The same with a client that has the server's address and the key."""
     ids: list[str] = []
     for script in (audit, repair, release):
         with TemporaryDirectory(prefix="playhead-demo-") as folder:

@@ -1,4 +1,4 @@
-"""The demo's agent: its decisions are written down, everything else about it is real."""
+"""The demo's agent: its decisions are scripted, its tools are real."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class ScriptedToolCall:
-    """One tool call on its way."""
+    """A tool call to make."""
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -23,14 +23,14 @@ class ScriptedToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The agent's folder and memory at one time, to come back to."""
+    """The state of the agent's folder and memory at one moment."""
 
     files: Mapping[str, bytes]
     tokens: int
 
 
 class ScriptedAgent:
-    """Acts with its tools and records each action before it runs and each result after."""
+    """Calls its tools and records each action before it and each result after it."""
 
     def __init__(self, session: DemoRecorder, tools: Toolbox) -> None:
         self.session = session
@@ -46,33 +46,33 @@ class ScriptedAgent:
             {"kind": "model_input", "content": task},
         )
 
-    def hear(self, text: str) -> None:
-        """Something that the user says."""
+    def receive(self, text: str) -> None:
+        """Records a message of the user."""
         self._record({"kind": "model_input", "content": text})
 
-    def note(self, content: str) -> None:
+    def write_notebook(self, content: str) -> None:
         """Replaces the notebook."""
         self._record({"kind": "memory_notebook", "content": content})
 
     def act(self, thoughts: str, name: str, **arguments: str) -> dict[str, Any]:
-        """Proposes an action, carries it out and records what came of it: the result as the API takes it."""
+        """Proposes an action, executes it, and records and returns the result as the API takes it."""
         self.propose(thoughts, name, **arguments)
-        result = self._carry_out(ScriptedToolCall(name, arguments))
+        result = self._execute(ScriptedToolCall(name, arguments))
         self.session.post("results", **result)
         return result
 
     def propose(self, thoughts: str, name: str, **arguments: str) -> None:
-        """Records an action and does not carry it out yet."""
+        """Records an action without executing it."""
         use_tool = {"name": name, "arguments": arguments}
         usage = self._usage(thoughts, use_tool)
         self.session.post("actions", thoughts=thoughts, use_tool=use_tool, metadata=usage)
 
-    def is_stopped(self, feedback: str) -> None:
-        """The person at the keyboard says no to the proposed action."""
+    def interrupt(self, feedback: str) -> None:
+        """The user stops the proposed action."""
         self._tokens += _tokens(feedback)
         self.session.post("results", status="interrupted_by_human", feedback=feedback)
 
-    def act_at_once(self, thoughts: str, *calls: ScriptedToolCall) -> None:
+    def act_in_parallel(self, thoughts: str, *calls: ScriptedToolCall) -> None:
         """Several tool calls in one step."""
         self._outputs += 1
         tool_calls = [
@@ -84,7 +84,7 @@ class ScriptedAgent:
             {"kind": "model_output", "thoughts": thoughts, "tool_calls": tool_calls, "metadata": usage}
         )
         results = [
-            {"tool_call_id": made["id"], "tool_name": call.name, **self._carry_out(call)}
+            {"tool_call_id": made["id"], "tool_name": call.name, **self._execute(call)}
             for made, call in zip(tool_calls, calls, strict=True)
         ]
         self._record({"kind": "tool_results", "results": results})
@@ -98,15 +98,15 @@ class ScriptedAgent:
         return Checkpoint(self.tools.files(), self._tokens)
 
     def return_to(self, checkpoint: Checkpoint) -> None:
-        """Takes the folder and the memory back to how they were."""
+        """Restores the folder and the memory."""
         self.tools.fill(checkpoint.files)
         self._tokens = checkpoint.tokens
 
-    def _carry_out(self, call: ScriptedToolCall) -> dict[str, Any]:
-        """Whatever a tool raises is a result too."""
+    def _execute(self, call: ScriptedToolCall) -> dict[str, Any]:
+        """The result; whatever a tool raises is a result too."""
         try:
             output = self.tools.run(call.name, call.arguments)
-        except Exception as error:  # noqa: BLE001  (agents must survive their tools)
+        except Exception as error:  # noqa: BLE001  (a tool may raise anything)
             reason = error.output if isinstance(error, FailedTests) else str(error)
             self._tokens += _tokens(reason)
             return {"status": "error", "reason": reason, "error": from_exception(error).model_dump()}
@@ -114,13 +114,13 @@ class ScriptedAgent:
         return {"status": "success", "outputs": output}
 
     def _record(self, *entries: dict[str, Any]) -> None:
-        said = (entry for entry in entries if entry["kind"] != "model_output")
-        self._tokens += sum(_tokens(entry.get("text") or entry.get("content") or "") for entry in said)
+        messages = (entry for entry in entries if entry["kind"] != "model_output")
+        self._tokens += sum(_tokens(entry.get("text") or entry.get("content") or "") for entry in messages)
         self.session.post("entries", entries=entries)
 
-    def _usage(self, thoughts: str, said: Any) -> dict[str, Any]:
-        """What a model would have been billed, estimated: nobody called one."""
-        written = _tokens(thoughts) + _tokens(dump_json(said))
+    def _usage(self, thoughts: str, output: Any) -> dict[str, Any]:
+        """An estimate of what a model would have been billed; no model was called."""
+        written = _tokens(thoughts) + _tokens(dump_json(output))
         usage = {"input_tokens": self._tokens, "output_tokens": written}
         self._tokens += written
         return {"source": "demo", "model": MODEL, "usage": usage, "usage_is_estimated": True}

@@ -14,10 +14,10 @@ You audit ledgers. Read every file before you check it, look closer at whatever 
 facts: file, line, figure. Correct nothing yourself."""
 
 ODD = r"[^ -~]|,-?[0-9]*[A-Za-z][A-Za-z0-9.]*$|closing"
-"""Lines with something other than ASCII or with letters in the amount; and the closing balance."""
+"""Lines with non-ASCII characters or letters in the amount, and the closing balance."""
 
 Faults = dict[str, str]
-"""Why a month does not check out, by month."""
+"""By month, why the check fails."""
 
 
 def run(api: httpx.Client, folder: Path) -> list[str]:
@@ -43,7 +43,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     for year in YEARS:
         taken, found = check_year(agent, year)
         faults |= found
-        agent.note(f"Checked up to December {year}. Faulty so far: {', '.join(faults)}.")
+        agent.write_notebook(f"Checked up to December {year}. Faulty so far: {', '.join(faults)}.")
         summarise_year(agent, year, (steps + 1, steps + taken), found)
         steps += taken
     report(agent, faults)
@@ -53,7 +53,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
 
 
 def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
-    """How many steps twelve months took, and what was found."""
+    """The number of steps that twelve months took, and the faults."""
     steps, found = 0, Faults()
     for month in months(year):
         path = f"ledger/{month}.csv"
@@ -62,14 +62,14 @@ def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
         steps += 2
         if checked["status"] == "error":
             found[month] = checked["reason"]
-            look_closer(agent, month, path)
+            inspect_ledger(agent, month, path)
             steps += 1
     return steps, found
 
 
-def look_closer(agent: ScriptedAgent, month: str, path: str) -> None:
+def inspect_ledger(agent: ScriptedAgent, month: str, path: str) -> None:
     """One step with two searches at once."""
-    agent.act_at_once(
+    agent.act_in_parallel(
         f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
         ScriptedToolCall("grep", {"pattern": ODD, "path": path}),
         ScriptedToolCall("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
@@ -97,7 +97,7 @@ def report(agent: ScriptedAgent, faults: Faults) -> None:
 
 
 def review(agent: ScriptedAgent, faults: Faults) -> None:
-    """A judgement of the answer: how many of the hidden faults it names."""
+    """A review of the answer: how many of the hidden faults it names."""
     score = len(set(faults) & set(HIDDEN_FAULTS)) / len(HIDDEN_FAULTS)
     body = {
         "kind": "review",

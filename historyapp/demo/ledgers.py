@@ -1,4 +1,4 @@
-"""The books that the demo's auditor reads: three years of monthly ledgers with five faults hidden in them."""
+"""The ledgers that the demo's auditor reads: three years of months, with five hidden faults."""
 
 from decimal import Decimal
 from random import Random
@@ -30,7 +30,7 @@ def ledger_files() -> dict[str, bytes]:
 
 
 def _month(month: str, opening: Decimal, random: Random) -> tuple[list[str], Decimal]:
-    """The rows ``date,reference,account,amount`` from the opening balance on, and the closing balance."""
+    """The rows ``date,reference,account,amount``, the first with the opening balance; the closing balance."""
     rows, balance = [f"{month}-01,opening,,{opening}"], opening
     days = sorted(random.randint(1, 28) for _ in range(random.randint(6, 30)))
     for number, day in enumerate(days, start=1):
@@ -41,7 +41,7 @@ def _month(month: str, opening: Decimal, random: Random) -> tuple[list[str], Dec
 
 
 def _with_fault(month: str, rows: list[str], closing: Decimal) -> bytes | None:
-    """The file's content; None for the month that was never filed."""
+    """The file's content, or None for the missing month."""
     encoding = "utf-8"
     match month:
         case "2023-07":

@@ -1,4 +1,4 @@
-"""Recording a session over Playhead's public HTTP API, as any agent would."""
+"""Recording a session over the public HTTP API."""
 
 import time
 from typing import Any, Self
@@ -8,26 +8,25 @@ import httpx
 
 _NAMESPACE = UUID("6f0c1a52-8f0e-4b7e-9d3a-6d656d6f6465")
 
-
 WAITS = (0.5, 1, 2, 4)
-"""Seconds before a call is made again that found the server busy: on its first start it may be."""
+"""Seconds before each retry of a request that found the server busy, as on its first start."""
 
 
 class DemoFailed(Exception):
-    """The server refused a call of the demo, or did not answer."""
+    """The server refused a request of the demo or did not respond."""
 
 
 class DemoRecorder:
-    """One session. Each call carries an ``Idempotency-Key`` of its own: recording anew adds nothing twice."""
+    """One session. Each POST has its own ``Idempotency-Key``, so recording again adds nothing twice."""
 
     def __init__(self, api: httpx.Client, id: str) -> None:
         self._api = api
         self.id = id
-        self._calls = 0
+        self._requests = 0
 
     @classmethod
     def begin(cls, api: httpx.Client, name: str, **fields: Any) -> Self:
-        """Makes the session. Its id follows from ``name`` and the client's API key.
+        """Creates the session. Its id is computed from ``name`` and the client's API key.
 
         Args:
             fields: ``title``, ``agent``, ``model``, ``tags`` …
@@ -48,8 +47,8 @@ class DemoRecorder:
         self._send("PATCH", f"/sessions/{self.id}", {"status": "finished"})
 
     def _send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self._calls += 1
-        headers = {"Idempotency-Key": f"demo-{self.id}-{self._calls}"} if method == "POST" else {}
+        self._requests += 1
+        headers = {"Idempotency-Key": f"demo-{self.id}-{self._requests}"} if method == "POST" else {}
         try:
             response = self._api.request(method, path, json=body, headers=headers)
             for seconds in WAITS:

@@ -1,4 +1,4 @@
-"""A session that waits: its last action is in flight, because nobody has answered yet."""
+"""A session whose last action is in flight because it waits for an answer."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         "- Version: 1.4.1",
         "Please release tally 1.4.1.",
     )
-    agent.act_at_once(
+    agent.act_in_parallel(
         "What goes into it, and do the tests pass?",
         ScriptedToolCall("read_file", {"path": "CHANGES.md"}),
         ScriptedToolCall("run_tests"),
@@ -44,7 +44,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
 
 
 def repaired_project() -> dict[str, bytes]:
-    """The sample project as the repair left it."""
+    """The sample project after the repair."""
     files = {
         **project.FILES,
         "CHANGES.md": CHANGES,

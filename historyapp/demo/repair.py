@@ -1,4 +1,4 @@
-"""A short session with all there is: parallel calls, errors, an interruption, a rewind, a summary, a fork."""
+"""A short session with parallel tool calls, errors, an interruption, a rewind, a summary and a fork."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ CHANGES = """\
 
 
 def run(api: httpx.Client, folder: Path) -> list[str]:
-    """Ids of the session and of its fork."""
+    """The ids of the session and its fork."""
     tools = Toolbox(folder, ANSWERS)
     tools.fill({name: text.encode() for name, text in project.FILES.items()})
     session = DemoRecorder.begin(
@@ -82,12 +82,12 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     look_around(agent)
     repair_amounts(agent)
     before_tax = agent.checkpoint()
-    take_the_wrong_way(agent)
+    try_a_wrong_repair(agent)
     session.post("rewinds", episodes=2, reason="The total was right by accident; tax was still wrong.")
     agent.return_to(before_tax)
     repair_tax(agent)
     agent.return_to(before_tax)
-    fork = go_another_way(agent)
+    fork = repair_in_fork(agent)
     return [session.id, fork.id]
 
 
@@ -99,7 +99,7 @@ def look_around(agent: ScriptedAgent) -> None:
         "The shop says that invoice totals are wrong, see the notebook. Please find out why and repair it.",
     )
     agent.act("First, what is there?", "list_folder", path=".")
-    agent.act_at_once(
+    agent.act_in_parallel(
         "Three files matter for a start; they can be read at once.",
         ScriptedToolCall("read_file", {"path": "README.md"}),
         ScriptedToolCall("read_file", {"path": "tally/money.py"}),
@@ -111,7 +111,7 @@ def look_around(agent: ScriptedAgent) -> None:
 
 
 def repair_amounts(agent: ScriptedAgent) -> None:
-    """Steps 6 to 8, the last of them stopped by the user; and a summary of the first five."""
+    """Steps 6 to 8, the last of them stopped by the user, and a summary of the first five."""
     agent.act(
         "parse_amount hands the comma to Decimal, which refuses it. Take separators out first.",
         "edit_file",
@@ -127,7 +127,7 @@ def repair_amounts(agent: ScriptedAgent) -> None:
         old_string=EXPECTED[0],
         new_string=EXPECTED[1],
     )
-    agent.is_stopped("No: the tests are right, the tax office checked those figures. Repair the invoice.")
+    agent.interrupt("No: the tests are right, the tax office checked those figures. Repair the invoice.")
     agent.session.post(
         "summaries",
         from_step=1,
@@ -140,8 +140,8 @@ def repair_amounts(agent: ScriptedAgent) -> None:
     )
 
 
-def take_the_wrong_way(agent: ScriptedAgent) -> None:
-    """Steps 9 and 10, which the rewind makes into a take."""
+def try_a_wrong_repair(agent: ScriptedAgent) -> None:
+    """Steps 9 and 10, which the rewind turns into a take."""
     agent.act(
         "Taking the discount off the total as a whole gives 107.10, which is what the customer should pay.",
         "edit_file",
@@ -163,7 +163,9 @@ def repair_tax(agent: ScriptedAgent) -> None:
         new_string=TAX[1],
     )
     agent.act("All seven should pass.", "run_tests")
-    agent.note(f"{NOTEBOOK}\n- Both repaired; the user confirmed that tax is due after the discount")
+    agent.write_notebook(
+        f"{NOTEBOOK}\n- Both repaired; the user confirmed that tax is due after the discount"
+    )
     agent.act("The shop will want to know.", "ask_user", question="Which version will this be?")
     agent.act("Write it down.", "write_file", path="CHANGES.md", content=CHANGES)
     agent.answer(
@@ -173,7 +175,7 @@ def repair_tax(agent: ScriptedAgent) -> None:
         "- `tally/invoice.py`: tax is computed on the price **after** the discount, as you confirmed.\n\n"
         "`CHANGES.md` says so for version 1.4.1. No test was changed.",
     )
-    agent.hear("Thank you. Does any other code compute tax?")
+    agent.receive("Thank you. Does any other code compute tax?")
     agent.act("A search tells.", "grep", pattern="tax", path="tally")
     agent.answer(
         "Only the invoice does.", "No. Only `tally/invoice.py` does, and everything goes through it."
@@ -181,12 +183,12 @@ def repair_tax(agent: ScriptedAgent) -> None:
     agent.session.finish()
 
 
-def go_another_way(agent: ScriptedAgent) -> DemoRecorder:
+def repair_in_fork(agent: ScriptedAgent) -> DemoRecorder:
     """The fork: the same first eight steps, another design."""
     fork = agent.session.fork(at_step=8, title="Repair the invoice totals, with a taxable amount")
     other = ScriptedAgent(fork, agent.tools)
     other.return_to(agent.checkpoint())
-    other.hear("Try it with a property for the taxable amount: the tax report could use that too.")
+    other.receive("Try it with a property for the taxable amount: the tax report could use that too.")
     for thoughts, path, (old, new) in (
         ("Name the amount that tax is due on.", "tally/invoice.py", TAXABLE),
         ("A property that others use deserves a test.", "tests/test_invoice.py", TAXABLE_TEST),

@@ -1,4 +1,4 @@
-"""The tools of the demo's agent. They really act, within one temporary folder."""
+"""The tools of the demo's agent. They work in one temporary folder."""
 
 import csv
 import difflib
@@ -22,10 +22,10 @@ class FailedTests(Exception):
 
 
 class Toolbox:
-    """Tools by name, for one folder. Paths are relative to it, and none leads out of it.
+    """Tools by name, for one folder. Paths are relative to it and cannot leave it.
 
     Args:
-        answers: what the person at the keyboard says to ``ask_user``, by the first words of the question.
+        answers: the user's answers to ``ask_user``, by the first words of the question.
     """
 
     def __init__(self, folder: Path, answers: Mapping[str, str] | None = None) -> None:
@@ -46,11 +46,11 @@ class Toolbox:
         }
 
     def run(self, name: str, arguments: Mapping[str, str]) -> str:
-        """What the tool answers. Whatever it raises is the agent's to record."""
+        """The tool's output. The agent records whatever the tool raises."""
         return self._tools[name](**arguments)
 
     def fill(self, files: Mapping[str, bytes]) -> None:
-        """Makes the folder hold these files and no others."""
+        """Replaces the folder's content with these files."""
         for path in self._files():
             path.unlink()
         for name, content in files.items():
@@ -59,11 +59,11 @@ class Toolbox:
             path.write_bytes(content)
 
     def files(self) -> dict[str, bytes]:
-        """What the folder holds, for :meth:`fill`."""
+        """The folder's content, for :meth:`fill`."""
         return {self._name(path): path.read_bytes() for path in self._files()}
 
     def list_folder(self, path: str = ".") -> str:
-        """Every file below a folder with its size in bytes."""
+        """The files of a folder and its subfolders, with their sizes in bytes."""
         return "\n".join(f"{file.stat().st_size:>6} {self._name(file)}" for file in self._files(path))
 
     def read_file(self, path: str) -> str:
@@ -71,7 +71,7 @@ class Toolbox:
         try:
             return file.read_text(encoding="utf-8")
         except OSError as error:
-            # The agent knows the project's own paths only.
+            # Without the temporary folder, which the agent does not know.
             raise type(error)(error.errno, error.strerror, path) from error
 
     def write_file(self, path: str, content: str) -> str:
@@ -81,7 +81,7 @@ class Toolbox:
         return f"Wrote {len(content.encode())} bytes to {path}."
 
     def edit_file(self, path: str, old_string: str, new_string: str) -> str:
-        """Replaces the one place where ``old_string`` stands; answers with the change as a diff."""
+        """Replaces ``old_string``, which must occur once, and returns the change as a diff."""
         before = self.read_file(path)
         found = before.count(old_string)
         if found != 1:
@@ -92,7 +92,7 @@ class Toolbox:
         return "\n".join(difflib.unified_diff(*lines, f"a/{path}", f"b/{path}", lineterm=""))
 
     def grep(self, pattern: str, path: str = ".") -> str:
-        """Lines that match, as ``file:line: text``."""
+        """The matching lines, as ``file:line: text``."""
         matches = [
             f"{self._name(file)}:{number}: {line.strip()}"
             for file in self._files(path)
@@ -102,10 +102,10 @@ class Toolbox:
         return "\n".join(matches) or f"No line matches {pattern}."
 
     def run_tests(self) -> str:
-        """Runs the project's unit tests in a process of their own.
+        """Runs the project's unit tests in another process.
 
         Raises:
-            FailedTests: when one does not pass.
+            FailedTests: when a test fails.
             subprocess.TimeoutExpired: after 20 seconds.
         """
         run = subprocess.run(
@@ -125,10 +125,10 @@ class Toolbox:
         return output
 
     def check_ledger(self, path: str) -> str:
-        """Adds a ledger up and compares the sum with its closing balance.
+        """Compares the sum of a ledger's rows with its closing balance.
 
         Raises:
-            ValueError: when they differ, an amount is none, or a booking comes twice.
+            ValueError: when they differ, an amount is invalid, or a booking occurs twice.
         """
         amounts: dict[str, Decimal] = {}
         for line, row in enumerate(csv.DictReader(self.read_file(path).splitlines()), start=2):
@@ -164,6 +164,6 @@ class Toolbox:
         return sorted(file for file in start.rglob("*") if file.is_file())
 
     def _without_chance(self, output: str) -> str:
-        """Without the temporary folder's name and the run's duration, so that each demo reads the same."""
+        """The output without the temporary folder's name and the duration, so that it is always the same."""
         output = output.replace(f"{self.folder}{os.sep}", "")
         return re.sub(r"(Ran \d+ tests?) in [\d.]+s", r"\1", output).strip()
