@@ -55,7 +55,9 @@ def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summ
     if not rows:
         return {}
     history, positions = location.history, (rows[0].first_position, rows[-1].last_position)
-    found = Summary.objects.marks(history.session, history.lineage, positions, history.as_of)
+    found = Summary.objects.defer("text", "key_points").covering(
+        history.session, history.lineage, positions, history.as_of
+    )
     found.sort(key=lambda summary: (summary.first_step - summary.last_step, summary.pk))
     first, last = rows[0].number, rows[-1].number
     return {

@@ -28,23 +28,21 @@ def database(home: Path) -> dict[str, Any]:
     url = env.text("DATABASE_URL")
     if not url:
         return _sqlite({"ENGINE": SQLITE, "NAME": home / "playhead.sqlite3"}, synchronous)
-    config = _parse(url)
-    if config["ENGINE"] == SQLITE:
-        return _sqlite(config, synchronous)
-    return _postgresql(config, synchronous)
-
-
-def _parse(url: str) -> dict[str, Any]:
-    """The parsed URL. Errors do not repeat it because it can contain a password."""
     try:
         config: dict[str, Any] = {**dj_database_url.parse(url)}
     except (ValueError, dj_database_url.UnknownSchemeError):
         config = {}
     if config.get("ENGINE") not in (SQLITE, POSTGRESQL) or config["NAME"] in ("", ":memory:"):
-        raise ImproperlyConfigured(
+        raise ImproperlyConfigured(  # without the URL, which can contain a password
             "DATABASE_URL must look like postgresql://user:password@host:5432/name or sqlite:////folder/file.sqlite3."
         )
-    return config
+    if config["ENGINE"] == SQLITE:
+        return _sqlite(config, synchronous)
+    options = dict(config.get("OPTIONS", {}))
+    if synchronous:  # otherwise the server's own setting holds
+        commit = "on" if synchronous == "FULL" else "off"
+        options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()
+    return {**config, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
@@ -54,12 +52,3 @@ def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
     with suppress(OSError):  # it may not exist yet; opening it reports other errors
         Path(config["NAME"]).chmod(0o600)  # SQLite's other files get the same mode
     return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}
-
-
-def _postgresql(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """The server's own setting of durability holds unless ``PLAYHEAD_SYNCHRONOUS`` is set."""
-    options = dict(config.get("OPTIONS", {}))
-    if synchronous:
-        commit = "on" if synchronous == "FULL" else "off"
-        options["options"] = f"{options.get('options', '')} -c synchronous_commit={commit}".strip()
-    return {**config, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}

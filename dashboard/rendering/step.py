@@ -109,7 +109,8 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     inputs_after = _entries_between(history, row.first_position, None) if number == history.steps else []
     after, before_next = row.first_position - 1, row.last_position + 1
     entries = list(history.entries(after=after, before=before_next, kinds=core.STEP_KINDS, limit=ENTRIES))
-    covering = Summary.objects.covering(history.session, history.lineage, row.first_position, history.as_of)
+    positions = row.first_position, row.first_position
+    covering = Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
     episode = next(iter(group_episodes((entry.core() for entry in entries), row.number)))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]

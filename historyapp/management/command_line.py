@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from rich.console import Console
 
@@ -20,10 +20,6 @@ ACTOR = "command line"
 """The actor in audit records."""
 
 _PIPE_WIDTH = 160
-
-
-class PlayheadCommand(BaseCommand):
-    requires_system_checks = []  # `playhead check` runs them; they take longer than most commands
 
 
 def add_common_arguments(
@@ -92,11 +88,26 @@ def plain_errors() -> Iterator[None]:
         ) from error
 
 
-def console_on(out: OutputWrapper) -> Console:
-    """A rich console that writes where the command writes and does not interpret markup."""
-    out.ending = ""
-    width = None if out.isatty() else _PIPE_WIDTH
-    return Console(file=cast(IO[str], out), width=width, markup=False, emoji=False, highlight=False)
+class PlayheadCommand(BaseCommand):
+    """A command with the common arguments and :func:`plain_errors`."""
+
+    requires_system_checks = []  # `playhead check` runs them; they take longer than most commands
+    in_project = True
+    """Whether it has ``--project``."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_common_arguments(parser, project=self.in_project)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        with plain_errors():
+            return super().execute(*args, **options)
+
+    def console(self) -> Console:
+        """A rich console that writes where the command writes and does not interpret markup."""
+        self.stdout.ending = ""
+        width = None if self.stdout.isatty() else _PIPE_WIDTH
+        file = cast(IO[str], self.stdout)
+        return Console(file=file, width=width, markup=False, emoji=False, highlight=False)
 
 
 def printable(text: str) -> str:

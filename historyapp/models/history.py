@@ -268,12 +268,17 @@ class History:
     def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
         """The live summaries that end within the positions, oldest first."""
         last = self.lineage.last if last_position is None else last_position
-        return Summary.objects.live(self.session, self.lineage, (first_position, last), self.as_of)
+        found = Summary.objects.live(self.session, self.lineage, (first_position, last))
+        return [summary for summary in found if self.has_summary(summary)]
 
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
         """The live summaries that end before a position, the latest end first."""
         found = Summary.objects.newest_first(self.lineage, before)
-        return (summary for summary in found if summary.known_at(self.session, self.as_of))
+        return (summary for summary in found if self.has_summary(summary))
+
+    def has_summary(self, summary: Summary) -> bool:
+        """Whether a summary that holds in the lineage had been made by the position."""
+        return summary.known_at(self.session, self.as_of)
 
     def entries(
         self,

@@ -1,6 +1,6 @@
 """Contexts that were served, and how providers' usage corrects our token counts."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from uuid import UUID
 
 from django.db import models
@@ -108,15 +108,11 @@ class TrackedHistory(History):
         super().__init__(session, as_of)
         self.given: dict[str, None] = {}
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
-        found = super().summaries(first_position, last_position)
-        self.given.update((summary.pk.hex, None) for summary in found)
-        return found
-
-    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
-        for summary in super().summaries_newest_first(before):
+    def has_summary(self, summary: Summary) -> bool:
+        known = super().has_summary(summary)
+        if known:
             self.given[summary.pk.hex] = None
-            yield summary
+        return known
 
 
 class SnapshotHistory(History):
@@ -126,12 +122,6 @@ class SnapshotHistory(History):
         super().__init__(session, position)
         self._given = frozenset(given)
 
-    def summaries(self, first_position: int = 1, last_position: int | None = None) -> list[Summary]:
-        last = self.lineage.last if last_position is None else last_position
+    def has_summary(self, summary: Summary) -> bool:
         # Not as of the position: a fork may have been given a summary that its parent got after the fork.
-        found = Summary.objects.live(self.session, self.lineage, (first_position, last))
-        return [summary for summary in found if summary.pk.hex in self._given]
-
-    def summaries_newest_first(self, before: int) -> Iterator[Summary]:
-        found = Summary.objects.newest_first(self.lineage, before)
-        return (summary for summary in found if summary.pk.hex in self._given)
+        return summary.pk.hex in self._given

@@ -7,7 +7,7 @@ One search reads at most :data:`MOST_READ` candidates, and by time it compares :
 long the session is. It returns a cursor from which the next search continues.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -48,12 +48,12 @@ class StepFilter:
     def by_time(self) -> bool:
         return self.since is not None or self.until is not None
 
-    def matches(self, status: str, started_at: datetime, tool_names: Sequence[str]) -> bool:
+    def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
-            (self.status is None or status == self.status)
-            and (self.tool is None or preview(self.tool, 100) in tool_names)
-            and (self.since is None or started_at >= self.since)
-            and (self.until is None or started_at < self.until)
+            (self.status is None or step.status == self.status)
+            and (self.tool is None or preview(self.tool, 100) in step.tool_names)
+            and (self.since is None or step.started_at >= self.since)
+            and (self.until is None or step.started_at < self.until)
         )
 
 
@@ -72,7 +72,7 @@ class FoundSteps(NamedTuple):
     """Where to continue, or None if everything has been compared."""
 
 
-class _Candidate(NamedTuple):
+class StepCandidate(NamedTuple):
     number: int
     anchor: int
     status: str
@@ -116,7 +116,9 @@ class StepSearch:
         for stream in streams:
             started = after if after and after.stream == stream else None
             if stream == len(self._sessions):
-                yield from self._newest(stream, started)
+                newest = None if started else self.history.newest_shown
+                if newest and newest.number in self.within and self.wanted.matches(newest):
+                    yield SearchCursor(stream, newest.number, newest.anchor), newest
                 continue
             numbers = self._numbers(stream, started)
             for page in self._pages(stream, numbers, started):
@@ -124,8 +126,7 @@ class StepSearch:
                 passing = [
                     one
                     for one in page
-                    if self.wanted.matches(one.status, one.started_at, one.tool_names)
-                    and is_live_row(lineage, session, one.anchor)
+                    if self.wanted.matches(one) and is_live_row(lineage, session, one.anchor)
                 ]
                 for start in range(0, len(passing), limit + 1):
                     some = passing[start : start + limit + 1]
@@ -141,19 +142,17 @@ class StepSearch:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
 
-    def _newest(self, stream: int, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode]]:
-        newest = self.history.newest_shown
-        if newest is None or after or newest.number not in self.within:
-            return
-        if self.wanted.matches(newest.status, newest.started_at, newest.tool_names):
-            yield SearchCursor(stream, newest.number, newest.anchor), newest
-
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
         """The numbers that are left to compare in a session, without the newest step."""
         if self.wanted.status == "in_flight" or not self.within:  # only the newest step can be in flight
             return range(0)
         lowest, highest = sorted((self.within[0], self.within[-1]))
-        first, last = max(1, lowest), min(self.history.steps - 1, self._last_number(stream), highest)
+        first, last = max(1, lowest), min(self.history.steps - 1, highest)
+        if stream < len(self._sessions) - 1:  # the session may have recorded later steps than the lineage has
+            session = self._sessions[stream]
+            end = max(span.last for span in self.history.lineage.spans if span.session == session)
+            entry = Entry.objects.only("totals").get(session_id=UUID(session), position=end)
+            last = min(last, entry.running_totals.steps)
         if after and self.forwards:
             first = max(first, after.number)
         elif after:
@@ -161,16 +160,9 @@ class StepSearch:
         numbers = range(first, last + 1)
         return numbers if self.forwards else numbers[::-1]
 
-    def _last_number(self, stream: int) -> int:
-        """The last step that the lineage has from a session; the session may have recorded later ones."""
-        if stream == len(self._sessions) - 1:
-            return self.history.steps
-        session = self._sessions[stream]
-        last = max(span.last for span in self.history.lineage.spans if span.session == session)
-        entry = Entry.objects.only("totals").get(session_id=UUID(session), position=last)
-        return entry.running_totals.steps
-
-    def _pages(self, stream: int, numbers: range, after: SearchCursor | None) -> Iterator[list[_Candidate]]:
+    def _pages(
+        self, stream: int, numbers: range, after: SearchCursor | None
+    ) -> Iterator[list[StepCandidate]]:
         numbers = numbers[:WINDOW] if self.wanted.by_time else numbers
         if not numbers:
             return
@@ -185,7 +177,7 @@ class StepSearch:
                 return
             after, size = SearchCursor(stream, page[-1].number, page[-1].anchor), following
 
-    def _page(self, rows: Any, after: SearchCursor | None, size: int) -> list[_Candidate]:
+    def _page(self, rows: Any, after: SearchCursor | None, size: int) -> list[StepCandidate]:
         """The next candidates by the index that excludes the most."""
         if after:
             beyond = Q(number__gt=after.number) if self.forwards else Q(number__lt=after.number)
@@ -200,9 +192,9 @@ class StepSearch:
             queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
         found = [
-            _Candidate(*row)
+            StepCandidate(*row)
             for query in queries
-            for row in query.order_by(*order).values_list(*_Candidate._fields)[:size]
+            for row in query.order_by(*order).values_list(*StepCandidate._fields)[:size]
         ]
         found.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
         return found[:size]

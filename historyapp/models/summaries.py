@@ -12,8 +12,8 @@ from historyapp.models.entries import in_spans, read_in_pages, span_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
-MOST_MARKS = 400
-"""The most summaries that one window of a list reads."""
+MOST_COVERING = 400
+"""The most summaries that are read to find those that cover some positions."""
 
 
 class SummaryQuerySet(models.QuerySet["Summary"]):
@@ -62,32 +62,18 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
             after = some[-1].last_position, some[-1].pk
         return found[:limit]
 
-    def marks(
+    def covering(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
-        """The summaries that hold and cover any of ``positions``, without their texts, for lists.
+        """The summaries that hold and cover any of ``positions``, the earliest end first.
 
-        Reads the next 400 that end there or later, whatever the session holds.
+        Reads the next 400 that end there or later, so that it costs the same in every session.
         """
         ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=positions[0])
-        nearest = ends.defer("text", "key_points").order_by("last_position", "level", "id")[:MOST_MARKS]
         return [
             row
-            for row in nearest
+            for row in ends.order_by("last_position", "level", "id")[:MOST_COVERING]
             if row.first_position <= positions[1] and row.holds_in(lineage, session, as_of)
-        ]
-
-    def covering(
-        self, session: Session, lineage: Lineage, position: int, as_of: int | None = None
-    ) -> list["Summary"]:
-        """The summaries that hold and cover a position, the earliest end first.
-
-        Reads the next 100 that end there or later, so that it costs the same in every session.
-        """
-        ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=position)
-        nearest = ends.order_by("last_position", "level", "id")[:100]
-        return [
-            row for row in nearest if row.first_position <= position and row.holds_in(lineage, session, as_of)
         ]
 
 

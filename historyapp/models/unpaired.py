@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from historyapp.core.entries import ModelOutput
-from historyapp.core.lineage import Lineage
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 
@@ -38,7 +37,12 @@ class UnpairedReason:
 def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> list[UnpairedReason]:
     """Why each result answered nothing. The entries that it came with have been stored."""
     rows = history.rows(history.steps - LOOKED_AT + 1, history.steps)[::-1]
-    called = [_tool_call_ids(history.lineage, row.first_position) for row in rows]
+    called: list[set[str | None]] = []
+    for row in rows:
+        position = row.first_position
+        (entry,) = live_entries(history.lineage, ("model_output",), after=position - 1, before=position + 1)
+        assert isinstance(entry.body, ModelOutput)
+        called.append({call.id for call in entry.body.tool_calls})
     found: list[UnpairedReason] = []
     for position, index, id in results:
         reason: Reason = "no_open_call" if id is None else "unknown"
@@ -50,9 +54,3 @@ def explain_unpaired(history: History, results: Sequence[UnpairedResult]) -> lis
                 break
         found.append(UnpairedReason(position, index, id, reason, step))
     return found
-
-
-def _tool_call_ids(lineage: Lineage, position: int) -> set[str | None]:
-    (entry,) = live_entries(lineage, ("model_output",), after=position - 1, before=position + 1)
-    assert isinstance(entry.body, ModelOutput)
-    return {call.id for call in entry.body.tool_calls}

@@ -1,6 +1,5 @@
 """What a session cost in tokens and money, read from running totals, whatever its length."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from historyapp.core.prices import Prices
@@ -82,16 +81,13 @@ def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:
     )
     metadata = {entry.position: entry.metadata for entry in outputs}
     prices = price_list()
-    default = history.session.model
-    return [_step(row, metadata.get(row.first_position, {}), prices, default) for row in rows]
-
-
-def _step(row: Episode, metadata: Mapping[str, object], prices: Prices, default: str) -> StepAccount:
-    given = metadata.get("model")
-    model = given if isinstance(given, str) and given else default
-    usage = usage_of(metadata)
-    reported = ModelTotals().plus(usage, 0, metadata)
-    price = prices.of(model) if usage.input or usage.output else None
-    return StepAccount(
-        row, model, usage, reported.estimated, reported.counted, price.cost(usage) if price else None
-    )
+    accounts: list[StepAccount] = []
+    for row in rows:
+        of_step = metadata.get(row.first_position, {})
+        given, usage = of_step.get("model"), usage_of(of_step)
+        model = given if isinstance(given, str) and given else history.session.model
+        reported = ModelTotals().plus(usage, 0, of_step)
+        price = prices.of(model) if usage.input or usage.output else None
+        cost = price.cost(usage) if price else None
+        accounts.append(StepAccount(row, model, usage, reported.estimated, reported.counted, cost))
+    return accounts

@@ -119,11 +119,7 @@ def test_a_filter_answers_as_filtering_the_list(
             within = range(max(1, first), last + 1)
             within = within[::-1] if newest_first else within
             rows = {row.number: row for row in history.rows(1, history.steps)}
-            expected = [
-                rows[number]
-                for number in within
-                if wanted.matches(rows[number].status, rows[number].started_at, rows[number].tool_names)
-            ]
+            expected = [rows[number] for number in within if wanted.matches(rows[number])]
             assert values(list(searched(history, wanted, within, limit))) == values(expected)
 
 

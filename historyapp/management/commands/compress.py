@@ -13,15 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from historyapp.core.strategies import STRATEGIES
-from historyapp.management.command_line import (
-    ACTOR,
-    PlayheadCommand,
-    add_common_arguments,
-    chosen_project,
-    console_on,
-    plain_errors,
-    plural,
-)
+from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, plural
 from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.run import work_on
@@ -61,23 +53,22 @@ class Command(PlayheadCommand):
             action=argparse.BooleanOptionalAction,
             help="do the work here until it is done (default: if no worker is running)",
         )
-        add_common_arguments(parser)
+        super().add_arguments(parser)
 
     def handle(self, *, session: UUID, wait: bool | None, **options: Any) -> None:
-        console = console_on(self.stdout)
+        console = self.console()
         names = ("strategy", "from_step", "to_step", "model", "again")
         wish = RunRequest(**{name: options[name] for name in names})
-        with plain_errors():
-            project = chosen_project(options["project"])
-            started = start_run(project, session, wish, actor=ACTOR)
-            console.print(_description(started))
-            if wait is None:
-                wait = not Worker.objects.alive().exists()
-            if started.run.active and not wait:
-                wake(started.run.pk)
-                console.print(f"Workers do it as run {started.run.pk}. With --wait this command does it.")
-                return
-            run = _finish(console, started.run)
+        project = chosen_project(options["project"])
+        started = start_run(project, session, wish, actor=ACTOR)
+        console.print(_description(started))
+        if wait is None:
+            wait = not Worker.objects.alive().exists()
+        if started.run.active and not wait:
+            wake(started.run.pk)
+            console.print(f"Workers do it as run {started.run.pk}. With --wait this command does it.")
+            return
+        run = _finish(console, started.run)
         if run.done:
             text = f"{plural(run.done, 'summary')}: {plural(run.tokens_before, 'token')} of steps became"
             text += f" {run.tokens_after:,}."

@@ -13,15 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
-from historyapp.management.command_line import (
-    ACTOR,
-    PlayheadCommand,
-    add_common_arguments,
-    chosen_project,
-    console_on,
-    plain_errors,
-    printable,
-)
+from historyapp.management.command_line import ACTOR, PlayheadCommand, chosen_project, printable
 from historyapp.management.import_report import print_file, print_markdown, print_totals
 from historyapp.management.transcripts import TranscriptFile, default_folders, find_transcripts
 from historyapp.models import Project
@@ -56,16 +48,16 @@ class Command(PlayheadCommand):
         parser.add_argument(
             "--markdown", action="store_true", help="print one table with a row for each file"
         )
-        add_common_arguments(parser)
+        super().add_arguments(parser)
 
     def handle(self, *, paths: list[Path], verbose: bool, markdown: bool, **options: Any) -> None:
-        console = console_on(self.stdout)
+        console = self.console()
         files = self._find(paths)
         dry_run: bool = options["dry_run"]
         reports: list[FileReport] = []
         relax_garbage_collection()
         try:
-            with plain_errors(), _bar(console, files) as bar, ParserProcess() as process:
+            with _bar(console, files) as bar, ParserProcess() as process:
                 project = None if dry_run else chosen_project(options["project"])
                 for file in files:
                     report = _read(file, options["format"], project, bar, process)

@@ -13,8 +13,6 @@ from historyapp.management.command_line import (
     PlayheadCommand,
     add_common_arguments,
     chosen_project,
-    console_on,
-    plain_errors,
     printable,
     whole_number,
 )
@@ -26,7 +24,7 @@ class Command(PlayheadCommand):
     help = "List, create and revoke the API keys of a project."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_common_arguments(parser)
+        super().add_arguments(parser)
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list every key of the project, including revoked and expired ones")
         create = actions.add_parser("create", help="create a key and print it, once")
@@ -50,16 +48,23 @@ class Command(PlayheadCommand):
             add_common_arguments(action, nested=True)
 
     def handle(self, *, action: str, project: str | None, **options: Any) -> None:
-        with plain_errors():
-            target = chosen_project(project)
-            match action:
-                case "list":
-                    self._list(target)
-                case "create":
-                    self._create(target, options["name"], options["scopes"], options["expires"])
-                case "revoke":
-                    key = revoke_key(target, options["key"], actor=ACTOR)
-                    self.stdout.write(f"{printable(key.name)} ({key.prefix}…) is revoked.")
+        target = chosen_project(project)
+        match action:
+            case "list":
+                self._list(target)
+            case "create":
+                days = options["expires"]
+                expires_at = timezone.now() + timedelta(days=days) if days else None
+                scopes = [scope.strip() for scope in options["scopes"].split(",") if scope.strip()]
+                _, text = create_key(
+                    target, options["name"], scopes=scopes, expires_at=expires_at, actor=ACTOR
+                )
+                self.stdout.write(text)
+                self.stdout.flush()
+                self.stderr.write("Store it now: it cannot be shown again.")
+            case "revoke":
+                key = revoke_key(target, options["key"], actor=ACTOR)
+                self.stdout.write(f"{printable(key.name)} ({key.prefix}…) is revoked.")
 
     def _list(self, project: Project) -> None:
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
@@ -68,15 +73,7 @@ class Command(PlayheadCommand):
             used = _day(key.last_used_at) if key.last_used_at else "never"
             name, scopes = printable(key.name), ", ".join(key.scopes)
             table.add_row(f"{key.prefix}…", name, scopes, _day(key.created_at), used, _state(key, now))
-        console_on(self.stdout).print(table)
-
-    def _create(self, project: Project, name: str, scopes: str, days: int | None) -> None:
-        expires_at = timezone.now() + timedelta(days=days) if days else None
-        wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
-        _, text = create_key(project, name, scopes=wanted, expires_at=expires_at, actor=ACTOR)
-        self.stdout.write(text)
-        self.stdout.flush()
-        self.stderr.write("Store it now: it cannot be shown again.")
+        self.console().print(table)
 
 
 def _state(key: ApiKey, now: datetime) -> str:

@@ -11,9 +11,7 @@ from django.utils import timezone
 from historyapp.management.command_line import (
     ACTOR,
     PlayheadCommand,
-    add_common_arguments,
     chosen_project,
-    plain_errors,
     plural,
     printable,
     whole_number,
@@ -28,7 +26,7 @@ class Command(PlayheadCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_common_arguments(parser)
+        super().add_arguments(parser)
         parser.add_argument(
             "--archived-before",
             type=whole_number("a number of days", 0, 36500),
@@ -40,23 +38,20 @@ class Command(PlayheadCommand):
 
     def handle(self, *, archived_before: int, yes: bool, project: str | None, **options: Any) -> None:
         limit = timezone.now() - timedelta(days=archived_before)
-        with plain_errors():
-            target = chosen_project(project)
-            sessions = purgeable(target, limit)
-            if not sessions:
-                self.stdout.write(f"Nothing was archived {plural(archived_before, 'day')} ago or earlier.")
-                return
-            for session in sessions:
-                self.stdout.write(f"{session.pk} {printable(session.title)}")
-            if not yes:
-                if not sys.stdin.isatty():
-                    raise CommandError(
-                        "Standard input is not a terminal. Add --yes to delete without asking."
-                    )
-                question = f"Delete {plural(len(sessions), 'session')} permanently? Type yes: "
-                if input(question).strip().lower() != "yes":
-                    raise CommandError("Nothing was deleted.")
-            purged = purge(target, [session.pk for session in sessions], limit, actor=ACTOR)
+        target = chosen_project(project)
+        sessions = purgeable(target, limit)
+        if not sessions:
+            self.stdout.write(f"Nothing was archived {plural(archived_before, 'day')} ago or earlier.")
+            return
+        for session in sessions:
+            self.stdout.write(f"{session.pk} {printable(session.title)}")
+        if not yes:
+            if not sys.stdin.isatty():
+                raise CommandError("Standard input is not a terminal. Add --yes to delete without asking.")
+            question = f"Delete {plural(len(sessions), 'session')} permanently? Type yes: "
+            if input(question).strip().lower() != "yes":
+                raise CommandError("Nothing was deleted.")
+        purged = purge(target, [session.pk for session in sessions], limit, actor=ACTOR)
         self.stdout.write(
             f"{plural(purged.sessions, 'session')} and {plural(purged.entries, 'entry')} deleted."
         )

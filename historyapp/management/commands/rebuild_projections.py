@@ -7,13 +7,7 @@ from uuid import UUID
 
 from django.core.management.base import CommandError
 
-from historyapp.management.command_line import (
-    PlayheadCommand,
-    add_common_arguments,
-    plain_errors,
-    plural,
-    printable,
-)
+from historyapp.management.command_line import PlayheadCommand, plural, printable
 from historyapp.models import Session
 from historyapp.services.projections import Rebuilt, parents_first, rebuild
 
@@ -32,9 +26,10 @@ class Command(PlayheadCommand):
         "Rebuild counters and step rows from the log and report where they differed. In a sound database "
         "nothing differs."
     )
+    in_project = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_common_arguments(parser, project=False)
+        super().add_arguments(parser)
         parser.add_argument(
             "sessions", metavar="SESSION", nargs="*", type=UUID, help="ids (default: all sessions)"
         )
@@ -45,19 +40,18 @@ class Command(PlayheadCommand):
     def handle(self, *, sessions: list[UUID], check: bool, **options: Any) -> None:
         done: list[Rebuilt] = []
         differing: set[UUID | None] = set()
-        with plain_errors():
-            wanted = _with_parents(sessions)
-            for session in parents_first():
-                if sessions and session.pk not in wanted:
-                    continue
-                if check and session.forked_from_id in differing:
-                    done.append(Rebuilt(session, differences=[UNCHECKED]))
-                else:
-                    done.append(rebuild(session, check_only=check))
-                if done[-1].differences:
-                    differing.add(session.pk)
-                if done[-1].differences or done[-1].without_models is not None:
-                    self._report(done[-1])
+        wanted = _with_parents(sessions)
+        for session in parents_first():
+            if sessions and session.pk not in wanted:
+                continue
+            if check and session.forked_from_id in differing:
+                done.append(Rebuilt(session, differences=[UNCHECKED]))
+            else:
+                done.append(rebuild(session, check_only=check))
+            if done[-1].differences:
+                differing.add(session.pk)
+            if done[-1].differences or done[-1].without_models is not None:
+                self._report(done[-1])
         entries = sum(rebuilt.entries for rebuilt in done)
         read = f"{plural(len(done), 'session')} with {plural(entries, 'entry')} read"
         if check and differing:

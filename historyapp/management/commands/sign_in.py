@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from historyapp.env import is_origin
-from historyapp.management.command_line import PlayheadCommand, add_common_arguments, plain_errors
+from historyapp.management.command_line import PlayheadCommand
 from historyapp.running import running_address
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import SIGN_IN_MINUTES, create_sign_in_link, usual_address
@@ -21,9 +21,10 @@ NOT_RUNNING = (
 
 class Command(PlayheadCommand):
     help = f"Print a link that signs a user in to the dashboard once, within {SIGN_IN_MINUTES} minutes."
+    in_project = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_common_arguments(parser, project=False)
+        super().add_arguments(parser)
         parser.add_argument("--user", metavar="NAME", help="the user to sign in (default: the owner)")
         parser.add_argument(
             "--address",
@@ -33,14 +34,13 @@ class Command(PlayheadCommand):
         )
 
     def handle(self, *, user: str | None, address: str | None, **options: Any) -> None:
-        with plain_errors():
-            if user is None:
-                path = bootstrap().sign_in_path
-            else:
-                found = User.objects.filter(username=user, is_active=True).first()
-                if found is None:
-                    raise CommandError(f"There is no user {user!r}.")
-                path = f"/sign-in/{create_sign_in_link(found)}"
+        if user is None:
+            path = bootstrap().sign_in_path
+        else:
+            found = User.objects.filter(username=user, is_active=True).first()
+            if found is None:
+                raise CommandError(f"There is no user {user!r}.")
+            path = f"/sign-in/{create_sign_in_link(found)}"
         self.stdout.write(f"{address or usual_address()}{path}")
         if not (address or settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)):
             self.stdout.flush()

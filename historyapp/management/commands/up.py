@@ -16,7 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from uuid_utils.compat import uuid7
 
 from historyapp import demo
-from historyapp.management.command_line import PlayheadCommand, add_common_arguments, whole_number
+from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
 from historyapp.server import EVERYWHERE, CannotListen, claim, reachable
 from historyapp.services.bootstrap import bootstrap
@@ -25,13 +25,14 @@ from historyapp.supervisor import ServerPlan, become_supervisor
 
 class Command(PlayheadCommand):
     help = "Prepare the data folder and the database, then serve Playhead until Ctrl-C."
+    in_project = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument(
             "--port", type=whole_number("a port", 0, 65535), default=8000, help="0: any free port"
         )
-        add_common_arguments(parser, project=False)
+        super().add_arguments(parser)
         parser.add_argument(
             "--threads",
             type=whole_number("a number of threads", 1, 512),

@@ -8,16 +8,17 @@ from uuid import UUID
 
 from django.conf import settings
 
-from historyapp.management.command_line import PlayheadCommand, add_common_arguments
+from historyapp.management.command_line import PlayheadCommand
 from historyapp.processes import end_with_parent
 from historyapp.worker import leave_in_time, prepare, run_worker, stop_worker
 
 
 class Command(PlayheadCommand):
     help = "Run a worker until Ctrl-C, in addition to the one that `playhead up` starts."
+    in_project = False
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        add_common_arguments(parser, project=False)
+        super().add_arguments(parser)
         parser.add_argument("--on-demand", type=UUID, metavar="ID", help=argparse.SUPPRESS)
         parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)
 

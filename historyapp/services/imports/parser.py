@@ -12,12 +12,12 @@ import pickle
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import UnreadableTranscript
@@ -48,30 +48,20 @@ class ParsedOperation(NamedTuple):
     """The entry of an ``Append`` with its tokens, ready to be stored."""
 
 
-class TranscriptParser(Protocol):
-    @property
-    def position(self) -> int:
-        """How many bytes of the file have been read."""
-        ...
-
-    def __iter__(self) -> Iterator[ParsedOperation]:
-        """The file's operations, in order.
-
-        Raises:
-            UnreadableTranscript: when nothing of the file can be read in this format.
-            OSError: when the file cannot be read.
-        """
-        ...
-
-
 class InlineParser:
-    """Parses in this process and does not prepare entries."""
+    """Parses in this process and does not prepare entries.
+
+    Raises:
+        UnreadableTranscript: while it is read, when nothing of the file can be read in this format.
+        OSError: while it is read, when the file cannot be read.
+    """
 
     def __init__(self, importer: Importer, source: Source) -> None:
         self._importer, self._source = importer, source
 
     @property
     def position(self) -> int:
+        """How many bytes of the file have been read."""
         return self._source.stream.tell()
 
     def __iter__(self) -> Iterator[ParsedOperation]:
@@ -80,7 +70,7 @@ class InlineParser:
 
 
 class ProcessParser:
-    """Receives what another process parses and prepares."""
+    """Receives what another process parses and prepares. Raises the errors of :class:`InlineParser`."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -166,16 +156,11 @@ def _start_process() -> tuple[SpawnProcess, Connection]:
     return process, ours
 
 
-@contextmanager
 def open_parser(
     importer: Importer, source: Source, *, process: ParserProcess | None = None
-) -> Iterator[TranscriptParser]:
+) -> AbstractContextManager[InlineParser | ProcessParser]:
     """A parser of the file from its start, in this process or in ``process``."""
-    if process is None:
-        yield InlineParser(importer, source)
-    else:
-        with process.parse(importer, source) as parser:
-            yield parser
+    return process.parse(importer, source) if process else nullcontext(InlineParser(importer, source))
 
 
 def relax_garbage_collection() -> None:

@@ -189,7 +189,12 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been imported, in one transaction."""
-        entries = [_entry(waiting) for waiting in self._waiting]
+        entries = [
+            waiting.prepared._replace(tokens=entry_tokens(waiting.prepared.draft.body))
+            if waiting.prepared and not waiting.tokens_counted
+            else waiting.prepared
+            for waiting in self._waiting
+        ]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
             if _progress(source) != _progress(self.source):
@@ -220,9 +225,13 @@ class SessionWriter:
                 append_locked(session, [entry for _, entry in run if entry], lenient=True)
                 continue
             for given, _ in run:
-                if isinstance(given.operation, RewindTo):
+                if isinstance(rewind := given.operation, RewindTo):
                     _shift(source, given.position, session.head + 1 - given.position)
-                    _rewind(session, source, given.operation)
+                    to_position = min(shifted(source, rewind.to_position), session.head)
+                    reason, actor = rewind.reason or None, rewind.actor or None
+                    body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
+                    draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
+                    rewind_locked(session, draft, "import")
 
 
 def _with_time(operation: Append | RewindTo, moment: datetime) -> Append | RewindTo:
@@ -230,13 +239,6 @@ def _with_time(operation: Append | RewindTo, moment: datetime) -> Append | Rewin
         return operation._replace(draft=operation.draft._replace(created_at=moment))
     draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
     return replace(operation, draft=draft._replace(created_at=moment))
-
-
-def _entry(given: _SourceOperation) -> Prepared | None:
-    """The entry with its tokens, or None for a rewind."""
-    if given.prepared is None or given.tokens_counted:
-        return given.prepared
-    return given.prepared._replace(tokens=entry_tokens(given.prepared.draft.body))
 
 
 def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
@@ -251,13 +253,6 @@ def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _So
     to_position = shifted(source, last_equal.position) if kept else source.settled_position
     reason = "the end of the file reads differently now"
     draft = EntryDraft(Rewind(to_position=to_position, spans=(), reason=reason, actor="import"))
-    rewind_locked(session, draft, "import")
-
-
-def _rewind(session: Session, source: ImportSource, rewind: RewindTo) -> None:
-    to_position = min(shifted(source, rewind.to_position), session.head)
-    body = Rewind(to_position=to_position, spans=(), reason=rewind.reason or None, actor=rewind.actor or None)
-    draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
     rewind_locked(session, draft, "import")
 
 
