@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+
 from historyapp.core.json import dump_json
 from historyapp.core.results import from_exception
 from historyapp.demo.recorder import DemoRecorder
@@ -37,6 +39,11 @@ class ScriptedAgent:
         self.tools = tools
         self._tokens = 0
         self._outputs = 0
+
+    @classmethod
+    def start(cls, api: httpx.Client, name: str, tools: Toolbox, **fields: Any) -> "ScriptedAgent":
+        """An agent with a new session; see :meth:`DemoRecorder.begin`."""
+        return cls(DemoRecorder.begin(api, name, model=MODEL, **fields), tools)
 
     def begin(self, instruction: str, notebook: str, task: str) -> None:
         """The session's first entries, in one request."""

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import httpx
 
-from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
+from historyapp.demo.agent import ScriptedAgent, ScriptedToolCall
 from historyapp.demo.ledgers import HIDDEN_FAULTS, YEARS, ledger_files, months
-from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import Toolbox
 
 INSTRUCTION = """\
@@ -24,15 +23,14 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """The session's id."""
     tools = Toolbox(folder)
     tools.fill(ledger_files())
-    session = DemoRecorder.begin(
+    agent = ScriptedAgent.start(
         api,
         "audit",
+        tools,
         title="Audit the ledgers of 2023 to 2025",
         agent="ledger-auditor",
-        model=MODEL,
         tags=["demo", "audit", "finance"],
     )
-    agent = ScriptedAgent(session, tools)
     agent.begin(
         INSTRUCTION,
         "Nothing checked yet.",
@@ -48,8 +46,8 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         steps += taken
     report(agent, faults)
     review(agent, faults)
-    session.finish()
-    return [session.id]
+    agent.session.finish()
+    return [agent.session.id]
 
 
 def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:

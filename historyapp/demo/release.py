@@ -5,8 +5,7 @@ from pathlib import Path
 import httpx
 
 from historyapp.demo import project
-from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
-from historyapp.demo.recorder import DemoRecorder
+from historyapp.demo.agent import ScriptedAgent, ScriptedToolCall
 from historyapp.demo.repair import CHANGES, PARSE, TAX
 from historyapp.demo.tools import Toolbox
 
@@ -15,15 +14,14 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """The session's id."""
     tools = Toolbox(folder)
     tools.fill(repaired_project())
-    session = DemoRecorder.begin(
+    agent = ScriptedAgent.start(
         api,
         "release",
+        tools,
         title="Release tally 1.4.1",
         agent="release-agent",
-        model=MODEL,
         tags=["demo", "release"],
     )
-    agent = ScriptedAgent(session, tools)
     agent.begin(
         "You prepare releases. Nothing is published before a person has agreed.",
         "- Version: 1.4.1",
@@ -40,7 +38,7 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         "ask_user",
         question="Publish tally 1.4.1 now?",
     )
-    return [session.id]
+    return [agent.session.id]
 
 
 def repaired_project() -> dict[str, bytes]:

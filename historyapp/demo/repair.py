@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 
 from historyapp.demo import project
-from historyapp.demo.agent import MODEL, ScriptedAgent, ScriptedToolCall
+from historyapp.demo.agent import ScriptedAgent, ScriptedToolCall
 from historyapp.demo.recorder import DemoRecorder
 from historyapp.demo.tools import Toolbox
 
@@ -70,25 +70,24 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
     """The ids of the session and its fork."""
     tools = Toolbox(folder, ANSWERS)
     tools.fill({name: text.encode() for name, text in project.FILES.items()})
-    session = DemoRecorder.begin(
+    agent = ScriptedAgent.start(
         api,
         "repair",
+        tools,
         title="Repair the invoice totals in tally",
         agent="repair-agent",
-        model=MODEL,
         tags=["demo", "python", "bugfix"],
     )
-    agent = ScriptedAgent(session, tools)
     look_around(agent)
     repair_amounts(agent)
     before_tax = agent.checkpoint()
     try_a_wrong_repair(agent)
-    session.post("rewinds", episodes=2, reason="The total was right by accident; tax was still wrong.")
+    agent.session.post("rewinds", episodes=2, reason="The total was right by accident; tax was still wrong.")
     agent.return_to(before_tax)
     repair_tax(agent)
     agent.return_to(before_tax)
     fork = repair_in_fork(agent)
-    return [session.id, fork.id]
+    return [agent.session.id, fork.id]
 
 
 def look_around(agent: ScriptedAgent) -> None:

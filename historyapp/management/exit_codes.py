@@ -1,4 +1,4 @@
-"""How commands end; docs/commands.md tells what each code means."""
+"""The commands' exit codes, which docs/commands.md explains."""
 
 DONE = 0
 FAILED = 1

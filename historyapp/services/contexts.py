@@ -27,7 +27,7 @@ Request = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RequestedContext:
-    """A requested context. None and "session" stand for the session's settings and model."""
+    """A requested context. The session gives policy, format and model if they are None."""
 
     policy: str | None = None
     format: str | None = None

@@ -58,9 +58,9 @@ class Command(PlayheadCommand):
     def handle(self, *, session: UUID, wait: bool | None, **options: Any) -> None:
         console = self.console()
         names = ("strategy", "from_step", "to_step", "model", "again")
-        wish = RunRequest(**{name: options[name] for name in names})
+        request = RunRequest(**{name: options[name] for name in names})
         project = chosen_project(options["project"])
-        started = start_run(project, session, wish, actor=ACTOR)
+        started = start_run(project, session, request, actor=ACTOR)
         console.print(_description(started))
         if wait is None:
             wait = not Worker.objects.alive().exists()
