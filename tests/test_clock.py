@@ -1,4 +1,4 @@
-"""The clock of workers: it never stops, and finds work that no message announced."""
+"""A worker's clock never stops, and finds work without a message."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ def run_until_stopped(look: Callable[[threading.Event], None]) -> None:
     clock.run_clock(ME, lambda: look(stopping), stopping)
 
 
-def test_it_goes_on_after_an_unexpected_error() -> None:
+def test_it_continues_after_an_unexpected_error() -> None:
     looks: list[int] = []
 
     def look(stopping: threading.Event) -> None:
@@ -110,7 +110,7 @@ def test_a_worker_is_requested_for_a_session_that_is_due(monkeypatch: pytest.Mon
     assert _watch(0, monkeypatch) == 1
 
 
-def test_the_tokenizers_tables_are_released_when_nobody_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tokenizers_tables_are_released_when_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_tokens("two words") == 2
     assert not vocabularies.release_unused(60), "they were used just now"
     monkeypatch.setattr(vocabularies, "_last_use", time.monotonic() - 61)

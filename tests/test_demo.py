@@ -1,4 +1,4 @@
-"""The demo is what it says: sessions that an agent really ran, recorded over the public API, once."""
+"""The demo records real tool runs over the public API, once."""
 
 import tempfile
 from collections.abc import Iterator
@@ -226,7 +226,7 @@ def test_running_it_again_adds_nothing(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize("requests", [100, 190])
-def test_after_a_crash_it_goes_on_and_nothing_is_there_twice(
+def test_after_a_crash_it_continues_and_nothing_is_recorded_twice(
     project: Project,
     recorded: Recorded,
     requests: int,
@@ -245,7 +245,7 @@ def test_after_a_crash_it_goes_on_and_nothing_is_there_twice(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_server_loads_it_until_it_is_whole_but_not_beside_sessions_of_ones_own(project: Project) -> None:
+def test_the_server_loads_it_until_it_is_complete_but_not_next_to_other_sessions(project: Project) -> None:
     RetentionPass.objects.create()  # the recording that all tests share is there already
     Session.objects.exclude(forked_from=None).delete()
     Session.objects.all().delete()
@@ -311,7 +311,7 @@ def test_filling_a_folder_leaves_nothing_else_in_it(tools: Toolbox) -> None:
     assert tools.list_folder() == "     8 a.txt\n     4 sub/b.txt"
 
 
-def test_a_test_run_tells_nothing_of_time_and_place(tools: Toolbox) -> None:
+def test_a_test_run_s_output_has_no_time_and_no_folder(tools: Toolbox) -> None:
     code = "import unittest\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.fail()\n"
     tools.fill({"test_it.py": code.encode()})
     with pytest.raises(FailedTests) as failed:

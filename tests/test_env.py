@@ -1,4 +1,4 @@
-"""Settings from the environment are typed, and nonsense is refused by name."""
+"""Settings from the environment are typed, and errors name the variable."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The health checks answer as load balancers expect."""
+"""The health checks respond as load balancers expect."""
 
 import json
 import socket
@@ -31,7 +31,7 @@ def parts(client: Client) -> tuple[str, dict[str, str]]:
 
 
 @pytest.mark.django_db
-def test_readyz_tells_that_all_parts_answer(client: Client) -> None:
+def test_readyz_is_ok_when_all_parts_respond(client: Client) -> None:
     note_worker(uuid7())
     assert parts(client) == ("ok", {"database": "ok", "broker": "ok", "worker": "ok"})
 
@@ -59,7 +59,7 @@ def test_workers_that_are_long_dead_are_forgotten(db: None) -> None:
 
 
 @pytest.mark.django_db
-def test_a_redis_that_does_not_answer_is_told_without_its_address(
+def test_a_redis_that_does_not_respond_is_reported_without_its_address(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     note_worker(uuid7())
@@ -111,7 +111,7 @@ def test_readyz_is_503_when_the_database_does_not_answer(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_queue_without_its_table_is_told(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is older than the program: `playhead migrate` has not run."""
     note_worker(uuid7())
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")

@@ -1,4 +1,4 @@
-"""The log has one line per problem and does not repeat what an agent sent."""
+"""The log has one line for each problem and does not repeat the content of requests."""
 
 import logging
 import sys
@@ -26,14 +26,14 @@ def test_whatever_is_logged_is_one_printable_line(message: str) -> None:
     assert logged(message).isprintable()
 
 
-def test_an_exception_is_told_by_its_type_and_place_alone() -> None:
+def test_an_exception_is_logged_with_its_type_and_place_only() -> None:
     line = logged("Internal Server Error: /api/v1/sessions", ValueError("ph_secret in the body"))
     assert "ph_secret" not in line
     assert "[ValueError at " in line
     assert "tests/test_log.py" in line
 
 
-def test_a_traceback_inside_a_message_is_told_by_its_type_and_place_alone() -> None:
+def test_a_traceback_inside_a_message_is_logged_with_its_type_and_place_only() -> None:
     try:
         raise LookupError("ph_secret in the body")
     except LookupError:

@@ -1,4 +1,4 @@
-"""HEAD is GET without a body; browsers get pages compressed, agents get answers as they are."""
+"""HEAD is GET without a body; pages are compressed, API responses are not."""
 
 import gzip
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A server's address is known to others on the machine for as long as it lives, however it ends."""
+"""Other commands on the machine know a server's address exactly while the server runs."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def another(folder: Path, address: str) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
-def test_nobody_runs_on_a_folder_that_is_empty_or_not_there(tmp_path: Path) -> None:
+def test_no_server_runs_on_an_empty_or_missing_folder(tmp_path: Path) -> None:
     assert running_address(tmp_path) is None
     assert running_address(tmp_path / "nowhere") is None
 

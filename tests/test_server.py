@@ -1,4 +1,4 @@
-"""How the server's processes take signals."""
+"""How the server's processes handle signals."""
 
 import subprocess
 import sys

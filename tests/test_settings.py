@@ -1,4 +1,4 @@
-"""What the environment says becomes Django's settings; the defaults are safe."""
+"""Environment variables become Django's settings; the defaults are safe."""
 
 import runpy
 import stat

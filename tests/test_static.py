@@ -1,4 +1,4 @@
-"""Static files come from the packages, cached for ever under names that hold their hash."""
+"""Static files come from the packages and are cached for ever under hashed names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Agents' requests take a shorter way than people's, and nothing that protects them is missing on it."""
+"""Requests to the API pass less middleware than pages, but all that protects them."""
 
 import json
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Running a command as people do: what it prints and how it ends."""
+"""Running a command: what it prints and how it exits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""``playhead compress``: done here when there is no worker, with what came of it in sums."""
+"""``playhead compress``: does the work itself if no worker is running, and prints totals."""
 
 from dataclasses import replace
 from typing import NoReturn
@@ -61,7 +61,7 @@ def test_with_a_worker_it_is_left_to_that(run: Run, six: UUID, woken: list[UUID]
     assert Summary.objects.count() == 2
 
 
-def test_nobody_need_wait_even_without_a_worker(run: Run, six: UUID, woken: list[UUID]) -> None:
+def test_no_wait_leaves_the_work_even_without_a_worker(run: Run, six: UUID, woken: list[UUID]) -> None:
     run("compress", six, "--strategy", "simple_extract", "--no-wait")
     assert len(woken) == 1
     assert not Summary.objects.exists()
@@ -74,7 +74,7 @@ def test_steps_and_whether_they_are_done_again_can_be_chosen(run: Run, six: UUID
     assert "1 summary: " in run(*chosen, "--again").out
 
 
-def test_what_fails_is_told_in_one_sentence(run: Run, six: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_in_one_sentence(run: Run, six: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         raise Invalid("The key is wrong.")
 
@@ -99,7 +99,9 @@ def test_an_empty_session_is_no_error(run: Run, transactional_db: None) -> None:
         (("--strategy", "simple_extract", "--model", "gpt-5"), "uses no model"),
     ],
 )
-def test_what_cannot_be_done_is_told(run: Run, six: UUID, arguments: tuple[object, ...], words: str) -> None:
+def test_an_invalid_request_is_reported(
+    run: Run, six: UUID, arguments: tuple[object, ...], words: str
+) -> None:
     assert words in run("compress", six, *arguments).error
 
 

@@ -1,4 +1,4 @@
-"""How commands end: the codes that docs/commands.md lists, and ``--home`` wherever it stands."""
+"""The exit codes that docs/commands.md lists, and ``--home`` in every place."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""``playhead`` alone tells what it can do, its own commands first."""
+"""``playhead`` alone lists its commands, without Django's."""
 
 import pytest
 from django.core.management import get_commands
@@ -13,7 +13,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.parametrize("arguments", [(), ("help",), ("--help",), ("-h",)])
-def test_help_names_every_command_of_playhead_and_none_of_django(
+def test_help_lists_every_command_of_playhead_and_none_of_django(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     lines = printed(capsys, monkeypatch, *arguments).splitlines()

@@ -1,4 +1,4 @@
-"""``playhead import``: files and folders in, a line for each, and nothing twice."""
+"""``playhead import``: imports files and folders, prints a line for each, and adds nothing twice."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_a_file_is_read_and_a_line_says_what_was_in_it(run: Run, transcript: Pat
     assert Session.objects.get().title == "List the files"
 
 
-def test_the_last_lines_hold_the_sums_for_each_format(run: Run, transcript: Path) -> None:
+def test_the_last_lines_hold_the_totals_for_each_format(run: Run, transcript: Path) -> None:
     header, row = run("import", transcript).out.splitlines()[-2:]
     columns = ["Files", "Sessions", "Steps", "Calls", "Results", "Unpaired", "Skipped", "Added"]
     assert header.split() == ["Format", *columns]
@@ -181,7 +181,7 @@ def test_each_file_that_was_passed_over_is_named_at_the_end_with_the_reason(
     assert "more (--verbose" not in run("import", folder, "--verbose").out
 
 
-def test_the_sums_tell_what_became_of_every_file(run: Run, transcript: Path, tmp_path: Path) -> None:
+def test_the_totals_count_every_file_by_outcome(run: Run, transcript: Path, tmp_path: Path) -> None:
     run("import", transcript)
     folder = transcript.parent
     write(folder / "other.jsonl", *({**line, "sessionId": SESSION.replace("0b", "1b")} for line in RECORDS))
@@ -206,7 +206,7 @@ def test_a_file_that_breaks_off_is_imported_in_part() -> None:
     assert "2 files: 1 imported in part, 1 not read." in out.getvalue()
 
 
-def test_a_fork_is_news_even_without_an_entry_of_its_own(run: Run, tmp_path: Path) -> None:
+def test_a_fork_counts_as_new_even_without_an_entry_of_its_own(run: Run, tmp_path: Path) -> None:
     project = Project.objects.create(name="First")
     session = create_session(project)
     append(project, session.pk, [act(), ok()])

@@ -1,4 +1,4 @@
-"""``playhead keys``: made once, shown once, revoked at once."""
+"""``playhead keys``: a key is shown once, and revoking works at once."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def test_a_new_key_is_all_that_is_printed_so_that_a_script_can_take_it(run: Run)
     assert ran.err == "Store it now: it cannot be shown again.\n"
 
 
-def test_a_key_reads_and_writes_unless_told_otherwise(run: Run) -> None:
+def test_a_key_reads_and_writes_by_default(run: Run) -> None:
     run("keys", "create", "agent")
     run("keys", "create", "viewer", "--scopes", "read")
     assert dict(ApiKey.objects.values_list("name", "scopes")) == {

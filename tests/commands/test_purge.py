@@ -1,4 +1,4 @@
-"""``manage.py purge``: the retention job asks before it deletes."""
+"""``playhead purge`` asks before it deletes."""
 
 import sys
 from datetime import timedelta

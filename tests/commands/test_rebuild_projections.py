@@ -1,4 +1,4 @@
-"""``manage.py rebuild_projections``: all but the log is made again from the log."""
+"""``playhead rebuild-projections`` rebuilds everything but the log."""
 
 from uuid import uuid4
 
@@ -44,7 +44,7 @@ def test_on_a_sound_database_nothing_differs(run: Run, session: Session) -> None
     assert run("rebuild_projections", "--check").error == ""
 
 
-def test_a_check_tells_what_differs_and_changes_nothing(run: Run, session: Session) -> None:
+def test_a_check_reports_differences_and_changes_nothing(run: Run, session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(steps=99)
     Episode.objects.filter(session=session, anchor=2).update(status="error", number=7)
     ran = run("rebuild_projections", "--check")
@@ -70,7 +70,7 @@ def test_rebuilding_mends_what_differs(run: Run, session: Session) -> None:
     assert run("rebuild_projections", "--check").error == ""
 
 
-def test_entries_without_totals_by_model_are_told_and_no_difference(
+def test_entries_without_totals_by_model_are_reported_and_no_difference(
     run: Run, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As earlier versions wrote them. What they wrote with the session is mended."""
@@ -105,5 +105,5 @@ def test_an_unknown_session_is_named(run: Run) -> None:
     assert run("rebuild_projections", unknown).error == f"There is no session {unknown}."
 
 
-def test_an_id_that_is_none_is_refused(run: Run) -> None:
+def test_an_invalid_id_is_refused(run: Run) -> None:
     assert "invalid UUID value: 'nonsense'" in run("rebuild_projections", "nonsense").error

@@ -22,12 +22,12 @@ def test_the_link_signs_the_owner_in_once(run: Run) -> None:
         use_sign_in_link(token_of(link))
 
 
-def test_the_link_is_for_whoever_is_named(run: Run) -> None:
+def test_the_link_is_for_the_named_user(run: Run) -> None:
     alice = User.objects.create_user("alice")
     assert use_sign_in_link(token_of(run("sign_in", "--user", "alice").out)) == alice
 
 
-def test_nobody_unknown_or_disabled_gets_a_link(run: Run) -> None:
+def test_an_unknown_or_disabled_user_gets_no_link(run: Run) -> None:
     User.objects.create_user("bob", is_active=False)
     assert run("sign_in", "--user", "alice").error == "There is no user 'alice'."
     assert run("sign_in", "--user", "bob").error == "There is no user 'bob'."
@@ -74,7 +74,7 @@ def test_where_no_server_runs_the_link_says_so(run: Run) -> None:
         "javascript:alert(1)",
     ],
 )
-def test_an_address_that_is_none_is_refused_with_a_sentence(run: Run, address: str) -> None:
+def test_an_invalid_address_is_refused_with_a_sentence(run: Run, address: str) -> None:
     ran = run("sign_in", "--address", address)
     assert ran.out == ""
     assert f"{address!r} is not the address of a server. Use http://HOST:PORT or https://HOST" in ran.error

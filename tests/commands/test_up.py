@@ -1,4 +1,4 @@
-"""``playhead up``: one command from nothing to a running product, and back to nothing."""
+"""``playhead up`` starts from an empty folder and stops cleanly."""
 
 import http.client
 import os
@@ -107,7 +107,7 @@ def test_it_serves_and_prints_how_to_get_in(first_up: Up) -> None:
         ("0.0.0.0", signal.SIGHUP),
     ],
 )
-def test_it_listens_where_it_is_told_and_stops_cleanly(home: Path, host: str, how: signal.Signals) -> None:
+def test_it_listens_on_the_given_host_and_stops_cleanly(home: Path, host: str, how: signal.Signals) -> None:
     up = Up(home, "--no-demo", "--host", host)
     assert up.get("/readyz") == 200
     assert up.stop(how) == 0
@@ -267,7 +267,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert told.startswith("playhead: PLAYHEAD_MAX_BODY must be a size")
 
 
-def test_a_database_that_is_away_is_told_without_the_password(tmp_path: Path) -> None:
+def test_an_unreachable_database_is_reported_without_the_password(tmp_path: Path) -> None:
     told = refused(tmp_path, DATABASE_URL="postgresql://alice:secret@127.0.0.1:1/history")
     assert told.startswith("CommandError: The database cannot be used: ")
     assert "secret" not in told

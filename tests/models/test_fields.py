@@ -1,4 +1,4 @@
-"""Long bodies are stored compressed in SQLite, and whoever reads them never notices."""
+"""Long bodies are stored compressed in SQLite; reading gives the same values."""
 
 from typing import Any
 

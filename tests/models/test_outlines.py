@@ -1,4 +1,4 @@
-"""Excerpts of steps: stored when these are written, the same for a reader of any process."""
+"""Excerpts of steps: stored with the steps or computed later, with the same result."""
 
 import pytest
 from django.db import connection
@@ -31,7 +31,9 @@ def outline(session: Session, as_of: int | None = None) -> list[StepOutline]:
     return history.outline(1, history.steps)
 
 
-def test_a_step_is_told_by_its_call_and_the_lines_of_its_results(project: Project, session: Session) -> None:
+def test_an_outlined_step_has_its_call_and_the_lines_of_its_results(
+    project: Project, session: Session
+) -> None:
     append(project, session.pk, [act("read", path="src/parser.py"), ok(None, "def parse_text():\n    pass")])
     (step,) = outline(session)
     assert (step.number, step.first_position, step.status) == (1, 1, "success")
@@ -41,7 +43,7 @@ def test_a_step_is_told_by_its_call_and_the_lines_of_its_results(project: Projec
     assert step.excerpt.result_tokens > 0
 
 
-def test_a_step_that_goes_on_is_read_again(project: Project, session: Session) -> None:
+def test_a_step_with_a_new_result_is_read_again(project: Project, session: Session) -> None:
     append(project, session.pk, [call("a", "b")])
     assert outline(session)[0].excerpt.lines == ()
     append(project, session.pk, [ok("a", "see src/first.py")])

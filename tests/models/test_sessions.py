@@ -1,4 +1,4 @@
-"""Sessions are found by words in capital or small letters, on every database alike."""
+"""Sessions are found by words in any case, on every database."""
 
 from importlib import import_module
 

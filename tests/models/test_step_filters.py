@@ -1,4 +1,4 @@
-"""Finding steps by status, tool and time: as filtering the whole list, and bounded in what it reads."""
+"""Finding steps by status, tool and time: the results of filtering the whole list, with bounded reads."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What policies read of a session: as much as they consume, newest first, however long it is."""
+"""Policies read only as much of a session as they consume, newest first, whatever its length."""
 
 from itertools import islice
 from typing import Any

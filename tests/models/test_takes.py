@@ -1,4 +1,4 @@
-"""Takes are what rewinds cut off and nothing has restored."""
+"""Takes are the parts that rewinds cut off and that are not restored."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -156,7 +156,7 @@ def test_the_newest_rewinds_know_what_they_cut(session: Session) -> None:
     assert all(before == session.lineage(rewind.position - 1) for rewind, before in newest)
 
 
-def test_the_newest_rewind_is_told_only_while_nothing_follows_it(session: Session) -> None:
+def test_the_newest_rewind_is_given_only_while_no_entry_follows_it(session: Session) -> None:
     assert newest_rewind(session) is None
     position = back(session, 2)
     session.refresh_from_db()

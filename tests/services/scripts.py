@@ -1,4 +1,4 @@
-"""Transcripts for tests: what an importer tells is written out, whatever the file says."""
+"""An importer whose operations a test gives, whatever the file holds."""
 
 import io
 from collections.abc import Iterable, Iterator

@@ -81,7 +81,9 @@ def test_a_result_before_any_action_is_refused(project: Project, session: Sessio
         append(project, session.pk, [ok()])
 
 
-def test_a_result_that_answers_no_open_call_is_recorded_and_told(project: Project, session: Session) -> None:
+def test_a_result_that_answers_no_open_call_is_recorded_and_reported(
+    project: Project, session: Session
+) -> None:
     unpaired = append(project, session.pk, [act(), ok(), ok(), call("a", "b"), ok("a"), ok("z")]).unpaired
     assert unpaired == [
         UnpairedReason(3, 0, None, "no_open_call", None),
@@ -120,7 +122,7 @@ def test_an_archived_session_takes_nothing_more(project: Project, session: Sessi
         append(project, session.pk, [said("hello?")])
 
 
-def test_a_finished_session_is_live_again_when_it_goes_on(project: Project, session: Session) -> None:
+def test_a_finished_session_is_live_again_after_an_append(project: Project, session: Session) -> None:
     change_session(project, session.pk, {"status": "finished"})
     append(project, session.pk, [said("one more thing")])
     assert session_again(session).status == "live"

@@ -1,4 +1,4 @@
-"""What usage teaches about our counts, model by model, project by project."""
+"""Usage corrects token counts, for each model of each project."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""In a session that has ended nothing is in flight, and a file that grows still brings what was missing."""
+"""In an ended session no step is in flight, and a grown file can still add a missing result."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_a_result_that_comes_after_the_end_is_taken(project: Project, ended: Ses
     assert statuses(ended) == ["success", "success"]
 
 
-def test_an_ended_session_goes_on_with_another_action(project: Project, ended: Session) -> None:
+def test_an_ended_session_accepts_another_action(project: Project, ended: Session) -> None:
     register_action(project, ended.pk, act("grep"))
     assert statuses(ended) == ["success", "abandoned", "in_flight"]
     with pytest.raises(Conflict, match="already set"):

@@ -1,4 +1,4 @@
-"""What is exported can be imported again, and is the same."""
+"""An exported session can be imported again and is equal."""
 
 import io
 from contextlib import suppress
@@ -177,7 +177,7 @@ def test_a_fork_takes_along_what_it_shares_and_no_more(told: Session) -> None:
     assert copies[0].head == told.forks.get().fork_position
 
 
-def test_an_export_ends_where_it_is_told_to(told: Session) -> None:
+def test_an_export_ends_at_the_given_position(told: Session) -> None:
     text = "".join(export_session(told, "markdown", as_of=4).chunks)
     assert "no such file" in text
     assert "grep" not in text

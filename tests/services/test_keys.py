@@ -109,7 +109,7 @@ def test_a_sign_in_link_ends_after_15_minutes(db: None) -> None:
         use_sign_in_link(token)
 
 
-def test_a_link_of_somebody_who_left_signs_nobody_in(db: None) -> None:
+def test_a_link_of_a_disabled_user_signs_nobody_in(db: None) -> None:
     token = create_sign_in_link(User.objects.create_user("bob"))
     User.objects.update(is_active=False)
     with pytest.raises(NotFound):

@@ -1,4 +1,4 @@
-"""Money is told with the day as of which the prices are."""
+"""Money is printed with the date of the prices."""
 
 import pytest
 
@@ -15,5 +15,5 @@ from historyapp.services.prices import money_text
         (None, "", "at an unknown price"),
     ],
 )
-def test_the_date_of_the_list_stands_beside_the_money(micros: int | None, as_of: str, told: str) -> None:
+def test_money_is_printed_with_the_date_of_the_prices(micros: int | None, as_of: str, told: str) -> None:
     assert money_text(micros, as_of) == told

@@ -1,4 +1,4 @@
-"""Rebuilding says what was wrong and mends it. That it reproduces everything is in ``test_time_travel``."""
+"""Rebuilding reports and repairs differences. ``test_time_travel`` shows that it reproduces everything."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The queue in the database gives each message to one taker."""
+"""The queue in the database gives each message to one worker."""
 
 import threading
 from collections import Counter
@@ -22,7 +22,7 @@ def test_messages_are_taken_once_and_in_order() -> None:
     assert not QueuedMessage.objects.exists()
 
 
-def test_queues_are_told_apart() -> None:
+def test_queues_are_separate() -> None:
     put("ours", "1")
     put("theirs", "2")
     assert (size("ours"), take("nobody's")) == (1, None)
@@ -57,7 +57,7 @@ def test_several_takers_never_get_the_same_message() -> None:
     assert Counter(taken) == Counter(map(str, range(200)))
 
 
-def test_a_message_that_was_set_aside_is_kept_told_and_taken_by_nobody(
+def test_an_unreadable_message_is_kept_logged_and_never_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     set_aside("ours", '{"body": "half a mess', ValueError("Unterminated string"))

@@ -1,4 +1,4 @@
-"""Retention deletes whole archived sessions, and nothing that another session stands on."""
+"""Retention deletes whole archived sessions, except those that share entries with a kept fork."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -79,7 +79,7 @@ def test_without_a_record_of_it_age_counts_from_the_newest_entry(project: Projec
     assert ids(purgeable(project, days_ago(9))) == {session.pk}
 
 
-def test_a_session_stays_while_another_one_stands_on_its_entries(project: Project) -> None:
+def test_a_session_stays_while_a_fork_shares_its_entries(project: Project) -> None:
     parent = session_of(project)
     child = fork(project, parent.pk)
     archive(parent)

@@ -1,4 +1,4 @@
-"""Rewind, undo and fork, rule by rule. What holds at random is in ``test_time_travel``."""
+"""Rewind, undo and fork, rule by rule. ``test_time_travel`` tests random sequences of them."""
 
 import pytest
 
@@ -152,7 +152,7 @@ def test_a_fork_shares_without_copying_and_goes_its_own_way(project: Project, to
     assert Entry.objects.filter(session=child).order_by("position").first().position == 6  # type: ignore[union-attr]
 
 
-def test_a_fork_of_a_step_in_flight_goes_on_with_it(project: Project, told: Session) -> None:
+def test_a_fork_of_a_step_in_flight_continues_the_step(project: Project, told: Session) -> None:
     child = fork(project, told.pk)
     append(project, child.pk, [failed()])
     append(project, told.pk, [ok()])

@@ -1,4 +1,4 @@
-"""A transcript that comes again in another shape is the same session: what counts is the content."""
+"""A transcript that is imported again in another form becomes the same session: only content counts."""
 
 import io
 import json

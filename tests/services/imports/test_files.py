@@ -90,7 +90,7 @@ def test_a_provisional_end_may_be_longer_than_a_batch(
     assert live_texts() == ["a", "b", "c", "d", "x", "y"]
 
 
-def test_of_two_imports_at_once_one_is_told_to_come_again(project: Project, script: Script) -> None:
+def test_of_two_imports_at_once_one_is_refused(project: Project, script: Script) -> None:
     file = [SessionStart("s"), *texts("a", provisional=True)]
 
     def overtaken() -> Iterator[Operation]:

@@ -226,13 +226,13 @@ def test_what_is_unsent_waits_up_to_a_bound(sender: tuple[BatchSender, Connectio
             sender[1].close()  # else an agent that waits for ever is waited for
 
 
-def test_a_sender_notices_that_nobody_receives(sender: tuple[BatchSender, Connection]) -> None:
+def test_a_sender_notices_a_closed_pipe(sender: tuple[BatchSender, Connection]) -> None:
     sender[1].close()
     with pytest.raises(ConnectionError):
         sender[0].send("end", 0)
 
 
-def test_a_sender_does_not_go_on_for_nobody(sender: tuple[BatchSender, Connection]) -> None:
+def test_a_sender_stops_once_the_pipe_is_closed(sender: tuple[BatchSender, Connection]) -> None:
     def send() -> None:
         for _ in range(1000):
             sender[0].send("batch", 0, b"x")

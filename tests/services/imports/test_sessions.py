@@ -1,4 +1,4 @@
-"""Which sessions a file makes: none without an entry, whatever format it is forced into."""
+"""A file makes no session without an entry, whatever format is forced."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_an_empty_session_of_playhead_s_own_export_stays_one(project: Project) -
     assert (report.error, Session.objects.get().head) == ("", 0)
 
 
-def test_a_session_is_made_with_its_first_entry_and_told_in_the_file_s_order(
+def test_a_session_is_made_with_its_first_entry_and_reported_in_the_file_s_order(
     project: Project, script: Script
 ) -> None:
     other = [SessionStart("b", title="b"), SessionStart("c", title="c")]

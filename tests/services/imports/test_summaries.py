@@ -1,4 +1,4 @@
-"""Summaries of a transcript: which steps they stand for, how old they are, and what many of them cost."""
+"""Summaries of a transcript: their steps, their age, and the cost of many."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
