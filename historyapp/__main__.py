@@ -14,7 +14,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead up                      set everything up and serve until Ctrl-C
   playhead import [PATH ...]       import transcripts of Claude Code, Codex and other agents
   playhead compress SESSION        summarise a session's older steps
-  playhead worker                  run a worker in addition to the server's, here or on another machine
+  playhead worker                  run another worker, here or on another machine
   playhead keys ACTION             list, create or revoke API keys
   playhead sign-in                 print a link that signs you in to the dashboard
   playhead rebuild-projections     rebuild counters and step rows from the log
