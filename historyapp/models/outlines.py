@@ -58,9 +58,14 @@ def outlined(
     missing = {row.first_position: key for row, key in zip(rows, keys, strict=True) if known[key] is None}
     if missing:
         last = max(key.last_position for key in missing.values())
-        for first, excerpt in excerpts_of(load(min(missing), last)).items():
-            if first in missing:
-                known[missing[first]] = _cached(missing[first], excerpt)
+        computed: dict[int, Excerpt] = {}
+        tail = Tail()
+        for entry in load(min(missing), last):
+            tail = advance(tail, entry).tail
+            if tail.step and tail.step.excerpt:
+                computed[tail.step.first_position] = tail.step.excerpt
+        for first in missing.keys() & computed.keys():
+            known[missing[first]] = _cached(missing[first], computed[first])
     return [
         StepOutline(
             number=row.number,
@@ -73,17 +78,6 @@ def outlined(
         )
         for row, key in zip(rows, keys, strict=True)
     ]
-
-
-def excerpts_of(entries: Iterable[Entry]) -> dict[int, Excerpt]:
-    """The excerpts of whole steps, by their first positions."""
-    tail = Tail()
-    found: dict[int, Excerpt] = {}
-    for entry in entries:
-        tail = advance(tail, entry).tail
-        if tail.step and tail.step.excerpt:
-            found[tail.step.first_position] = tail.step.excerpt
-    return found
 
 
 def _cached(key: _Key, excerpt: Excerpt) -> Excerpt:

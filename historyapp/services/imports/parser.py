@@ -126,7 +126,17 @@ class ParserProcess:
                 return self._running[1]
             except ConnectionError:  # it died since the last file
                 self._stop()
-        self._running = _, pipe = _start_process()
+        context = multiprocessing.get_context("spawn")
+        pipe, theirs = context.Pipe()
+        process = context.Process(target=serve, args=(theirs,), daemon=True)
+        try:
+            process.start()
+        except OSError:
+            pipe.close()
+            raise
+        finally:
+            theirs.close()
+        self._running = process, pipe
         try:
             pipe.send(file)
         except ConnectionError:
@@ -140,20 +150,6 @@ class ParserProcess:
             pipe.close()
             process.terminate()
             process.join()
-
-
-def _start_process() -> tuple[SpawnProcess, Connection]:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs,), daemon=True)
-    try:
-        process.start()
-    except OSError:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
-    return process, ours
 
 
 def open_parser(

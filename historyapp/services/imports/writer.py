@@ -8,7 +8,6 @@ transaction together with how far the file has been imported: a kill loses at mo
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
@@ -126,8 +125,11 @@ class SessionWriter:
         draft = operation.draft
         if draft is not None and draft.created_at is not None:
             self._time = draft.created_at
-        elif self._time is not None:
-            operation = _with_time(operation, self._time)
+        elif self._time is not None and isinstance(operation, Append):
+            operation = operation._replace(draft=operation.draft._replace(created_at=self._time))
+        elif self._time is not None and isinstance(operation, RewindTo):
+            draft = draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
+            operation = replace(operation, draft=draft._replace(created_at=self._time))
         prepared = parsed.prepared
         if isinstance(operation, Append):
             # Tokens are counted once the entry is known to be new.
@@ -151,21 +153,18 @@ class SessionWriter:
         """
         self.counts.end_step()
         if self._newest.number < self._settled:
-            # Provisional operations at the end of the shorter file need not be in the longer one.
-            if not self._is_stored(self._newest_settled if self._newest_settled.number else self._newest):
-                raise DifferentBeginning(self.start.session)
+            # Provisional operations at the end of the shorter file need not be in the longer one. The entries
+            # before the last one are not compared.
+            last = self._newest_settled if self._newest_settled.number else self._newest
+            if isinstance(last.operation, Append):
+                position = shifted(self.source, last.position)
+                entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
+                if entry is None or entry.core().body != last.operation.draft.body:
+                    raise DifferentBeginning(self.start.session)
             return
         if self._waiting or self._newest_settled.number > self.source.settled:
             self.flush()
         self._write_summaries()
-
-    def _is_stored(self, given: _SourceOperation) -> bool:
-        """Whether the session holds this entry at its position. The entries before it are not compared."""
-        if not isinstance(given.operation, Append):
-            return True
-        position = shifted(self.source, given.position)
-        entry = Entry.objects.filter(session_id=self.source.session_id, position=position).first()
-        return entry is not None and entry.core().body == given.operation.draft.body
 
     def _write_summaries(self) -> None:
         """Writes the waiting summaries, after the entries that they cover."""
@@ -232,13 +231,6 @@ class SessionWriter:
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
                     rewind_locked(session, draft, "import")
-
-
-def _with_time(operation: Append | RewindTo, moment: datetime) -> Append | RewindTo:
-    if isinstance(operation, Append):
-        return operation._replace(draft=operation.draft._replace(created_at=moment))
-    draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
-    return replace(operation, draft=draft._replace(created_at=moment))
 
 
 def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
