@@ -4,6 +4,7 @@ It is loaded before Django reads its settings (``-p tests.environment`` in pypro
 """
 
 import fcntl
+import gc
 import os
 import shutil
 import tempfile
@@ -77,6 +78,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _may_reach_the_database(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
     return item.get_closest_marker("django_db") is not None or not _DATABASE.isdisjoint(fixtures)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Thousands of tests and their modules stay until the end: garbage collection skips them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -20,6 +20,10 @@ def records() -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {"cases": [], "result_str_cases": []}
 
 
-def cases() -> list[Any]:
-    """Each case, named by its id, for ``pytest.mark.parametrize``."""
-    return [pytest.param(case, id=case["id"]) for case in records()["cases"]]
+def cases(every: int = 1) -> list[Any]:
+    """Each case, named by its id, for ``pytest.mark.parametrize``; all but one in ``every`` are thorough."""
+    found = enumerate(records()["cases"])
+    return [
+        pytest.param(case, id=case["id"], marks=[pytest.mark.thorough] if number % every else [])
+        for number, case in found
+    ]

@@ -21,6 +21,7 @@ from historyapp.models import Entry, Project, RetentionPass, Session, Summary
 from historyapp.models.history import History
 from historyapp.services.keys import create_key
 from historyapp.services.sessions import create_session
+from tests.examples import thorough
 
 pytestmark = pytest.mark.django_db
 
@@ -225,7 +226,7 @@ def test_running_it_again_adds_nothing(recorded: Recorded) -> None:
     assert logs(project) == before
 
 
-@pytest.mark.parametrize("requests", [100, 190])
+@pytest.mark.parametrize("requests", [100, thorough(190)])
 def test_after_a_crash_it_continues_and_nothing_is_recorded_twice(
     project: Project,
     recorded: Recorded,
@@ -294,7 +295,7 @@ def test_no_tool_leads_out_of_the_folder(tools: Toolbox, path: str) -> None:
 
 def test_an_edit_needs_one_place_and_answers_with_a_diff(tools: Toolbox) -> None:
     diff = tools.edit_file("a.txt", "two", "three")
-    assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", " -1,2 +1,2 ", " one", "-two", "+three"]
+    assert diff.splitlines() == ["--- a/a.txt", "+++ b/a.txt", "@@ -1,2 +1,2 @@", " one", "-two", "+three"]
     with pytest.raises(ValueError, match=r"old_string stands 0 times in a\.txt, not once"):
         tools.edit_file("a.txt", "two", "four")
 

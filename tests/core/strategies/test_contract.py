@@ -19,7 +19,7 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from tests.core.entries import LIVE, TEXT
 from tests.core.strategies.scripted import Model, called, judged, resources, steps
-from tests.examples import examples
+from tests.examples import examples, thorough
 from tests.shared import SHARED, needs
 
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -113,9 +113,10 @@ def test_an_extract_of_a_judged_step_is_never_larger_than_the_step(strategy: Str
 
 @needs("corpus")
 @each
-def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy) -> None:
+@pytest.mark.parametrize("every", [60, thorough(20)])
+def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy, every: int) -> None:
     for session in load(SHARED / "corpus"):
-        for episode in session.episodes[::20]:
+        for episode in session.episodes[::every]:
             check_size(strategy, (episode,))
 
 
