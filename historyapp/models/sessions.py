@@ -160,9 +160,7 @@ class Session(models.Model):
 
     def rewinds(self) -> "models.QuerySet[Any]":
         """This session's own rewind entries."""
-        from historyapp.models.entries import Entry
-
-        return Entry.objects.filter(session_id=self.id, kind="rewind")
+        return self.entries.filter(kind="rewind")
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

@@ -128,7 +128,7 @@ class ParserProcess:
                 self._stop()
         context = multiprocessing.get_context("spawn")
         pipe, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs,), daemon=True)
+        process = context.Process(target=serve, args=(theirs, pickle.dumps(serve_files)), daemon=True)
         try:
             process.start()
         except OSError:
