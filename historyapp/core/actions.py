@@ -1,4 +1,4 @@
-"""What an agent asks to do, as it registers it (SEMANTICS B). What came back is in ``results``."""
+"""Proposed actions as agents register them (SEMANTICS B). Their results are in ``results``."""
 
 from typing import Any
 

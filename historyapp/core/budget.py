@@ -1,6 +1,6 @@
 """What a whole request costs in tokens: system, notebook, tools, messages, overhead, images.
 
-Everything that is said, each text, call, result and image, costs its own tokens and a share of overhead. So
+Each text, call, result and image costs its own tokens and a share of overhead. So
 costs add up: a policy adds what it chooses, and the sum is what :meth:`RequestMeter.total` finds in the
 rendered request. Texts are counted exactly for OpenAI's models; overhead is an upper bound, and counts for
 other models are estimates. Each format says what its items say and what they cost.
@@ -48,9 +48,9 @@ class RequestMeter:
         """A text within a message: its share, rounded down."""
         return int(self.count(clean(text)) * self.factor)
 
-    def write(self, said: ConversationPart) -> Rendered:
-        """A turn or an aside as the format writes it, with its price."""
-        rendered = self._format.write(said)
+    def write(self, part: ConversationPart) -> Rendered:
+        """A turn or an input as the format writes it, with its price."""
+        rendered = self._format.write(part)
         return rendered._replace(tokens=self.items(rendered.items))
 
     def message(self, text: str) -> int:
@@ -61,7 +61,7 @@ class RequestMeter:
         """The parts that every context begins with.
 
         Raises:
-            Invalid: when a tool's definition is none.
+            Invalid: when a tool's definition is not valid.
         """
         first, second = (self.write(InputMessage(0, text, "system")).tokens for text in (system, notebook))
         shaped = self._format.tools(tools)
@@ -81,8 +81,8 @@ class RequestMeter:
     def total(self, request: Mapping[str, Any]) -> int:
         """A rendered request."""
         format = self._format
-        said = format.price(format.request_leaves(request), self.count, self.factor)
-        return format.priming + format.tools_price(request.get("tools", ()), self.count, self.factor) + said
+        tools = format.tools_price(request.get("tools", ()), self.count, self.factor)
+        return format.priming + tools + format.price(format.request_leaves(request), self.count, self.factor)
 
     def items(self, items: Sequence[Item]) -> int:
         """What the format has written, without what it adds to a whole request."""

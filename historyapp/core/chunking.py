@@ -103,7 +103,7 @@ def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation)
 
 
 def reach(text: str, start: int, tokens: int, count: TokenCounter = count_tokens) -> int:
-    """The end of a long piece from ``start`` with at most so many tokens; at least one character long."""
+    """The end of the longest part from ``start`` within ``tokens``; at least one character long."""
     left = len(text) - start
     size = min(left, max(1, tokens * 4))
     fits, too_long = 1, left + 1
@@ -154,7 +154,7 @@ def summarise_long(
 
 
 def _shortened(text: str, tokens: int, shorten: Callable[[str, int], str], count: TokenCounter) -> str:
-    """The most telling of a text in so many tokens."""
+    """The text, shortened to ``tokens``."""
     kept, room = text, len(text)
     for _ in range(_TRIES):
         size = count(kept)

@@ -10,7 +10,7 @@ Item = dict[str, Any]
 
 
 class Rendered(NamedTuple):
-    """One turn or aside, written once for one format."""
+    """One turn or input, written once for one format."""
 
     position: int
     items: list[Item]
@@ -37,6 +37,6 @@ class Context:
 
     @property
     def leading(self) -> int:
-        """How many of the parts are instructions before anything else is said."""
-        said = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
-        return next(said, len(self.parts))
+        """How many of the first parts are instructions."""
+        others = (n for n, part in enumerate(self.parts) if part.items and not part.instruction)
+        return next(others, len(self.parts))

@@ -1,4 +1,4 @@
-"""The log's vocabulary: one frozen model per kind of entry, told apart by ``kind`` (DESIGN 3)."""
+"""The log's vocabulary: one frozen model per kind of entry, distinguished by ``kind`` (DESIGN 3)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 
 class StoredModel(BaseModel):
-    """Base of everything that is stored as it came: immutable, and unknown fields are refused."""
+    """Base of stored models: immutable, and unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,7 +37,7 @@ class Thoughts(StoredModel):
 
     @property
     def text(self) -> str:
-        """What lists and contexts show: the ``summary`` where it says something, else a line a field."""
+        """What lists and contexts show: the ``summary`` unless it is blank, else one line for each field."""
         fields = self.model_extra or {}
         summary = fields.get("summary")
         if isinstance(summary, str) and summary.strip():
@@ -109,11 +109,11 @@ class ToolResult(StoredModel):
     """With ``error`` and ``skipped``: why, in words."""
     error: ErrorDetails | None = None
     feedback: Text | None = None
-    """With ``interrupted_by_human``: what the person said."""
+    """With ``interrupted_by_human``: the words of the person."""
 
 
 class EntryBody(StoredModel):
-    """Base of the kinds of entry. A kind says here what a model and a person read of it."""
+    """Base of the kinds of entry. A kind defines what a model and a person read of it."""
 
     in_step: ClassVar[bool] = False
     """Whether it belongs to a step: an output, its results and its reviews."""
@@ -122,12 +122,12 @@ class EntryBody(StoredModel):
 
     @property
     def message_content(self) -> Any:
-        """Outside steps, what it says: text, or a list of parts; empty where there is nothing to show."""
+        """The content outside steps: text, or a list of parts; empty when there is nothing to show."""
         return ""
 
     @property
     def heading(self) -> str:
-        """How people are told what this is."""
+        """The title of the entry for people."""
         return self.kind_name().replace("_", " ")
 
     @classmethod
@@ -158,7 +158,7 @@ class MemoryNotebook(EntryBody):
 
 
 class ModelInput(EntryBody):
-    """What a person or another program said to the agent."""
+    """A message of a person or another program to the agent."""
 
     is_input: ClassVar[bool] = True
     kind: Literal["model_input"] = "model_input"

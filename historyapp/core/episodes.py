@@ -136,7 +136,7 @@ def group_episodes(entries: Iterable[Entry], first_number: int = 1) -> Iterator[
 
 
 def conversation_parts(entries: Iterable[Entry]) -> Iterator[ConversationPart]:
-    """Live entries, oldest first, as a model reads them. What was said during a step stands after it."""
+    """Live entries, oldest first, as a model reads them. Inputs during a step come after it."""
     for run in _runs(entries):
         in_step = isinstance(run[0].body, ModelOutput)
         if in_step:

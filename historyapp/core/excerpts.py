@@ -19,7 +19,7 @@ from historyapp.core.tokens import TokenCounter, count_tokens
 T = TypeVar("T")
 
 LONGEST_LINE = 200
-"""Characters; longer lines are broken into pieces."""
+"""Characters; longer lines are split."""
 _LONGEST_CALL = 240
 _KEPT = 1200  # characters of result lines
 _OTHERS = 600  # characters of further names
@@ -28,7 +28,7 @@ MAX_LINES_READ = 1000
 _CHARACTERS_READ = MAX_LINES_READ * (LONGEST_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
-_MANY = 4  # names beyond which a line is not worth more
+_MANY = 4  # names that raise the rank of a line, at most
 _BLANKS = re.compile(r"\s+")
 _FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
 
@@ -165,7 +165,7 @@ class RankedLine(NamedTuple):
 
 
 def ranked_lines(text: str) -> list[RankedLine]:
-    """The pieces of a text with an identifier that is new there, or that tell of a failure; best first."""
+    """The lines of a text with a new identifier, or with a sign of failure; best first."""
     text = text[:_CHARACTERS_READ]
     alarming = _FAILURE.search(text) is not None
     parts = list(islice(split_lines(text), MAX_LINES_READ))

@@ -1,4 +1,4 @@
-"""The account of a context: what is in it, in which form, at what cost, and what was left out and why."""
+"""The manifest of a context: its parts with their form and cost, and what was left out and why."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ class Segment(StoredModel):
 
 
 class LeftOut(StoredModel):
-    """A range of steps, or of what was said between them, that is not in the context."""
+    """A range of steps, or of inputs between them, that is not in the context."""
 
     first_step: int | None = None
     last_step: int | None = None

@@ -46,7 +46,7 @@ class Message(StoredModel):
 
 @dataclass(slots=True)
 class EpisodicMessages:
-    """Messages in the making, with their account."""
+    """Messages while they are collected, with their manifest."""
 
     max_tokens: int | None
     count: TokenCounter
@@ -161,7 +161,7 @@ def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
             ]
             made.put_first([Segment(source="overhead", tokens=heading), *steps])
             break
-        # What joins the lines has its price too.
+        # The text between the lines has a price too.
         del lines[0]
     return len(lines)
 
@@ -197,7 +197,7 @@ def _results(episode: Episode, *, is_open: bool) -> Iterator[Message]:
 
 
 def assistant_message(episode: Episode) -> Message:
-    """What the model said, as its provider gave it where that was recorded."""
+    """The output as a message, in the provider's form if that was recorded."""
     output, raw = episode.output, episode.output.raw_message
     calls: list[Any] | None = [call.model_dump() for call in output.tool_calls] or None
     if raw is not None:

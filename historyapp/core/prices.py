@@ -80,4 +80,4 @@ def _read(data: Any, name: str) -> tuple[str, dict[str, Price]]:
     try:
         return str(data["as_of"])[:LONGEST_DATE], _PRICES.validate_python(data["per_million_tokens"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} is no price list: {error}") from error
+        raise ValueError(f"{name} is not a price list: {error}") from error

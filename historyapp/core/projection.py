@@ -100,7 +100,7 @@ class Step(NamedTuple):
     statuses: tuple[str, ...] = ()
     tool_names: tuple[str, ...] = ()
     input_preview: str = ""
-    """What was said to the agent since the step before."""
+    """The newest input since the step before."""
     thought_preview: str = ""
     call_preview: str = ""
     result_preview: str = ""

@@ -105,10 +105,10 @@ def read_message(message: dict[str, Any]) -> MessageFields:
     for block in blocks:  # a message of OpenAI responses holds the parts
         parts += _blocks(block.get("content")) if block.get("type") == "message" else [block]
     texts = [content] if isinstance(content, str) else list(_texts(parts))
-    cited = any(part.get("citations") for part in parts)  # one text, cut into pieces
-    said = ("" if cited else "\n\n").join(filter(None, texts))
+    cited = any(part.get("citations") for part in parts)  # one text, cut into parts
+    text = ("" if cited else "\n\n").join(filter(None, texts))
     return MessageFields(
-        said or _text(message.get("refusal")),
+        text or _text(message.get("refusal")),
         "\n\n".join(filter(None, _thoughts(message, blocks))),
         tuple(_calls(message, blocks)),
         tuple(_reasoning(message, blocks)),

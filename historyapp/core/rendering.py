@@ -30,7 +30,7 @@ def long_form(episode: Episode) -> str:
                 details = result.error if result.status == "error" else None
                 text += f"- **Reason:** {result.reason or ''}\n"
                 text += f"- **Error:** {details.repr}\n" if details else ""
-    more = "".join(f"- **{label}:** {_block(said)}\n" for label, said in _further_lines(episode))
+    more = "".join(f"- **{label}:** {_block(content)}\n" for label, content in _further_lines(episode))
     return f"{text.rstrip()}\n{more}" if more else text
 
 

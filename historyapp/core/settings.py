@@ -30,7 +30,7 @@ class SessionSettings(BaseModel):
     compression_batch_size: int = Field(default=4, ge=1, le=100_000)
     """Steps outside the newest ``full_message_count`` that start a compression; one summary covers them."""
     compression_share: float | None = Field(default=None, gt=0, le=100)
-    """Share of ``max_tokens``: so many tokens outside the newest steps start one too; null: none."""
+    """Share of ``max_tokens``: this many tokens outside the newest steps also start one; null: never."""
     compression_strategy: str = "episode_summary"
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""

@@ -1,6 +1,6 @@
 """The sliding-window history as text (SEMANTICS C): summaries, a blank line, the newest steps in detail.
 
-An older step that no summary stands for is shown in one line, or told with its number: nothing is cut
+An older step that no summary stands for is shown in one line, or listed with its number: nothing is cut
 silently. It is read from the newest end, in bounded time whatever the session's length.
 """
 

@@ -29,7 +29,7 @@ def clean(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The text as a search compares it: the same for capital and small letters of every script."""
+    """The text for case-insensitive search in every script."""
     return text.casefold()
 
 

@@ -72,5 +72,5 @@ def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
 def test_a_file_that_is_no_price_list_is_named(tmp_path: Path, text: str) -> None:
     own = tmp_path / "mine.json"
     own.write_text(text)
-    with pytest.raises(ValueError, match=r"mine\.json is no price list"):
+    with pytest.raises(ValueError, match=r"mine\.json is not a price list"):
         load_prices(own)

@@ -1,4 +1,4 @@
-"""What an exporter is: it writes one session as text, piece by piece, so that its length does not matter."""
+"""What an exporter is: it writes one session as text in parts, so that its length does not matter."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Exporter(Protocol):
     """Whether it wants only live entries."""
 
     def write(self, session: ExportSession, forks: Iterable[ExportSession] = ()) -> Iterator[str]:
-        """The session as pieces of text, each encodable as UTF-8.
+        """The session as parts of a text, each encodable as UTF-8.
 
         Args:
             forks: sessions forked from it, directly or not, each after its parent. Only formats that can

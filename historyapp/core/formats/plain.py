@@ -22,8 +22,8 @@ fmt_paragraph = as_paragraphs
 
 def get_history(summaries: Iterable[str], episodes: Iterable[Episode]) -> str:
     """Summaries, a blank line, then the detailed steps (SEMANTICS C)."""
-    told = "\n".join(text for text in summaries if text.strip())
-    return "\n\n".join(part for part in (told, as_paragraphs(episodes)) if part)
+    lines = "\n".join(text for text in summaries if text.strip())
+    return "\n\n".join(part for part in (lines, as_paragraphs(episodes)) if part)
 
 
 class Plain(Format):

@@ -1,4 +1,4 @@
-"""The transcript formats that can be imported, and telling which of them a file is in."""
+"""The transcript formats that can be imported, and the detection of a file's format."""
 
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.anthropic_messages import ANTHROPIC_MESSAGES
@@ -31,7 +31,7 @@ IMPORTERS: dict[str, Importer] = {
 
 
 def detect(source: Source) -> Importer:
-    """The importer for a file, told by what is in it and not by its name.
+    """The importer for a file, by its content and not by its name.
 
     Raises:
         UnreadableTranscript: when it is in no supported format.

@@ -84,7 +84,7 @@ class AnthropicReader:
         )
         thoughts = [text(block.get("thinking")) for block in blocks]
         texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
-        cited = any(block.get("citations") for block in blocks)  # one text, cut into pieces
+        cited = any(block.get("citations") for block in blocks)  # one text, cut into parts
         body = ModelOutput(
             thoughts="\n\n".join(filter(None, thoughts)) or None,
             text="".join(texts) if cited else "\n\n".join(filter(None, texts)),

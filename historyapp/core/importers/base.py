@@ -1,4 +1,4 @@
-"""What an importer is: it reads one transcript file and tells, in order, what to put into which session.
+"""What an importer is: it reads one transcript file and yields, in order, the operations on its sessions.
 
 Importers know nothing of storage. They yield operations as they read, so that a file of any size passes
 through a fixed amount of memory; ``historyapp.services.imports.files`` carries the operations out.
@@ -25,15 +25,15 @@ class SessionStart:
     spawned_by: str | None = None
     """Source id of the session whose agent started this one (a sub-agent)."""
     partial_copy: str | None = None
-    """Source id under which another transcript tells this session in part. This one takes its place."""
+    """Source id under which another transcript holds a part of this session. This one replaces it."""
     whole_copy: str | None = None
-    """Source id under which another transcript tells this session whole, which is told in part here."""
+    """Source id under which another transcript holds this session in full. This one holds a part."""
     forked_from: tuple[str, int] | None = None
     """Source id of the parent, announced earlier in the same file, and the last position that is shared."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Session settings that differ from the defaults."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What else the source says of the session: working folder, version, totals …"""
+    """Further facts from the source: working folder, version, totals …"""
     created_at: datetime | None = None
     """Only in Playhead's own export, like ``status``."""
     status: str = ""
@@ -78,7 +78,7 @@ class AddSummary:
     level: int = 1
     """1: one episode, 2: a range, 3: a digest of ranges."""
     made_at: int | None = None
-    """The newest position when it was made; None where the source does not tell: it is made now."""
+    """The newest position when it was made; None if the source does not say: now."""
     created_at: datetime | None = None
 
 

@@ -1,7 +1,7 @@
 """Message lists and recorded model calls, in any provider's dialect, as operations.
 
 Each recorded call repeats its whole conversation so far. Calls of several conversations may share a file: one
-that begins with everything another has said continues it, and only what is new in it is imported.
+that begins with all messages of another one continues it, and only its new messages are imported.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +36,7 @@ class Exchange:
     failure: str = ""
     """Why there is no reply."""
     session: str | None = None
-    """The conversation's id; None where it is told by what it continues."""
+    """The conversation's id; None when the conversation that it continues decides."""
     title: str = ""
     agent: str = ""
     model: str = ""

@@ -64,10 +64,10 @@ MINI_SWE_AGENT = _MiniSweAgent()
 def _is_text_run(messages: list[Any]) -> bool:
     """Whether a bare list is a run: a command in the agreed fence, or a result with its return code."""
     for message in map(mapping, messages[:50]):
-        said = text(message.get("content"))
-        if message.get("role") == "assistant" and "```mswea_bash_command" in said:
+        content = text(message.get("content"))
+        if message.get("role") == "assistant" and "```mswea_bash_command" in content:
             return True
-        if message.get("role") == "user" and _RETURN_CODE.match(said):
+        if message.get("role") == "user" and _RETURN_CODE.match(content):
             return True
     return False
 

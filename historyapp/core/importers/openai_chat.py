@@ -1,7 +1,7 @@
 """OpenAI chat message lists, in the shapes people keep them in.
 
 A bare list; an object with ``messages`` (and ``response``, as OpenHands logs its model calls); a tau-bench
-run or a list of them; recorded requests and responses, whose growing prefixes are told apart; lines of any.
+run or a list of them; recorded requests and responses, which repeat their prefix; JSON lines of any of these.
 """
 
 from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from historyapp.core.settings import SessionSettings
 
 
 class SummaryLike(Protocol):
-    """A summary, as far as a context needs to know it."""
+    """The fields of a summary that contexts use."""
 
     @property
     def id(self) -> Any: ...
@@ -78,7 +78,7 @@ class RangeSummary(NamedTuple):
 
 
 class StepOutline(NamedTuple):
-    """A step as its row tells it, without bodies."""
+    """A step from its row, without bodies."""
 
     number: int
     first_position: int
@@ -86,13 +86,13 @@ class StepOutline(NamedTuple):
     status: Status
     excerpt: Excerpt
     summary: ExcerptLine | None = None
-    """The text that stands for just this step, where one was made."""
+    """The summary of just this step, if there is one."""
     digest: RangeSummary | None = None
-    """What stands for several steps that end with this one, where it was made."""
+    """The summary of several steps that end with this one, if there is one."""
 
 
 class OutlinedPast(Past, Protocol):
-    """A past that also tells of its steps without loading bodies. Each call is one query."""
+    """A past that can read its steps without bodies. Each method is one query."""
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         """Live steps ``first`` to ``last`` (both included), oldest first."""
@@ -105,7 +105,7 @@ class OutlinedPast(Past, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestExtras:
-    """What a caller brings to one context; none of it is stored."""
+    """What a caller adds to one request; it is not stored."""
 
     tools: Sequence[Mapping[str, Any]] = ()
     """Definitions, for their cost: formats render them."""
@@ -135,7 +135,7 @@ class Policy(Protocol):
 
 
 Unit = Episode | InputMessage
-"""A step, or what was said between two steps."""
+"""A step, or an input between two steps."""
 
 
 def newest_first(past: Past) -> Iterator[Unit]:

@@ -1,8 +1,8 @@
-"""The best mix of steps within a hard budget on the whole request, with a beginning that stays as it is.
+"""The best mix of steps within a hard budget on the whole request, with a beginning that stays the same.
 
 A context is: every input, summaries of the oldest steps, notes on later ones, the newer steps as messages,
 names that stand nowhere else, the newest step. Where a provider caches nothing, part of the budget is saved.
-``cuts`` says where notes end and messages begin, ``notes`` which lines are worth their tokens, ``clipping``
+``cuts`` says where notes end and messages begin, ``notes`` which lines are chosen, ``clipping``
 how a step is made to fit. How well this works is measured in docs/context-quality.md.
 """
 
@@ -32,9 +32,9 @@ EARLIER_INPUTS = 40
 LEAST_INPUT = 6
 """Tokens below which no input can be shortened."""
 FRESH = 0.08
-"""Share of the room for names that stand nowhere else: they are paid for in full at each call."""
+"""Share of the room for names that are nowhere else: each request pays for them in full."""
 LEAST_FRESH = 20
-"""Tokens; fewer names are not worth a message."""
+"""Tokens; with fewer, no message of names is made."""
 CACHEABLE = 1280
 """Tokens of a budget below which a provider caches nothing: from 1,024 tokens on that stay the same, which
 notes and inputs are not before this."""
@@ -162,7 +162,7 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
 
 
 def _thrifty(assembly: Assembly, material: _Material) -> int:
-    """Where nothing is cached: everything if it fits, otherwise notes that are chosen anew for each call."""
+    """Without caching: everything if it fits, otherwise notes that are chosen again for each request."""
     input_tokens = sum(assembly.part(entry).segment.tokens for entry in material.inputs)
     if not material.steps or not plan_cuts(material.steps, max(1, material.room - input_tokens)).cuts:
         return _mixed(assembly, material)
@@ -256,7 +256,7 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
 
 
 def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMeter) -> None:
-    """The newest step within ``left`` tokens: in full, or clipped and said so."""
+    """The newest step within ``left`` tokens: in full, or clipped with a note."""
     whole = assembly.part(newest)
     if whole.segment.tokens > left:
         whole = assembly.part(newest, without_reasoning(newest))

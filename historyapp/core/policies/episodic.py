@@ -19,7 +19,7 @@ from historyapp.core.rendering import progress_line
 from historyapp.core.settings import SessionSettings
 
 BEGINNING = 0
-"""The position of the progress message: before everything else that is said."""
+"""The position of the progress message: before everything else."""
 
 
 class Episodic:

@@ -1,4 +1,4 @@
-"""Everything live as it was said, and the live screen. Over the budget the oldest turns go first, whole."""
+"""Everything live in full, and the live screen. Over the budget the oldest turns go first, whole."""
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context

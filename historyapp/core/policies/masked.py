@@ -1,4 +1,4 @@
-"""Everything as it was said, but older results as one line each that names the step to fetch."""
+"""Everything in full, but older results as one line each, which names the step to fetch."""
 
 from collections.abc import Iterator
 from dataclasses import replace

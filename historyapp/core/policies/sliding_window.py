@@ -43,7 +43,7 @@ class SlidingWindow:
 def _parts(assembly: Assembly, past: Past, window: int) -> Iterator[ContextPart]:
     """The window's turns, then summaries and the turns between them, newest first, with every input.
 
-    A summary stands for the steps of its range, not for what people said between them.
+    A summary stands for the steps of its range, not for the inputs between them.
     """
     for part in merge(_blocks(past, window), past.inputs_newest_first(), key=_end, reverse=True):
         if isinstance(part, (Episode, InputMessage)):

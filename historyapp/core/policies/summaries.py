@@ -1,4 +1,4 @@
-"""Which summaries stand side by side: a higher one hides those that it covers."""
+"""Which summaries a context shows: a higher one hides those that it covers."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
