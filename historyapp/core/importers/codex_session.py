@@ -233,8 +233,8 @@ class CodexSession:
             yield from self._log(_NOTED[line.payload["type"]], line.payload, line)
 
     def _log(self, category: str, event: dict[str, Any], line: RolloutLine) -> Iterator[Operation]:
-        log = DebugLog(category=category, message=text(event.get("message")) or dump_json(event))
-        yield from self._append(log, line)
+        message = text(event.get("message")) or text(event.get("reason")) or dump_json(event)
+        yield from self._append(DebugLog(category=category, message=message), line)
 
     def _give_message(self, line: RolloutLine) -> Iterator[Operation]:
         parts, role = parts_of(line.payload), line.payload.get("role")

@@ -137,8 +137,8 @@ class _MiniSweAgentRun:
                 self._written = bool(written := _written(output, extra))
                 response = mapping(extra.get("response"))
                 facts = usage_facts(response.get("usage"), "openai") | known(cost=extra.get("cost"))
-                draft = EntryDraft(written or output, metadata={**draft.metadata, **facts})
-                return with_source(draft, known(id=response.get("id")))
+                source = {**draft.metadata.get("source", {}), **known(id=response.get("id"))}
+                return EntryDraft(written or output, metadata={**facts, "source": source})
             case ToolResults() as results:
                 return _with_status(results, extra)
             case ModelInput(channel="exit") as message:

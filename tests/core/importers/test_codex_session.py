@@ -327,6 +327,12 @@ def test_a_file_of_nothing_but_events_is_read_in_pieces() -> None:
     assert sum(op.provisional for op in operations if isinstance(op, Append)) == 500
 
 
+def test_the_reason_of_an_event_is_its_message() -> None:
+    log = bodies(read(asks("x"), event("turn_aborted", reason="interrupted")))[-1]
+    assert isinstance(log, DebugLog)
+    assert log.message == "interrupted"
+
+
 @pytest.mark.parametrize(
     ("told", "category", "words"),
     [
