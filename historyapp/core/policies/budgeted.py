@@ -298,14 +298,14 @@ def _latest(
 
 
 def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[int]) -> None:
-    """Lists the steps without a note as left out, in ranges."""
-    first = last = 0
-    for number in [step.number for index, step in enumerate(steps) if index not in noted] + [0]:
-        if number != last + 1:
-            if first:
-                assembly.leave_out(first, last, "none of their lines is among the likeliest to be needed")
-            first = number
-        last = number
+    """Lists the steps without a note as left out, in ranges. ``noted``: indexes of the others."""
+    missing = {step.number for index, step in enumerate(steps) if index not in noted}
+    for first in sorted(missing):
+        if first - 1 not in missing:
+            last = first
+            while last + 1 in missing:
+                last += 1
+            assembly.leave_out(first, last, "none of their lines is among the likeliest to be needed")
 
 
 def _names(parts: Iterable[ContextPart]) -> list[str]:
