@@ -3,7 +3,6 @@
 from typing import Any
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
-FORK = "0197c7f0-11aa-7b40-8c21-90c4d5e6f708"
 AT = "2026-01-31T09:30:00Z"
 LATER = "2026-01-31T09:30:02.5Z"
 
@@ -28,116 +27,43 @@ _FORMATTED = (
     "- **Output:** def parse(text): …"
 )
 EPISODE: dict[str, Any] = {
-    "number": 1,
-    "status": "success",
-    "first_position": 2,
-    "last_position": 3,
-    "tokens": 31,
-    "started_at": AT,
-    "finished_at": LATER,
-    "thoughts": "Look at the parser first.",
-    "action": USE_TOOL,
-    "tool_calls": [CALL],
-    "result": RESULT,
-    "summary": None,
-    "formatted": _FORMATTED,
+    "number": 1, "status": "success", "first_position": 2, "last_position": 3, "tokens": 31,
+    "started_at": AT, "finished_at": LATER, "thoughts": "Look at the parser first.", "action": USE_TOOL,
+    "tool_calls": [CALL], "result": RESULT, "summary": None, "formatted": _FORMATTED,
     "short": "Executed `read_file(path='parser.py')`: def parse(text): …",
-}
+}  # fmt: skip
 EPISODE_ITEM: dict[str, Any] = {
-    "number": 1,
-    "status": "success",
-    "first_position": 2,
-    "last_position": 3,
-    "tokens": 31,
-    "started_at": AT,
-    "finished_at": LATER,
-    "tool_names": ["read_file"],
-    "input_preview": "Make test_parser.py pass.",
-    "thought_preview": "Look at the parser first.",
-    "call_preview": "read_file(path='parser.py')",
-    "result_preview": "def parse(text): …",
-}
+    "number": 1, "status": "success", "first_position": 2, "last_position": 3, "tokens": 31,
+    "started_at": AT, "finished_at": LATER, "tool_names": ["read_file"],
+    "input_preview": "Make test_parser.py pass.", "thought_preview": "Look at the parser first.",
+    "call_preview": "read_file(path='parser.py')", "result_preview": "def parse(text): …",
+}  # fmt: skip
 SESSION_ITEM: dict[str, Any] = {
-    "id": SESSION,
-    "title": "Fix the parser",
-    "agent": "fixer",
-    "model": "gpt-5-mini",
-    "status": "live",
-    "tags": ["parser"],
-    "head": 3,
-    "steps": 1,
-    "errors": 0,
-    "tokens": 39,
-    "cost": 0.0021,
-    "forked_from": None,
-    "fork_position": 0,
-    "spawned_by": None,
-    "created_at": AT,
-    "last_entry_at": LATER,
-}
+    "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",
+    "tags": ["parser"], "head": 3, "steps": 1, "errors": 0, "tokens": 39, "cost": 0.0021,
+    "forked_from": None, "fork_position": 0, "spawned_by": None, "created_at": AT, "last_entry_at": LATER,
+}  # fmt: skip
 SUMMARY: dict[str, Any] = {
-    "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f",
-    "from_step": 1,
-    "to_step": 2,
-    "first_position": 2,
-    "last_position": 5,
-    "level": 2,
-    "text": "Found that the parser drops the last line.",
-    "key_points": [],
-    "strategy": "manual",
-    "model": "",
-    "tokens_before": 310,
-    "tokens_after": 9,
-    "made_at": 6,
-    "money": None,
-    "run": None,
-    "created_at": LATER,
-}
+    "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f", "from_step": 1, "to_step": 2, "first_position": 2,
+    "last_position": 5, "level": 2, "text": "Found that the parser drops the last line.", "key_points": [],
+    "strategy": "manual", "model": "", "tokens_before": 310, "tokens_after": 9, "made_at": 6, "money": None,
+    "run": None, "created_at": LATER,
+}  # fmt: skip
 RUN: dict[str, Any] = {
-    "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f",
-    "strategy": "simple_extract",
-    "model": "",
-    "options": {},
-    "again": False,
-    "trial": False,
-    "comparison": None,
-    "automatic": False,
-    "state": "running",
-    "note": "",
-    "head": 31,
-    "from_step": 1,
-    "to_step": 8,
-    "total": 8,
-    "done": 3,
-    "failed": 0,
-    "calls": 0,
-    "tokens_in": 0,
-    "tokens_out": 0,
-    "money": 0.0,
-    "prices_as_of": None,
-    "tokens_before": 930,
-    "tokens_after": 120,
-    "tokens_saved": 810,
-    "actor": "key:ph_x1Y2z3A",
-    "created_at": AT,
-    "started_at": LATER,
-    "finished_at": None,
-}
+    "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f", "strategy": "simple_extract", "model": "", "options": {},
+    "again": False, "trial": False, "comparison": None, "automatic": False, "state": "running", "note": "",
+    "head": 31, "from_step": 1, "to_step": 8, "total": 8, "done": 3, "failed": 0, "calls": 0,
+    "tokens_in": 0, "tokens_out": 0, "money": 0.0, "prices_as_of": None, "tokens_before": 930,
+    "tokens_after": 120, "tokens_saved": 810, "actor": "key:ph_x1Y2z3A", "created_at": AT,
+    "started_at": LATER, "finished_at": None,
+}  # fmt: skip
 REWIND: dict[str, Any] = {
-    "position": 7,
-    "to_position": 4,
-    "cut_off": [RANGE],
-    "steps_cut": 1,
-    "head": 7,
-}
+    "position": 7, "to_position": 4, "cut_off": [RANGE], "steps_cut": 1, "head": 7,
+}  # fmt: skip
 TAKE: dict[str, Any] = {
-    "position": 7,
-    "to_position": 4,
-    "reason": "the edit broke other tests",
-    "actor": "key:ph_x1Y2z3A",
-    "created_at": LATER,
-    "cut_off": [RANGE],
-}
+    "position": 7, "to_position": 4, "reason": "the edit broke other tests", "actor": "key:ph_x1Y2z3A",
+    "created_at": LATER, "cut_off": [RANGE],
+}  # fmt: skip
 IMPORTED_FILE: dict[str, Any] = {
     "name": "0197c7d4.jsonl",
     "format": "claude_code",
@@ -172,45 +98,30 @@ _TRIAL = {
     "error": "", "tokens_before": 310, "tokens_after": 14,
 }  # fmt: skip
 COMPARISON: dict[str, Any] = {
-    "id": _COMPARISON_ID,
-    "from_step": 1,
-    "to_step": 8,
-    "ended": True,
+    "id": _COMPARISON_ID, "from_step": 1, "to_step": 8, "ended": True,
     "sides": [{**RUN, "trial": True, "comparison": _COMPARISON_ID, "items": [_TRIAL]}],
-}
+}  # fmt: skip
 MESSAGE = {"role": "user", "content": "Make test_parser.py pass."}
 _SEGMENTS: list[dict[str, Any]] = [
     {"source": "input", "position": 1, "form": "full", "tokens": 10},
     {"source": "overhead", "form": "full", "tokens": 3},
 ]
 MANIFEST: dict[str, Any] = {
-    "policy": "budgeted",
-    "max_tokens": 2048,
-    "tokens": 13,
-    "segments": _SEGMENTS,
-    "left_out": [],
+    "policy": "budgeted", "max_tokens": 2048, "tokens": 13, "segments": _SEGMENTS, "left_out": [],
     "notes": [],
-}
+}  # fmt: skip
 CONTEXT: dict[str, Any] = {
-    "request": {"messages": [MESSAGE]},
-    "manifest": MANIFEST,
+    "request": {"messages": [MESSAGE]}, "manifest": MANIFEST,
     "tokens": {"estimated": 13, "counted": None, "factor": 1.0, "error": None, "learned_from": 0},
     "snapshot": "0197c7e1-0c2d-7a10-8b11-0a1b2c3d4e5f",
     "sha256": "4a0f3f6f0f2b4c63c1a3f6b3d5b5f0b8a7c1d2e3f405162738495a6b7c8d9e0f",
-}
+}  # fmt: skip
 SNAPSHOT: dict[str, Any] = {
-    "id": CONTEXT["snapshot"],
-    "position": 1,
-    "created_at": LATER,
-    "policy": "budgeted",
-    "format": "openai_chat",
-    "model": "gpt-5-mini",
-    "max_tokens": 2048,
-    "live_screen": False,
-    "sha256": CONTEXT["sha256"],
-    "tokens": {"estimated": 13, "counted": None, "billed": 13, "factor": 1.0},
+    "id": CONTEXT["snapshot"], "position": 1, "created_at": LATER, "policy": "budgeted",
+    "format": "openai_chat", "model": "gpt-5-mini", "max_tokens": 2048, "live_screen": False,
+    "sha256": CONTEXT["sha256"], "tokens": {"estimated": 13, "counted": None, "billed": 13, "factor": 1.0},
     "output_position": 2,
-}
+}  # fmt: skip
 USAGE = {"input": 61, "uncached": 61, "cache_read": 0, "cache_write": 0, "output": 40, "reasoning": 0}
 MODEL_LEDGER: dict[str, Any] = {
     **USAGE, "model": "gpt-5-mini", "calls": 1, "estimated": 60, "counted": 0, "money": 0.000095,
