@@ -21,7 +21,7 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
     """
     # Here, because all importers are loaded with them: that doubles the time to import the client.
     from historyapp.core.importers.anthropic_messages import AnthropicReader
-    from historyapp.core.importers.chat_messages import ChatReader
+    from historyapp.core.importers.chat_messages import ChatMessagesReader
     from historyapp.core.json import listing, mapping
 
     fields = whole_answer(response)
@@ -30,7 +30,7 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
     if is_response(fields):
         drafts, provider, reason = response_drafts(fields), "openai_responses", finish_reason(fields)
     elif message := mapping(choice.get("message")):
-        drafts = list(ChatReader(uuid4().hex).drafts({**message, "role": "assistant"}))
+        drafts = list(ChatMessagesReader(uuid4().hex).drafts({**message, "role": "assistant"}))
         provider, reason = "openai", choice.get("finish_reason")
     elif isinstance(fields.get("content"), list):
         drafts = list(

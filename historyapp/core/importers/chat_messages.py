@@ -68,7 +68,7 @@ def call_in_text(content: str) -> tuple[UseTool, str] | None:
     return UseTool(name=found[1], arguments=arguments), content[: found.start()].strip()
 
 
-class ChatReader:
+class ChatMessagesReader:
     """Reads the messages of one conversation, in order."""
 
     def __init__(self, session: str, fails: Callable[[str], bool] = lambda _: False) -> None:

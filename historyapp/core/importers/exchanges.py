@@ -44,7 +44,7 @@ class Exchange:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-class MessageReader(Protocol):
+class DialectReader(Protocol):
     """Reads the messages of one session, in order."""
 
     calls: Calls
@@ -63,7 +63,7 @@ class Dialect(Protocol):
 
     name: str
 
-    def reader(self, session: str) -> MessageReader: ...
+    def reader(self, session: str) -> DialectReader: ...
 
     def key(self, message: dict[str, Any]) -> str:
         """The same for a reply and for its repetition in the next request, whatever ids these have."""
@@ -79,7 +79,7 @@ class _Thread:
     """A conversation that may be continued."""
 
     session: str
-    reader: MessageReader
+    reader: DialectReader
     hashes: list[int] = field(default_factory=list)
     """Of its messages so far."""
     instruction: str = ""

@@ -18,7 +18,7 @@ from historyapp.core.entries import (
     UseTool,
 )
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
-from historyapp.core.importers.chat_messages import ChatReader
+from historyapp.core.importers.chat_messages import ChatMessagesReader
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.messages import (
     moment,
@@ -119,7 +119,7 @@ class _MiniSweAgentRun:
     """Reads the messages of a run, in order."""
 
     def __init__(self, session: str) -> None:
-        self._chat = ChatReader(session)
+        self._chat = ChatMessagesReader(session)
         self._written = False
         """Whether the newest output has a command as text whose result has not come back."""
 

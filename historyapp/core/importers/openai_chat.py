@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
-from historyapp.core.importers.chat_messages import ChatReader, message_key, source_calls, split_instruction
+from historyapp.core.importers.chat_messages import (
+    ChatMessagesReader,
+    message_key,
+    source_calls,
+    split_instruction,
+)
 from historyapp.core.importers.event_streams import streamed_message
 from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
@@ -28,8 +33,8 @@ class _ChatDialect:
     def __init__(self, fails: Callable[[str], bool]) -> None:
         self._fails = fails
 
-    def reader(self, session: str) -> ChatReader:
-        return ChatReader(session, self._fails)
+    def reader(self, session: str) -> ChatMessagesReader:
+        return ChatMessagesReader(session, self._fails)
 
     def key(self, message: dict[str, Any]) -> str:
         return message_key(message)

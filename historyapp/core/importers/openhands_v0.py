@@ -19,7 +19,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
-from historyapp.core.importers.chat_messages import ChatReader
+from historyapp.core.importers.chat_messages import ChatMessagesReader
 from historyapp.core.importers.messages import moment, title_of, tool_result, usage_facts
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -77,7 +77,7 @@ class V0EventReader:
     """Reads the events of one session, in order."""
 
     def __init__(self, session: str, zone: tzinfo = UTC) -> None:
-        self._chat = ChatReader(session)
+        self._chat = ChatMessagesReader(session)
         self._zone = zone
         self._begun = False
         self._answers: set[str] = set()
