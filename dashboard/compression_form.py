@@ -33,7 +33,7 @@ class OptionField:
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyChoice:
+class StrategyOption:
     """A strategy that a form offers."""
 
     strategy: Strategy
@@ -53,12 +53,12 @@ class StrategyForm:
     """The options of all strategies, by the name of their field."""
 
     @property
-    def choices(self) -> list[StrategyChoice]:
+    def choices(self) -> list[StrategyOption]:
         choices = []
         for name, strategy in STRATEGIES.items():
             properties: dict[str, Any] = strategy.options.model_json_schema().get("properties", {})
             fields = [self._field(name, option, schema) for option, schema in properties.items()]
-            choices.append(StrategyChoice(strategy, name == self.strategy, fields))
+            choices.append(StrategyOption(strategy, name == self.strategy, fields))
         return choices
 
     def _field(self, strategy: str, option: str, schema: Mapping[str, Any]) -> OptionField:

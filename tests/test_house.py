@@ -4,9 +4,12 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -70,6 +73,23 @@ def test_no_function_is_longer_than_60_lines() -> None:
 
 def test_no_module_has_a_vague_name() -> None:
     assert names([path for path in python_files() if path.stem in FORBIDDEN_NAMES]) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("historyapp", "dashboard")
+    TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+
+
+def test_no_class_name_stands_twice() -> None:
+    """Except Django's commands, and an entry and a step: a value of the core and a row of a table."""
+    found = Counter(
+        node.name
+        for path in python_files()
+        if path.relative_to(ROOT).parts[0] in ("historyapp", "dashboard")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, times in found.items() if times > 1} == {"Command", "Entry", "Episode"}
 
 
 def test_nothing_is_left_to_do() -> None:

@@ -28,7 +28,7 @@ from historyapp.core.rendering import JUDGED_STEP
 from historyapp.core.results import ActionError, ActionInterrupted, ActionSuccess
 from historyapp.core.text import Text
 from historyapp.services.actions import register_action, register_result
-from historyapp.services.append import Appended, append
+from historyapp.services.append import AppendedEntries, append
 from historyapp.wire import examples
 from historyapp.wire.base import shown
 from historyapp.wire.entries import RegisteredOut
@@ -115,7 +115,7 @@ def post_step(request: ApiRequest, session_id: SessionId, step: StepIn) -> HttpR
 _RECORDED = set(RecordRequest.model_fields)
 
 
-def _registered(appended: Appended) -> HttpResponse:
+def _registered(appended: AppendedEntries) -> HttpResponse:
     head = appended.head
     return reply(RegisteredOut(position=head, number=appended.session.steps, head=head), 201)
 

@@ -36,7 +36,7 @@ _TOOL_BLOCKS = ("tool_use", "server_tool_use")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 
 
-class MessageReader:
+class MessagesStreamReader:
     """Reads ``message_*`` and ``content_block_*`` events as the SDK's own accumulator does."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ PROVIDER = Provider(
     limit_field="max_tokens",
     reserved=(),
     defaults={"max_tokens": DEFAULT_MAX_TOKENS},
-    reader=MessageReader,
+    reader=MessagesStreamReader,
     count_path="/v1/messages/count_tokens",
     count_fields=(
         "model", "system", "messages", "tools", "tool_choice", "thinking", "output_config", "cache_control",

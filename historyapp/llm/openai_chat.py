@@ -31,7 +31,7 @@ _BLOCKS = "reasoning_details"
 """Reasoning that compatible servers expect back."""
 
 
-class ChatReader:
+class ChatStreamReader:
     """Reads ``chat.completion.chunk`` objects. Usage follows the finish reason, in a chunk of its own."""
 
     def __init__(self) -> None:
@@ -122,5 +122,5 @@ PROVIDER = Provider(
     limit_field="max_completion_tokens",
     reserved=("n", "stream_options"),
     defaults={"stream_options": {"include_usage": True}},
-    reader=ChatReader,
+    reader=ChatStreamReader,
 )

@@ -11,7 +11,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import (
     ACTION_IN_FLIGHT,
     NO_ACTION_IN_FLIGHT,
-    Appended,
+    AppendedEntries,
     append_locked,
     check_open,
     check_position,
@@ -23,7 +23,7 @@ from historyapp.services.transactions import writing
 
 def register_action(
     project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
-) -> Appended:
+) -> AppendedEntries:
     """Appends a proposed action, a ``model_output``.
 
     Raises:
@@ -44,7 +44,7 @@ def register_action(
 
 def register_result(
     project: Project, session_id: UUID, draft: EntryDraft, *, expected_position: int | None = None
-) -> Appended:
+) -> AppendedEntries:
     """Appends one result for the whole action in flight, named after its tool.
 
     Args:

@@ -42,7 +42,7 @@ EXCERPTS_UP_TO = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendedEntries:
     """Where the entries went. ``positions`` has one for each draft, in their order."""
 
     session: Session
@@ -82,7 +82,7 @@ def append(
     *,
     expected_position: int | None = None,
     lenient: bool = False,
-) -> Appended:
+) -> AppendedEntries:
     """Appends entries in one transaction: all of them or none.
 
     Args:
@@ -117,7 +117,9 @@ def check_position(session: Session, expected: int | None) -> None:
         )
 
 
-def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bool = False) -> Appended:
+def append_locked(
+    session: Session, prepared: Sequence[Prepared], *, lenient: bool = False
+) -> AppendedEntries:
     """Appends to a session that the caller has locked; see :func:`append`."""
     check_open(session)
     now = timezone.now()
@@ -143,7 +145,7 @@ def append_locked(session: Session, prepared: Sequence[Prepared], *, lenient: bo
             _link_snapshots(session, entries)
     written = [row.entry for row in entries]
     explained = explain_unpaired(History(session), unanswering) if unanswering else []
-    return Appended(session, [entry.position for entry in written], session.head, written, explained)
+    return AppendedEntries(session, [entry.position for entry in written], session.head, written, explained)
 
 
 def check_open(session: Session) -> None:

@@ -15,7 +15,7 @@ from historyapp.llm.model_calls import call_model
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
-from historyapp.services.append import ACTION_IN_FLIGHT, Appended, append, check_open, check_position
+from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
 from historyapp.services.contexts import RequestedContext, model_of, model_request
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
@@ -41,7 +41,7 @@ class ModelCallRequest:
 class RecordedCompletion:
     """A model call's response, appended to the session."""
 
-    appended: Appended
+    appended: AppendedEntries
     completion: Completion
     snapshot: Snapshot
     latency: float
