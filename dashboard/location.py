@@ -1,4 +1,4 @@
-"""What a page shows of a session: as of which position, at which step. The address of a page holds both."""
+"""Which position and step of a session a page shows. The address of a page holds both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -48,7 +48,7 @@ def shown_steps(step: int, steps: int) -> range:
 
 
 def draw_chart(accounts: list[StepAccount], location: Location) -> Chart:
-    """The chart of consecutive steps, one of which is the location's."""
+    """The chart of consecutive steps around the location's step."""
     reported = any(account.usage.input or account.usage.output for account in accounts)
     tokens: list[tuple[int, int, int]] = []
     for account in accounts:

@@ -67,7 +67,7 @@ class RunFilter(PageQuery):
 )
 @raises(Conflict)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
-    """Starts a run in the background, or joins the one that is under way. Its address tells how far it is."""
+    """Starts a run in the background, or joins the active run. `GET` its address for the progress."""
     started = start_run(request.auth.project, session_id, body.run_request(), actor=actor(request))
     _wake(started.run)
     return reply(_run(StartedOut, started.run, joined=started.joined), 202)

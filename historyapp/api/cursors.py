@@ -1,6 +1,6 @@
 """Pages: ``{items, next}``, where ``next`` is an opaque cursor.
 
-A cursor remembers the position as of which the first page was read, so that all pages show one state.
+A cursor remembers the head at the time of the first page, so that all pages show one state.
 """
 
 import json

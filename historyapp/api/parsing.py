@@ -18,7 +18,7 @@ from historyapp.wire.problems import (
 )
 
 _READ_AWAY = 4
-"""Bodies up to so many times the limit are read before they are refused."""
+"""A body of up to this many times the limit is read before it is refused."""
 
 
 def check_length(request: HttpRequest) -> None:
@@ -99,5 +99,5 @@ def check_query(request: HttpRequest, known: frozenset[str]) -> None:
     unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
     if unknown:
         names = ", ".join(unknown[:5])
-        use = f"Use {', '.join(sorted(known))}." if known else "Remove it: none is possible here."
+        use = f"Use {', '.join(sorted(known))}." if known else "Remove it: this endpoint has no parameters."
         raise NotValid(f"There is no query parameter {names} here. {use}")

@@ -89,7 +89,7 @@ def _end(text: str, start: int, target: int, limit: int, segmentation: Segmentat
 
 
 def _overlap_start(text: str, end: int, tokens: int, segmentation: Segmentation) -> int:
-    """Where the last sentences before ``end`` begin that have at most so many tokens together."""
+    """Where the last sentences before ``end`` begin that together have at most ``tokens`` tokens."""
     start = max(0, end - 4 * tokens)
     for _ in range(_TRIES):
         size = segmentation.count(text[start:end])

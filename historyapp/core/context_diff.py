@@ -82,7 +82,7 @@ class CacheEffect:
 
 
 def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
-    """The effect for a request of so many tokens, a share of which stands in the cache.
+    """The effect for a request of ``tokens`` tokens whose first ``share`` is in the cache.
 
     Where a price for writing is listed, the provider charges it for all that is not read.
     """

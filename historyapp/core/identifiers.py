@@ -83,7 +83,7 @@ def _name_in(run: str) -> str:
 
 
 def stands_in(name: str, text: str) -> bool:
-    """Whether the name stands in the text as a whole: no letter, digit or underscore adjoins it."""
+    """Whether the text contains the name as a whole word: no letter, digit or underscore adjoins it."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)

@@ -103,6 +103,6 @@ def _load(name: str) -> tuple[SpacyLanguage, str]:
     pipeline.add_pipe("sentencizer")
     note = (
         f"The spaCy model {name[:100]!r} {fault}: sentences are found by the rules for {code!r}, and no "
-        "names of people, places and organisations. docs/compression.md tells how to install one."
+        "names of people, places and organisations. docs/compression.md says how to install one."
     )
     return SpacyLanguage(pipeline, has_names=False), note

@@ -77,7 +77,7 @@ class Lineage:
         return Lineage((*self.spans, Span(session, first, last)))
 
     def session_at(self, position: int) -> str | None:
-        """The session whose entry is live at the position; None when none is."""
+        """The session whose entry is live at the position, or None."""
         span = self._span_at(position)
         return span.session if span else None
 

@@ -72,7 +72,7 @@ _NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
-    """The usage in an entry's metadata; zeros where none is reported or it is not understood."""
+    """The usage in an entry's metadata; zeros if there is none or it is not understood."""
     usage = metadata.get("usage")
     if not isinstance(usage, dict):
         return _NO_USAGE
@@ -91,7 +91,7 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:
-    """``metadata["cost"]`` (USD) in millionths of a dollar; 0 where none is reported."""
+    """``metadata["cost"]`` (USD) in millionths of a dollar; 0 if there is none."""
     cost = metadata.get("cost")
     if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not 0 <= cost < 1e9:
         return 0

@@ -34,7 +34,7 @@ class Snapshot(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, models.CASCADE, related_name="snapshots", db_index=False)
     position = models.PositiveIntegerField()
-    """The position as of which it was built: the head, unless the request named another."""
+    """The position that it shows: the head, unless the request named another."""
     created_at = models.DateTimeField(default=timezone.now)
     policy = models.CharField(max_length=50)
     format = models.CharField(max_length=50)

@@ -25,7 +25,7 @@ class SnapshotItem(Answer):
     """A context that was served."""
 
     id: UUID
-    position: int = Field(description="As of which it was built.")
+    position: int = Field(description="The position that it shows.")
     created_at: datetime
     policy: str
     format: str

@@ -1,6 +1,6 @@
 """The ``state.json`` of an episodic agent (AutoGPT): ``history`` with ``episodes`` and a ``cursor``.
 
-An episode is an action with its result and, when it has been compressed, a summary. The cursor tells how many
+An episode is an action with its result and, when it has been compressed, a summary. The cursor says how many
 episodes are done; one without a result at the cursor is in flight. Nothing in the file has a time or an id.
 """
 

@@ -53,7 +53,7 @@ DIGESTS = 0.15
 """Share of the room for summaries of steps before the outlined ones, where there are any."""
 MOST_DIGESTS = 100
 MARK = "[…]"
-"""Stands for an input of which nothing else has room."""
+"""Replaces an input when not even a part of it fits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from historyapp.core.policies.base import StepOutline
 PERIOD = 48
 """Steps. The replay begins one or two periods before the newest step, at a multiple of a period."""
 ROOM_OF_PERIOD = 16_384
-"""Tokens of room for each of which the period is as long again: a large budget holds more steps."""
+"""Tokens of room. The period grows by its length for each of these: a large budget holds more steps."""
 NOTES = 0.85
 """Share of the room that notes may take before they are chosen anew."""
 CHOSEN_ANEW = 0.75

@@ -122,7 +122,7 @@ SIMPLE_EXTRACT = Strategy(
     name="simple_extract",
     title="Simple extract",
     description=(
-        "Keeps of each step the names, lines, errors and outcomes that later steps refer to. Needs no "
+        "Keeps the names, lines, errors and outcomes of each step that later steps refer to. Needs no "
         "model and costs nothing."
     ),
     covers="step",

@@ -142,7 +142,7 @@ def _claim_end() -> datetime:
 
 
 def runs_left() -> list[UUID]:
-    """Active runs of which no worker holds an item."""
+    """Active runs with no item that a worker holds."""
     claimed = CompressionItem.objects.under_way(timezone.now()).filter(run=OuterRef("pk"))
     runs = CompressionRun.objects.active().filter(~Exists(claimed)).order_by("id")
     return list(runs.values_list("pk", flat=True))
