@@ -90,7 +90,8 @@ def dismiss(request: PersonRequest, session_id: UUID, position: int) -> HttpResp
 def fork(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """A new session that shares the history up to the end of ``step``; ``as_of`` also reaches into takes."""
     location = find_location(request, session_id, read_number(request.POST, "step"))
-    session, position = location.session, location.history.end_of(location.step)
+    session = location.session
+    position = location.history.row(location.step).last_position if location.step else 0
     child = fork_session(session.project, session.pk, at_position=position, actor=actor(request))
     return redirect(newest_step(child).address)
 

@@ -20,6 +20,7 @@ from dashboard.views.rewinds import latest_rewind
 from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
+from historyapp.core.projection import Totals
 from historyapp.core.text import clean
 from historyapp.models import CompressionRun, Entry, Session
 from historyapp.models.history import History
@@ -59,7 +60,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         context["rows"] = step_rows(location, step - AROUND, step + AROUND, found)
     if session.forked_from_id is not None:
         forked_at = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)
-        context["fork_step"] = next((entry.running_totals.steps for entry in forked_at), 0)
+        context["fork_step"] = next((Totals.load(entry.totals).steps for entry in forked_at), 0)
     return render(request, "session_detail.html", context)
 
 

@@ -70,7 +70,7 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     if page:
         first, last = min(page), max(page)
         if filter.full == "true":
-            items = [_with_bodies(*step) for step in history.rows_and_episodes(first, last)]
+            items = [_with_bodies(*step) for step in history.with_bodies(history.rows(first, last))]
         else:
             items = [fill_json(EpisodeItem, row) for row in history.rows(first, last)]
     return {"items": items if page.step > 0 else items[::-1], "next": more}
@@ -107,7 +107,7 @@ def read_episode(
     def make() -> dict[str, Any]:
         history = History(session, as_of)
         resolved = history.resolve(number)
-        ((row, episode),) = history.rows_and_episodes(resolved, resolved)
+        ((row, episode),) = history.with_bodies([history.row(resolved)])
         return _with_bodies(row, episode)
 
     return reply_or_304(request, session, make)

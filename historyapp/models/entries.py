@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.db import models
@@ -11,11 +11,8 @@ from django.db import models
 from historyapp.core import entries as core
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage, Span
-from historyapp.core.projection import Totals
 from historyapp.models.fields import JSONText, PackedJSON
 from historyapp.models.sessions import Session
-
-Row = TypeVar("Row", bound=models.Model)
 
 _SPANS_AT_ONCE = 20
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
@@ -102,17 +99,8 @@ def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
         yield batch
 
 
-def read_in_pages(rows: models.QuerySet[Row]) -> Iterator[Row]:
-    """Ordered rows, read in growing pages: few rows cost little, many rows take few queries."""
-    for start, size in page_sizes():
-        page = list(rows[start : start + size])
-        yield from page
-        if len(page) < size:
-            return
-
-
 def page_sizes() -> Iterator[tuple[int, int]]:
-    """Offsets and sizes of growing pages, in rows, without end."""
+    """Offsets and sizes of growing pages, in rows, endless: few rows cost little, many take few queries."""
     start, size = 0, _FIRST_PAGE
     while True:
         yield start, size
@@ -159,10 +147,6 @@ class Entry(models.Model):
         """The entry as a value of the core."""
         body = core.load_body(self.kind, self.body)
         return core.Entry(self.position, body, self.created_at, self.metadata, self.tokens)
-
-    @property
-    def running_totals(self) -> Totals:
-        return Totals.load(self.totals)
 
 
 class RetentionPass(models.Model):

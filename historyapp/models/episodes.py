@@ -14,7 +14,7 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step
 from historyapp.models.fields import JSONText, PackedText
 from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import OutlineRow, outline_rows
+from historyapp.models.sql import OutlineRow
 
 _FAILED_AT_ONCE = 50
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
@@ -41,26 +41,12 @@ Row = TypeVar("Row", "Episode", StepSample, OutlineRow)
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    """Takes reuse step numbers, so rows that are not live are dropped here."""
+    """Takes reuse step numbers, so :func:`live_rows` drops the rows that are not live."""
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. Costs what the range costs."""
         rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-        return _live(rows.defer("excerpt"), lineage)
-
-    def with_numbers(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
-        """The live steps with these numbers, oldest first."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        return _live(rows.defer("excerpt"), lineage)
-
-    def sampled(self, lineage: Lineage, numbers: Iterable[int]) -> list[StepSample]:
-        """The live steps with these numbers, oldest first. Running totals cover the steps between them."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
-        return _live((StepSample(*row) for row in rows.values_list(*StepSample._fields)), lineage)
-
-    def outlined(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
-        """As :meth:`numbered`, for many steps: whole rows would take most of the time."""
-        return _live(outline_rows(session_ids(lineage), first, last), lineage)
+        return live_rows(rows.defer("excerpt"), lineage)
 
     def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
         """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""
@@ -81,7 +67,7 @@ def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
     return lineage.contains(session, anchor) or lineage.starts_at(session, anchor + 1)
 
 
-def _live(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
+def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
     """The live rows, one for each number: the last one, which is of the step as a rewind or fork cut it."""
     order = {session: index for index, session in enumerate(lineage.sessions)}
     live = [row for row in rows if is_live_row(lineage, str(row.session_id), row.anchor)]
@@ -148,7 +134,7 @@ def columns(step: Step) -> dict[str, Any]:
     values["tool_names"] = list(step.tool_names)
     values["tool"] = tool_of(step.tool_names)
     values["unanswered"] = len(step.pending)
-    values["excerpt"] = stored_excerpt(step)
+    values["excerpt"] = dump_json(step.excerpt.dump()) if step.excerpt else None
     values["started_at"] = datetime.fromisoformat(step.started_at)
     values["finished_at"] = datetime.fromisoformat(step.finished_at) if step.finished_at else None
     return values
@@ -159,8 +145,3 @@ def tool_of(names: Sequence[str]) -> str:
     if not names:
         return ""
     return names[0] if names.count(names[0]) == len(names) else SEVERAL_TOOLS
-
-
-def stored_excerpt(step: Step) -> str | None:
-    """A step's excerpt as its column stores it."""
-    return dump_json(step.excerpt.dump()) if step.excerpt else None

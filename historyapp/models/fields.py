@@ -47,8 +47,10 @@ def pack(text: str) -> str | bytes:
     """A text as its column stores it: SQLite gets long ones compressed; PostgreSQL compresses by itself."""
     if len(text) < _SHORT or not on_sqlite():
         return text
+    if not hasattr(_codecs, "compressor"):
+        _codecs.compressor = ZstdCompressor(level=1)
     raw = text.encode()
-    packed: bytes = _compressor().compress(raw)
+    packed: bytes = _codecs.compressor.compress(raw)
     return packed if len(packed) < len(raw) else text
 
 
@@ -56,14 +58,6 @@ def pack(text: str) -> str | bytes:
 def on_sqlite() -> bool:
     """Whether the one database is SQLite. Asking the connection costs more than compressing a short text."""
     return connection.vendor == "sqlite"
-
-
-def _compressor() -> ZstdCompressor:
-    try:
-        kept: ZstdCompressor = _codecs.compressor
-    except AttributeError:
-        kept = _codecs.compressor = ZstdCompressor(level=1)
-    return kept
 
 
 def unpack(stored: str | bytes) -> str:

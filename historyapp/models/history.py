@@ -20,10 +20,10 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import StepOutline
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode, StepSample
+from historyapp.models.episodes import Episode, StepSample, live_rows
 from historyapp.models.outlines import outlined
-from historyapp.models.sessions import Session
-from historyapp.models.sql import OutlineRow, live_entries, newest, newest_first, oldest
+from historyapp.models.sessions import Session, session_ids
+from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost, outline_rows
 from historyapp.models.summaries import Summary, own_by_step
 
 FIRST_READ, LARGEST_READ = 8, 256
@@ -68,12 +68,6 @@ class History:
         """The number of live steps, which is the number of the newest one."""
         return self.tail.totals.steps
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the session is finished or archived and read as of now."""
-        is_now = self.as_of is None or self.as_of == self.session.head
-        return is_now and self.session.status != Session.Status.LIVE
-
     def is_open(self, number: int) -> bool:
         """Whether the step lacks a result. It may still come, even in an ended session: its file may grow."""
         step = self.tail.step
@@ -100,7 +94,9 @@ class History:
 
     def sample(self, numbers: Sequence[int]) -> list[StepSample]:
         """Some steps, given in ascending order, from which a picture of a long session is drawn."""
-        rows = Episode.objects.sampled(self.lineage, numbers)
+        stored = Episode.objects.filter(session_id__in=session_ids(self.lineage), number__in=list(numbers))
+        samples = (StepSample(*row) for row in stored.values_list(*StepSample._fields))
+        rows = live_rows(samples, self.lineage)
         if (shown := self.newest_shown) and self.steps in numbers:
             newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
             return [*(row for row in rows if row.number < self.steps), newest]
@@ -116,7 +112,9 @@ class History:
     def newest_shown(self) -> Episode | None:
         """The newest step as it is shown; see :meth:`rows`."""
         newest = self.newest
-        if newest and self.has_ended and newest.status == "in_flight":
+        is_now = self.as_of is None or self.as_of == self.session.head
+        has_ended = is_now and self.session.status != Session.Status.LIVE
+        if newest and has_ended and newest.status == "in_flight":
             newest.status = "abandoned"
         return newest
 
@@ -167,17 +165,9 @@ class History:
             raise Invalid(f"from is step {first}, which comes after to, step {last}.", steps=self.steps)
         return range(first, last + 1) if self.steps else range(0)
 
-    def end_of(self, number: int) -> int:
-        """The position at which a step ended, its reviews included; 0 for step 0."""
-        return self.row(number).last_position if number else 0
-
     def episodes(self, first: int, last: int) -> list[episodes_core.Episode]:
         """Steps with their bodies and summaries, oldest first; two queries and one for the summaries."""
         return [episode for _, episode in self._with_bodies(self._stored_rows(first, last))]
-
-    def rows_and_episodes(self, first: int, last: int) -> list[tuple[Episode, episodes_core.Episode]]:
-        """As :meth:`episodes`, each with its row."""
-        return self._with_bodies(self.rows(first, last))
 
     def with_bodies(self, rows: Sequence[Episode]) -> list[tuple[Episode, episodes_core.Episode]]:
         """Some rows, in their order, each with its step's bodies; neighbouring steps are read together."""
@@ -217,7 +207,7 @@ class History:
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
-        rows = Episode.objects.outlined(self.lineage, first, last)
+        rows = live_rows(outline_rows(session_ids(self.lineage), first, last), self.lineage)
         if self.newest and last >= self.steps:
             stored = next((row for row in rows if row.number == self.steps), None)
             newest = OutlineRow(*(getattr(self.newest, name) for name in OutlineRow._fields))
@@ -246,7 +236,7 @@ class History:
     @property
     def first_input(self) -> InputMessage | None:
         """The oldest live input, or None."""
-        entry = oldest(self.lineage, "model_input")
+        entry = outermost(self.lineage, "model_input", newest=False)
         return next(input_messages(entry)) if entry else None
 
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
@@ -297,13 +287,13 @@ class History:
     @property
     def instruction(self) -> str | None:
         """The current system instruction, or None."""
-        entry = newest(self.lineage, "system_instruction")
+        entry = outermost(self.lineage, "system_instruction", newest=True)
         return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else None
 
     @property
     def notebook(self) -> str | None:
         """The current memory notebook, or None."""
-        entry = newest(self.lineage, "memory_notebook")
+        entry = outermost(self.lineage, "memory_notebook", newest=True)
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 
@@ -329,7 +319,7 @@ def tail_of(lineage: Lineage) -> Tail:
     newest = Entry.objects.newest(lineage)
     if newest is None:
         return Tail()
-    totals = newest.running_totals
+    totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
     after = step.first_position if step else 0
     pending = Entry.objects.newest(lineage, after, kinds=("model_input",))
@@ -350,5 +340,5 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     assert step is not None
     last = rest[-1] if rest else first
     # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
-    own = last.running_totals
+    own = Totals.load(last.totals)
     return step._replace(anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)

@@ -50,6 +50,11 @@ def outlined(
     ranges = [summary for summary in summaries if summary.first_step < summary.last_step]
     ranges.sort(key=lambda s: (s.level, -s.first_step, s.id))  # of those with one end the last is used
     ranges_by_end = {summary.last_step: summary for summary in ranges}
+    digests = {
+        end: RangeSummary(str(summary.pk), summary.first_step, line)
+        for end, summary in ranges_by_end.items()
+        if (line := _line(summary.text))
+    }
     keys = [_Key(row.session_id, row.anchor, row.last_position) for row in rows]
     known = {key: _cache.get(key) for key in keys}
     for key, row in zip(keys, rows, strict=True):
@@ -74,7 +79,7 @@ def outlined(
             status=row.status,  # type: ignore[arg-type]  # the column's choices are these
             excerpt=known[key] or Excerpt(),
             summary=_line(own[row.number].text) if row.number in own else None,
-            digest=_digest(ranges_by_end.get(row.number)),
+            digest=digests.get(row.number),
         )
         for row, key in zip(rows, keys, strict=True)
     ]
@@ -86,11 +91,6 @@ def _cached(key: _Key, excerpt: Excerpt) -> Excerpt:
         while len(_cache) > MOST_CACHED:
             del _cache[next(iter(_cache))]
     return excerpt
-
-
-def _digest(summary: Summary | None) -> RangeSummary | None:
-    line = _line(summary.text) if summary else None
-    return RangeSummary(str(summary.pk), summary.first_step, line) if summary and line else None
 
 
 def _line(text: str) -> ExcerptLine | None:

@@ -64,18 +64,13 @@ def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
                 break
 
 
-def newest(lineage: Lineage, kind: str) -> Entry | None:
-    """The newest live entry of a kind, or None."""
-    batches = span_batches(reversed(lineage.spans))
-    return next(
-        (entry for batch in batches for entry in _entries(batch, [kind], "position DESC LIMIT 1")), None
-    )
-
-
-def oldest(lineage: Lineage, kind: str) -> Entry | None:
-    """The oldest live entry of a kind, or None."""
-    batches = span_batches(lineage.spans)
-    return next((entry for batch in batches for entry in _entries(batch, [kind], "position LIMIT 1")), None)
+def outermost(lineage: Lineage, kind: str, *, newest: bool) -> Entry | None:
+    """The newest or the oldest live entry of a kind, or None."""
+    order = "position DESC LIMIT 1" if newest else "position LIMIT 1"
+    for batch in span_batches(reversed(lineage.spans) if newest else lineage.spans):
+        for entry in _entries(batch, [kind], order):
+            return entry
+    return None
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:

@@ -15,10 +15,12 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from historyapp.core.projection import Totals
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row
+from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
 from historyapp.models.history import History
+from historyapp.models.sessions import session_ids
 
 MOST_READ = 20_000
 """Candidates that one search reads."""
@@ -43,10 +45,6 @@ class StepFilter:
 
     def __bool__(self) -> bool:
         return any(value is not None for value in (self.status, self.tool, self.since, self.until))
-
-    @property
-    def by_time(self) -> bool:
-        return self.since is not None or self.until is not None
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
@@ -130,15 +128,18 @@ class StepSearch:
                 ]
                 for start in range(0, len(passing), limit + 1):
                     some = passing[start : start + limit + 1]
-                    rows = Episode.objects.with_numbers(lineage, [one.number for one in some])
-                    shown = {row.anchor: row for row in rows if str(row.session_id) == session}
+                    rows = Episode.objects.filter(
+                        session_id__in=session_ids(lineage), number__in=[one.number for one in some]
+                    )
+                    live = live_rows(rows.defer("excerpt"), lineage)
+                    shown = {row.anchor: row for row in live if str(row.session_id) == session}
                     for one in some:
                         if one.anchor in shown:
                             yield SearchCursor(stream, one.number, one.anchor), shown[one.anchor]
                 read += len(page)
                 if read >= MOST_READ:
                     yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
-            if self.wanted.by_time and len(numbers) > WINDOW:
+            if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
 
@@ -152,7 +153,7 @@ class StepSearch:
             session = self._sessions[stream]
             end = max(span.last for span in self.history.lineage.spans if span.session == session)
             entry = Entry.objects.only("totals").get(session_id=UUID(session), position=end)
-            last = min(last, entry.running_totals.steps)
+            last = min(last, Totals.load(entry.totals).steps)
         if after and self.forwards:
             first = max(first, after.number)
         elif after:
@@ -163,7 +164,7 @@ class StepSearch:
     def _pages(
         self, stream: int, numbers: range, after: SearchCursor | None
     ) -> Iterator[list[StepCandidate]]:
-        numbers = numbers[:WINDOW] if self.wanted.by_time else numbers
+        numbers = numbers[:WINDOW] if self.wanted.since or self.wanted.until else numbers
         if not numbers:
             return
         between = sorted((numbers[0], numbers[-1]))

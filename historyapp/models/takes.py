@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Totals
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
 from historyapp.models.sessions import Session
@@ -61,8 +62,8 @@ def takes(history: History) -> list[Take]:
     found: list[Take] = []
     for rewind, hidden in cuts:
         first, last = (entries[key] for key in _ends(hidden))
-        after_step = first.running_totals.steps - (first.kind == "model_output")
-        found.append(Take(rewind, hidden, after_step, last.running_totals.steps))
+        after_step = Totals.load(first.totals).steps - (first.kind == "model_output")
+        found.append(Take(rewind, hidden, after_step, Totals.load(last.totals).steps))
     return found
 
 

@@ -5,7 +5,6 @@ from uuid import UUID
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolResults
 from historyapp.core.errors import Conflict
 from historyapp.core.prepared import prepare
-from historyapp.core.projection import Step
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Project, Session
 from historyapp.services.append import (
@@ -16,7 +15,7 @@ from historyapp.services.append import (
     check_open,
     check_position,
     complete,
-    lock_tail,
+    lock_session,
 )
 from historyapp.services.transactions import writing
 
@@ -34,10 +33,11 @@ def register_action(
     assert isinstance(draft.body, ModelOutput)
     prepared = prepare(complete(draft))
     with writing():
-        session = lock_tail(project, session_id)
+        session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
         check_open(session)
-        if session.status == Session.Status.LIVE and _in_flight(session.live_tail.step):
+        step = session.live_tail.step
+        if session.status == Session.Status.LIVE and step and step.status == "in_flight":
             raise Conflict(ACTION_IN_FLIGHT)
         return append_locked(session, [prepared])
 
@@ -57,17 +57,13 @@ def register_result(
     assert isinstance(draft.body, ToolResults)
     tokens = entry_tokens(draft.body)
     with writing():
-        session = lock_tail(project, session_id)
+        session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
         check_open(session)
         step = session.live_tail.step
-        if step is None or not _in_flight(step):
+        if step is None or step.status != "in_flight":
             raise Conflict(NO_ACTION_IN_FLIGHT)
         result = draft.body.results[0]
         if step.tool_names:
             result = result.model_copy(update={"tool_name": step.tool_names[0]})
         return append_locked(session, [prepare(draft._replace(body=ToolResults(results=(result,))), tokens)])
-
-
-def _in_flight(step: Step | None) -> bool:
-    return step is not None and step.status == "in_flight"

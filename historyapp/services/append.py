@@ -53,23 +53,16 @@ class AppendedEntries:
     """Results that answer no open call, and why. They are recorded too."""
 
 
-def lock_session(project: Project, session_id: UUID) -> Session:
-    """The session, held until the transaction ends.
+def lock_session(project: Project, session_id: UUID, *, to_append: bool = False) -> Session:
+    """The session, held until the transaction ends; with ``to_append`` only the columns that an append needs.
 
     Raises:
         NotFound: when the project has no such session.
     """
-    return _found(
-        Session.objects.select_for_update().filter(pk=session_id, project=project).first(), session_id
-    )
-
-
-def lock_tail(project: Project, session_id: UUID) -> Session:
-    """As :func:`lock_session`, but loads only the columns that an append needs."""
-    return _found(select_session(project.pk, session_id), session_id)
-
-
-def _found(session: Session | None, session_id: UUID) -> Session:
+    if to_append:
+        session = select_session(project.pk, session_id)
+    else:
+        session = Session.objects.select_for_update().filter(pk=session_id, project=project).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session
@@ -96,7 +89,7 @@ def append(
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     with writing():
-        session = lock_tail(project, session_id)
+        session = lock_session(project, session_id, to_append=True)
         check_position(session, expected_position)
         return append_locked(session, prepared, lenient=lenient)
 
@@ -139,10 +132,15 @@ def append_locked(
         if unpaired and not lenient:
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
-        _store(session, entries, changed)
+        insert_entries(session.pk, entries)
+        known = session.live_tail.step
+        if known and known.anchor in changed:
+            update_episode(session.pk, changed.pop(known.anchor))
+        insert_episodes(session.pk, changed.values())
         _write_session(session, tail, entries[-1].entry, wake=not lenient)
-        if not lenient:
-            _link_snapshots(session, entries)
+        for row in () if lenient else entries:
+            if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
+                link_snapshot(session, row.entry.position, row.entry.metadata)
     written = [row.entry for row in entries]
     explained = explain_unpaired(History(session), unanswering) if unanswering else []
     return AppendedEntries(session, [entry.position for entry in written], session.head, written, explained)
@@ -193,21 +191,6 @@ def _check_images(body: ModelInput, number: int) -> None:
                 raise Invalid(
                     f"entries[{number}].content[{place}] is an image without url or data. Give one of them."
                 )
-
-
-def _store(session: Session, entries: list[Row], changed: dict[int, Step]) -> None:
-    insert_entries(session.pk, entries)
-    known = session.live_tail.step
-    if known and known.anchor in changed:
-        update_episode(session.pk, changed.pop(known.anchor))
-    insert_episodes(session.pk, changed.values())
-
-
-def _link_snapshots(session: Session, entries: list[Row]) -> None:
-    """Links each output to the snapshot that its metadata name."""
-    for entry, *_ in entries:
-        if isinstance(entry.body, ModelOutput) and "snapshot" in entry.metadata:
-            link_snapshot(session, entry.position, entry.metadata)
 
 
 def _write_session(session: Session, tail: Tail, newest: core.Entry, *, wake: bool) -> None:

@@ -26,16 +26,10 @@ class SessionLedger:
     """Of all models."""
     models: list[ModelAccount]
     prices: Prices
-
-    @property
-    def priced(self) -> int:
-        """By the price list, for the models that it has, in millionths of a dollar."""
-        return sum(account.priced for account in self.models if account.priced is not None)
-
-    @property
-    def unknown(self) -> list[str]:
-        """The models whose prices are unknown."""
-        return [account.model for account in self.models if account.priced is None]
+    priced: int
+    """By the price list, for the models that it has, in millionths of a dollar."""
+    unknown: list[str]
+    """The models whose prices are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,11 @@ def ledger_of(history: History) -> SessionLedger:
     ]
     models.sort(key=lambda account: -(account.priced or 0))
     return SessionLedger(
-        ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))), models, prices
+        totals=ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))),
+        models=models,
+        prices=prices,
+        priced=sum(account.priced or 0 for account in models),
+        unknown=[account.model for account in models if account.priced is None],
     )
 
 

@@ -188,7 +188,7 @@ def _step_end(history: History, number: int) -> int:
     if number == 0:
         return _drop(history, history.steps)
     try:
-        return history.end_of(history.resolve(number))
+        return history.row(history.resolve(number)).last_position
     except NotFound as error:
         raise Invalid(error.detail, **error.fields) from error
 

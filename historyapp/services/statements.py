@@ -15,7 +15,7 @@ from historyapp.core.entries import Entry
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
 from historyapp.models import CompressionItem, Session
-from historyapp.models.episodes import stored_excerpt, tool_of
+from historyapp.models.episodes import tool_of
 from historyapp.models.fields import on_sqlite, pack
 from historyapp.models.sql import fetch_all, uuid_value
 
@@ -165,7 +165,6 @@ def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _episode(step: Step) -> tuple[Any, ...]:
-    excerpt = stored_excerpt(step)
     return (
         step.number,
         step.first_position,
@@ -184,7 +183,7 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.total_errors,
         step.unpaired,
         len(step.pending),
-        excerpt and pack(excerpt),
+        pack(dump_json(step.excerpt.dump())) if step.excerpt else None,
     )
 
 

@@ -124,10 +124,9 @@ def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
             assert found == [entry.core() for entry in expected]
     inputs = [entry.core() for entry in Entry.objects.live(lineage, kinds=["model_input"])]
     assert list(sql.newest_first(lineage, "model_input")) == inputs[::-1]
-    assert (sql.oldest(lineage, "model_input"), sql.newest(lineage, "model_input")) == (
-        inputs[0], inputs[-1],
-    )  # fmt: skip
-    assert sql.newest(lineage, "memory_notebook") is None
+    ends = [sql.outermost(lineage, "model_input", newest=newest) for newest in (False, True)]
+    assert ends == [inputs[0], inputs[-1]]
+    assert sql.outermost(lineage, "memory_notebook", newest=True) is None
     rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
     expected_places = set(rows.values_list(*sql.OutlineRow._fields))
     assert set(sql.outline_rows([session.pk, child.pk], 18, 21)) == expected_places

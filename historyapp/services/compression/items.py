@@ -1,7 +1,7 @@
 """The items of a run, each one summary to make: plan them, claim them, read what they summarise."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -100,6 +100,7 @@ def _summarised_steps(run: CompressionRun, history: History, rows: list[Episode]
 def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
     """Takes up to ``most`` items, in order, that no other worker holds; none when the run has ended."""
     now = timezone.now()
+    until = now + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run_id)
         if not run.active or not run.planned:
@@ -115,7 +116,7 @@ def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
                 break
             items.append(item)
         CompressionItem.objects.filter(pk__in=[item.pk for item in items]).update(
-            state=CompressionItem.State.CLAIMED, claim=owner, claimed_until=_claim_end()
+            state=CompressionItem.State.CLAIMED, claim=owner, claimed_until=until
         )
     return items
 
@@ -123,9 +124,9 @@ def claim(run_id: UUID, owner: UUID, most: int) -> list[CompressionItem]:
 def renew(owner: UUID) -> None:
     """Extends the owner's claims."""
     with writing():
-        CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED).update(
-            claimed_until=_claim_end()
-        )
+        until = timezone.now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
+        claimed = CompressionItem.objects.filter(claim=owner, state=CompressionItem.State.CLAIMED)
+        claimed.update(claimed_until=until)
 
 
 def release(owner: UUID, items: Collection[int] | None = None) -> None:
@@ -135,10 +136,6 @@ def release(owner: UUID, items: Collection[int] | None = None) -> None:
         if items is not None:
             claimed = claimed.filter(pk__in=items)
         claimed.update(state=CompressionItem.State.WAITING, claim=None, claimed_until=None)
-
-
-def _claim_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.PLAYHEAD_CLAIM_SECONDS)
 
 
 def runs_left() -> list[UUID]:
@@ -158,7 +155,8 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
     """The items with what they summarise. Steps that follow one another are read together."""
     history = History(run.session, run.head)
     first = next(iter(history.entries(kinds=("model_input",), limit=1)), None)
-    task = _text(first.core().body)[:LONGEST_TASK] if first else ""
+    body = first.core().body if first else None
+    task = text_of(body.content)[:LONGEST_TASK] if isinstance(body, ModelInput) else ""
     neighbours: list[list[CompressionItem]] = []
     digests: list[Job] = []
     for item in items:
@@ -175,7 +173,14 @@ def read_jobs(run: CompressionRun, items: Sequence[CompressionItem]) -> list[Job
 def _read_neighbours(history: History, items: Sequence[CompressionItem], task: str) -> Iterator[Job]:
     first, last = items[0].first_step, items[-1].last_step
     episodes = {episode.number: episode for episode in history.episodes(first, last)}
-    inputs = list(_user_inputs(history, history.end_of(first - 1), episodes[last].last_position))
+    begin = history.row(first - 1).last_position if first > 1 else 0
+    entries = history.entries(after=begin, before=episodes[last].last_position + 1, kinds=("model_input",))
+    bodies = [(entry.position, entry.core().body) for entry in entries]
+    inputs = [
+        (position, text)
+        for position, body in bodies
+        if isinstance(body, ModelInput) and body.channel == "user" and (text := text_of(body.content)).strip()
+    ]
     after = 0
     for item in items:
         steps = tuple(episodes[number] for number in range(item.first_step, item.last_step + 1))
@@ -183,15 +188,3 @@ def _read_neighbours(history: History, items: Sequence[CompressionItem], task: s
         texts = tuple(text for position, text in inputs if after < position <= end)
         yield Job(item, Material(steps, texts, task))
         after = end
-
-
-def _user_inputs(history: History, after: int, last: int) -> Iterable[tuple[int, str]]:
-    """Positions and texts of what people said."""
-    for entry in history.entries(after=after, before=last + 1, kinds=("model_input",)):
-        body = entry.core().body
-        if isinstance(body, ModelInput) and body.channel == "user" and (text := _text(body)).strip():
-            yield entry.position, text
-
-
-def _text(body: object) -> str:
-    return text_of(body.content) if isinstance(body, ModelInput) else ""

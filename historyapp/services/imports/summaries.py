@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from historyapp.core.importers.base import AddSummary
 from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Totals
 from historyapp.core.text import clean
 from historyapp.core.tokens import count_tokens
 from historyapp.models import Entry, Session, Summary
@@ -36,7 +37,10 @@ def write_summaries(session: Session, summaries: Sequence[AddSummary]) -> None:
     for owner, positions in _by_session({key for _, *keys in placed for key in keys}).items():
         rows = Entry.objects.filter(session_id=UUID(owner), position__in=positions)
         entries |= {(owner, row.position): row for row in rows.only("position", "totals", "tokens")}
-    existing = _existing(session, {(owner, one.last_position) for one, _, (owner, _) in placed})
+    existing: set[tuple[int, int, str, str]] = set()
+    for owner, ends in _by_session({(owner, one.last_position) for one, _, (owner, _) in placed}).items():
+        made = Summary.objects.filter(session_id=UUID(owner), last_position__in=ends, made_in=session)
+        existing |= set(made.values_list("first_position", "last_position", "strategy", "text"))
     new: list[Summary] = []
     for one, first, last in placed:
         key = one.first_position, one.last_position, one.strategy, one.text
@@ -78,15 +82,6 @@ def _entry_at(path: Lineage, position: int) -> _EntryKey | None:
     return (owner, position) if owner else None
 
 
-def _existing(session: Session, ends: set[_EntryKey]) -> set[tuple[int, int, str, str]]:
-    """Positions, strategies and texts of the summaries that were made in the session and end there."""
-    existing: set[tuple[int, int, str, str]] = set()
-    for owner, positions in _by_session(ends).items():
-        rows = Summary.objects.filter(session_id=UUID(owner), last_position__in=positions, made_in=session)
-        existing |= set(rows.values_list("first_position", "last_position", "strategy", "text"))
-    return existing
-
-
 def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
     by_session = defaultdict[str, list[int]](list)
     for session, position in keys:
@@ -95,7 +90,7 @@ def _by_session(keys: set[_EntryKey]) -> dict[str, list[int]]:
 
 
 def _summary(session: Session, given: AddSummary, first: Entry, last: Entry) -> Summary:
-    before, after = first.running_totals, last.running_totals
+    before, after = Totals.load(first.totals), Totals.load(last.totals)
     made_at = session.head if given.made_at is None else max(given.made_at, last.position)
     return Summary(
         session_id=last.session_id,
