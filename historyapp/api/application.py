@@ -34,7 +34,8 @@ class PlayheadAPI(NinjaAPI):
             for pattern in patterns
             if isinstance(pattern, URLPattern)
         ]
-        return [*guarded, path("<path:rest>", csrf_exempt(unknown_address))], app, namespace
+        unknown = csrf_exempt(lambda request, **_: problem_response(request, Http404()))
+        return [*guarded, path("<path:rest>", unknown)], app, namespace
 
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
         return problem_response(request, not_valid(exc.errors) if isinstance(exc, ValidationError) else exc)
@@ -78,7 +79,3 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         return problem_response(request, exception)
     return defaults.bad_request(request, exception)
-
-
-def unknown_address(request: HttpRequest, rest: str) -> HttpResponse:
-    return problem_response(request, Http404())

@@ -1,16 +1,18 @@
-"""Who is asking: an API key in the ``Authorization`` header, and what it may do.
+"""Who is asking: an API key in the ``Authorization`` header, what it may do, and the sessions that it sees.
 
 A signed-in browser is nobody here, so that no other site can make one act.
 """
 
 import logging
+from uuid import UUID
 
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security.base import AuthBase
 
-from historyapp.models import ApiKey
+from historyapp.api.fields import not_found
+from historyapp.models import ApiKey, Session
 from historyapp.services.keys import find_key, note_use
 from historyapp.wire.problems import Forbidden, Unauthenticated
 
@@ -55,6 +57,18 @@ class BearerKey(AuthBase):
 def actor(request: ApiRequest) -> str:
     """The key as audit records name it."""
     return f"key:{request.auth.prefix}"
+
+
+def find_session(request: ApiRequest, session_id: UUID) -> Session:
+    """The project's session.
+
+    Raises:
+        NotFound: when the project has no session of this id, even if another project has.
+    """
+    session = Session.objects.filter(pk=session_id, project=request.auth.project).first()
+    if session is None:
+        raise not_found("session", session_id)
+    return session
 
 
 def bearer_token(request: HttpRequest) -> str:

@@ -38,11 +38,6 @@ class CompressionIn(StrategyChoice):
     to_step: StepNumber | None = None
     again: bool = Field(default=False, description="Also the steps that have a summary of this strategy.")
 
-    def run_request(self) -> RunRequest:
-        return RunRequest(
-            self.strategy, self.from_step, self.to_step, self.model, self.options, again=self.again
-        )
-
 
 class ComparisonIn(RequestBody):
     model_config = shown(
@@ -56,12 +51,6 @@ class ComparisonIn(RequestBody):
     from_step: StepNumber = Field(description="Negative numbers count from the end.")
     to_step: StepNumber
     sides: list[StrategyChoice] = Field(min_length=2, max_length=2)
-
-    def run_requests(self) -> list[RunRequest]:
-        return [
-            RunRequest(side.strategy, self.from_step, self.to_step, side.model, side.options)
-            for side in self.sides
-        ]
 
 
 class EstimateFilter(BaseModel):

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.compression_requests import (
     ComparisonId,
     ComparisonIn,
@@ -21,12 +21,11 @@ from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_value, reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.start import (
-    RunEstimate,
+    RunRequest,
     cancel_run,
     estimate,
     failed_items,
@@ -68,7 +67,10 @@ class RunFilter(PageQuery):
 @raises(Conflict)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
     """Starts a run in the background, or joins the active run. `GET` its address for the progress."""
-    started = start_run(request.auth.project, session_id, body.run_request(), actor=actor(request))
+    run_request = RunRequest(
+        body.strategy, body.from_step, body.to_step, body.model, body.options, again=body.again
+    )
+    started = start_run(request.auth.project, session_id, run_request, actor=actor(request))
     _wake(started.run)
     return reply(_run(StartedOut, started.run, joined=started.joined), 202)
 
@@ -77,10 +79,6 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
 def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
     """The newest first. With `as_of` those that had been asked for by then."""
     session = find_session(request, session_id)
-    return _reply_by_content(request, session, _page(session, filter))
-
-
-def _page(session: Session, filter: RunFilter) -> RunPage:
     runs = runs_of(session, filter.as_of)
     if filter.trial == "false":
         runs = runs.filter(trial=False)
@@ -89,7 +87,8 @@ def _page(session: Session, filter: RunFilter) -> RunPage:
         runs = runs.filter(pk__lt=last)
     found = list(runs.newest_first()[: filter.limit + 1])
     page, cursor = first_page(_LIST, found, filter.limit, lambda run: (run.pk,))
-    return RunPage(items=[_run(RunItem, run) for run in page], next=cursor)
+    answer = RunPage(items=[_run(RunItem, run) for run in page], next=cursor)
+    return _reply_by_content(request, session, answer)
 
 
 @router.get(
@@ -100,9 +99,10 @@ def _page(session: Session, filter: RunFilter) -> RunPage:
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
     """Tokens and money at most, before anything is started."""
     session = find_session(request, session_id)
-    return _reply_by_content(
-        request, session, _estimate(estimate(session, filter.run_request(), filter.as_of))
-    )
+    found = estimate(session, filter.run_request(), filter.as_of)
+    first, last, cost = found.first_step, found.last_step, money(found.cost)
+    answer = fill(EstimateOut, found, from_step=first, to_step=last, money=cost)
+    return _reply_by_content(request, session, answer)
 
 
 @router.get(
@@ -144,7 +144,9 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
 @raises(Conflict)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, 50 at most. Nothing of it stands for the steps."""
-    runs = start_comparison(request.auth.project, session_id, body.run_requests(), actor=actor(request))
+    first, last = body.from_step, body.to_step
+    sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
+    runs = start_comparison(request.auth.project, session_id, sides, actor=actor(request))
     for run in runs:
         _wake(run)
     return reply(_comparison(runs), 202)
@@ -173,30 +175,22 @@ def _with_errors(run: CompressionRun) -> RunOut:
     return _run(RunOut, run, errors=errors)
 
 
-def _estimate(estimate: RunEstimate) -> EstimateOut:
-    first, last, cost = estimate.first_step, estimate.last_step, money(estimate.cost)
-    return fill(EstimateOut, estimate, from_step=first, to_step=last, money=cost)
-
-
 def _comparison(runs: list[CompressionRun]) -> ComparisonOut:
     first = runs[0]
     assert first.comparison is not None
+    trials = [
+        [
+            fill(TrialOut, item, from_step=item.first_step, to_step=item.last_step)
+            for item in run.items.order_by("number")
+        ]
+        for run in runs
+    ]
     return ComparisonOut(
         id=first.comparison,
         from_step=first.from_step,
         to_step=first.to_step,
         ended=not any(run.active for run in runs),
-        sides=[
-            _run(
-                SideOut,
-                run,
-                items=[
-                    fill(TrialOut, item, from_step=item.first_step, to_step=item.last_step)
-                    for item in run.items.order_by("number")
-                ],
-            )
-            for run in runs
-        ],
+        sides=[_run(SideOut, run, items=items) for run, items in zip(runs, trials, strict=True)],
     )
 
 

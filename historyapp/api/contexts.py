@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router
 from pydantic import BaseModel, Field
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import (
     FORMAT,
     MAX_TOKENS,
@@ -25,9 +25,8 @@ from historyapp.api.fields import AsOf, QueryPosition, QueryStep, SessionId
 from historyapp.api.idempotency import earlier_answer, keeps_its_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict, Invalid
-from historyapp.core.messages import Message, episodic_messages
+from historyapp.core.messages import episodic_messages
 from historyapp.core.progress import compile_progress
 from historyapp.core.rendering import as_list, as_paragraphs
 from historyapp.core.settings import SessionSettings, load_settings
@@ -68,24 +67,24 @@ class ProgressFilter(BaseModel):
 def read_progress(request: ApiRequest, session_id: SessionId, filter: Query[ProgressFilter]) -> HttpResponse:
     """`list`: a line for each step; `paragraph`: long forms; `compiled`: summaries within a token budget."""
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: TextOut(text=_progress(session, filter)))
 
+    def make() -> TextOut:
+        history = History(session, filter.as_of)
+        if filter.style == "compiled":
+            if filter.start is not None or filter.stop is not None:
+                raise Invalid("The style compiled selects the steps itself. Remove from and to.")
+            settings = _settings(session, filter.max_tokens)
+            return TextOut(text=compile_progress(history, settings, count_tokens))
+        if filter.max_tokens is not None:
+            raise Invalid(f"The style {filter.style} has no budget. Remove max_tokens.")
+        steps = history.slice(filter.start, filter.stop)
+        if len(steps) > MOST_STEPS:
+            detail = f"One text holds at most {MOST_STEPS:,} steps, not {len(steps):,}. Give from and to."
+            raise Invalid(detail, steps=history.steps)
+        episodes = history.episodes(steps.start, steps.stop - 1) if steps else []
+        return TextOut(text=_STYLES[filter.style](episodes))
 
-def _progress(session: Session, filter: ProgressFilter) -> str:
-    history = History(session, filter.as_of)
-    if filter.style == "compiled":
-        if filter.start is not None or filter.stop is not None:
-            raise Invalid("The style compiled selects the steps itself. Remove from and to.")
-        return compile_progress(history, _settings(session, filter.max_tokens), count_tokens)
-    if filter.max_tokens is not None:
-        raise Invalid(f"The style {filter.style} has no budget. Remove max_tokens.")
-    steps = history.slice(filter.start, filter.stop)
-    if len(steps) > MOST_STEPS:
-        raise Invalid(
-            f"One text holds at most {MOST_STEPS:,} steps, not {len(steps):,}. Give from and to.",
-            steps=history.steps,
-        )
-    return _STYLES[filter.style](history.episodes(steps.start, steps.stop - 1) if steps else [])
+    return reply_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/history", response=TextOut, summary="Summaries, then the newest steps")
@@ -110,7 +109,14 @@ def read_messages(
 
     def make() -> dict[str, Any]:
         made = episodic_messages(History(session, as_of), _settings(session, max_tokens), count_tokens)
-        messages = [_message(message) for message in made.messages]
+        messages = []
+        for message in made.messages:  # each with the fields that its role has
+            fields: dict[str, Any] = {"role": message.role, "content": message.content}
+            if message.tool_calls is not None:
+                fields["tool_calls"] = message.tool_calls
+            if message.role == "tool":
+                fields |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
+            messages.append(fields)
         return {"messages": messages, "manifest": made.manifest.model_dump()}
 
     return reply_or_304(request, session, make)
@@ -123,22 +129,17 @@ class ContextFilter(BaseModel):
     max_tokens: QueryPosition | None = Field(default=None, description=MAX_TOKENS)
     as_of: AsOf = None
 
-    def options(self) -> RequestedContext:
-        options = RequestedContext(self.policy, self.format, self.model, as_of=self.as_of)
-        return options if self.max_tokens is None else replace(options, max_tokens=self.max_tokens)
-
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
     """What a model would be sent next, or would have been sent then. Nothing is recorded."""
-    session, options = find_session(request, session_id), filter.options()
+    session = find_session(request, session_id)
+    options = RequestedContext(filter.policy, filter.format, filter.model, as_of=filter.as_of)
+    if filter.max_tokens is not None:
+        options = replace(options, max_tokens=filter.max_tokens)
     correction = correction_of(session.project_id, model_of(session, options))
-    return reply_or_304(
-        request,
-        session,
-        lambda: context_json(serve(session, options)),
-        state=str(correction and correction.calls),
-    )
+    state = str(correction and correction.calls)
+    return reply_or_304(request, session, lambda: context_json(serve(session, options)), state=state)
 
 
 @router.post(
@@ -170,13 +171,3 @@ def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
     if max_tokens is None and settings.max_tokens == "window":
         max_tokens = INHERITED_BUDGET
     return settings if max_tokens is None else settings.model_copy(update={"max_tokens": max_tokens})
-
-
-def _message(message: Message) -> dict[str, Any]:
-    """The message with the fields that its role has."""
-    fields: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls is not None:
-        fields["tool_calls"] = message.tool_calls
-    if message.role == "tool":
-        fields |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-    return fields

@@ -6,13 +6,12 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.entry_models import AnyEntry, AnyEntryPage, EntryIn, entry_json
 from historyapp.api.fields import AppendRequest, AsOf, PathPosition, QueryPosition, SessionId
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.entries import KINDS
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.lineage import Lineage
@@ -68,28 +67,28 @@ def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn)
 @router.get("/sessions/{session_id}/entries", response=AnyEntryPage, summary="Page through entries")
 def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[EntryFilter]) -> HttpResponse:
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, filter))
 
+    def make() -> dict[str, Any]:
+        as_of, after, before = filter.as_of, filter.after or 0, filter.before
+        if filter.cursor is not None:
+            as_of, position = decode_cursor(_LIST, filter.cursor, int, int)
+            after, before = (position, before) if filter.order == "oldest" else (after, position)
+        history = History(session, as_of)
+        found = Entry.objects.live(
+            history.lineage if filter.take == "live" else recorded(session, as_of),
+            after=after,
+            before=before,
+            kinds=[filter.kind] if filter.kind else (),
+            newest_first=filter.order == "newest",
+            limit=filter.limit + 1,
+        )
+        state = session.head if as_of is None else as_of
+        page, cursor = first_page(_LIST, list(found), filter.limit, lambda row: (state, row.position))
+        live = history.lineage
+        items = [entry_json(row, live=live.contains(str(row.session_id), row.position)) for row in page]
+        return {"items": items, "next": cursor}
 
-def _page(session: Session, filter: EntryFilter) -> dict[str, Any]:
-    as_of, after, before = filter.as_of, filter.after or 0, filter.before
-    if filter.cursor is not None:
-        as_of, position = decode_cursor(_LIST, filter.cursor, int, int)
-        after, before = (position, before) if filter.order == "oldest" else (after, position)
-    history = History(session, as_of)
-    found = Entry.objects.live(
-        history.lineage if filter.take == "live" else recorded(session, as_of),
-        after=after,
-        before=before,
-        kinds=[filter.kind] if filter.kind else (),
-        newest_first=filter.order == "newest",
-        limit=filter.limit + 1,
-    )
-    state = session.head if as_of is None else as_of
-    page, cursor = first_page(_LIST, list(found), filter.limit, lambda row: (state, row.position))
-    live = history.lineage
-    items = [entry_json(row, live=live.contains(str(row.session_id), row.position)) for row in page]
-    return {"items": items, "next": cursor}
+    return reply_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/entries/{position}", response=AnyEntry, summary="Read one entry")

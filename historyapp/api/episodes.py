@@ -6,11 +6,10 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId
 from historyapp.api.responses import fill_json, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core import episodes as core
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts

@@ -10,9 +10,9 @@ from django.http.response import HttpResponseBase
 from ninja.operation import Operation
 
 from historyapp.api.auth import ApiRequest
-from historyapp.api.parsing import check_query
 from historyapp.api.responses import REPLAYED
 from historyapp.services.idempotency import StoredResponse, earlier, once
+from historyapp.wire.problems import NotValid
 
 View = Callable[..., HttpResponseBase]
 
@@ -28,7 +28,13 @@ def with_shared_checks(view: View) -> View:
 
     @wraps(view)
     def checked(request: ApiRequest, **arguments: Any) -> HttpResponseBase:
-        check_query(request, known)
+        unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
+        if unknown:
+            names = ", ".join(unknown[:5])
+            use = (
+                f"Use {', '.join(sorted(known))}." if known else "Remove it: this endpoint has no parameters."
+            )
+            raise NotValid(f"There is no query parameter {names} here. {use}")
         if request.method != "POST" or view in _KEEPING:
             return view(request, **arguments)
         return once_per_key(request, lambda: view(request, **arguments))
@@ -45,21 +51,16 @@ def keeps_its_key(view: View) -> View:
     return view
 
 
-def given_key(request: ApiRequest) -> str | None:
-    """The ``Idempotency-Key``, or None."""
-    return request.META.get("HTTP_IDEMPOTENCY_KEY")
-
-
 def earlier_answer(request: ApiRequest) -> HttpResponse | None:
     """The first answer to this request, where it came before with the same key."""
-    key = given_key(request)
+    key = request.headers.get("Idempotency-Key")
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
 def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     """The response of ``carry_out``, or its first one where this request came before with the same key."""
-    key = given_key(request)
+    key = request.headers.get("Idempotency-Key")
     if key is None:
         return carry_out()
 

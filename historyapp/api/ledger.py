@@ -5,13 +5,11 @@ from typing import Any
 from django.http import HttpResponse
 from ninja import Query, Router
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
 from historyapp.api.responses import fill, fill_json, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.usage import MICRO, Usage
-from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.ledger import StepAccount, ledger_of, step_accounts
 from historyapp.wire.ledger import (
@@ -32,37 +30,12 @@ _STEPS = "ledger/steps"
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
     """Tokens and money of all live model calls. It costs the same to ask in every session."""
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _ledger(History(session, as_of)))
 
-
-@router.get("/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="What each step cost")
-def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Oldest first, for a chart."""
-    session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, filter))
-
-
-def _page(session: Session, filter: PageQuery) -> dict[str, Any]:
-    as_of, first = filter.as_of, 1
-    if filter.cursor is not None:
-        as_of, first = decode_cursor(_STEPS, filter.cursor, int, int)
-    history = History(session, as_of)
-    last = first + filter.limit - 1
-    accounts = step_accounts(history, first, last)
-    position = session.head if as_of is None else as_of
-    cursor = encode_cursor(_STEPS, position, last + 1) if last < history.steps else None
-    return {"items": [_step(account) for account in accounts], "next": cursor}
-
-
-def _ledger(history: History) -> LedgerOut:
-    ledger = ledger_of(history)
-    totals = ledger.totals
-    return LedgerOut(
-        steps=history.steps,
-        calls=totals.calls,
-        tokens=fill(InputTokens, totals, billed=totals.input),
-        usage=UsageOut(**usage_fields(totals.usage)),
-        models=[
+    def make() -> LedgerOut:
+        history = History(session, as_of)
+        ledger = ledger_of(history)
+        totals = ledger.totals
+        models = [
             fill(
                 ModelLedgerOut,
                 account.totals,
@@ -72,12 +45,39 @@ def _ledger(history: History) -> LedgerOut:
                 reported=account.totals.cost / MICRO,
             )
             for account in ledger.models
-        ],
-        money=ledger.priced / MICRO,
-        reported=totals.cost / MICRO,
-        unknown_models=ledger.unknown,
-        prices_as_of=ledger.prices.as_of,
-    )
+        ]
+        return LedgerOut(
+            steps=history.steps,
+            calls=totals.calls,
+            tokens=fill(InputTokens, totals, billed=totals.input),
+            usage=UsageOut(**usage_fields(totals.usage)),
+            models=models,
+            money=ledger.priced / MICRO,
+            reported=totals.cost / MICRO,
+            unknown_models=ledger.unknown,
+            prices_as_of=ledger.prices.as_of,
+        )
+
+    return reply_or_304(request, session, make)
+
+
+@router.get("/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="What each step cost")
+def list_step_accounts(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
+    """Oldest first, for a chart."""
+    session = find_session(request, session_id)
+
+    def make() -> dict[str, Any]:
+        as_of, first = filter.as_of, 1
+        if filter.cursor is not None:
+            as_of, first = decode_cursor(_STEPS, filter.cursor, int, int)
+        history = History(session, as_of)
+        last = first + filter.limit - 1
+        accounts = step_accounts(history, first, last)
+        position = session.head if as_of is None else as_of
+        cursor = encode_cursor(_STEPS, position, last + 1) if last < history.steps else None
+        return {"items": [_step(account) for account in accounts], "next": cursor}
+
+    return reply_or_304(request, session, make)
 
 
 def _step(account: StepAccount) -> dict[str, Any]:

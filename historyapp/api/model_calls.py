@@ -10,14 +10,13 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 from pydantic import BeforeValidator, Field
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import ContextBody, ModelName
 from historyapp.api.fields import MOST_POSITIONS, Line, Position, SessionId, integral, money
-from historyapp.api.idempotency import fingerprint, given_key, keeps_its_key
+from historyapp.api.idempotency import fingerprint, keeps_its_key
 from historyapp.api.ledger import usage_fields
 from historyapp.api.problems import problem_response, raises
 from historyapp.api.responses import REPLAYED, json_value
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.text import Text
@@ -92,7 +91,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
     An error before the answer begins is a problem document, in the first seconds. A comment is sent every
     five seconds without a delta. Closing the connection cancels the model call.
     """
-    key = given_key(request)
+    key = request.headers.get("Idempotency-Key")
     if key is not None and (first := earlier(request.auth.project, key, fingerprint(request))):
         return StreamingHttpResponse(
             iter([_event("appended", first.body)]),
@@ -144,8 +143,24 @@ class ModelCallEvents:
 
     def _keep(self, recorded: RecordedCompletion) -> None:
         """Runs within the append's transaction, so that answer and key are kept together or not at all."""
-        self._appended = dump_json(json_value(answered_out(recorded)))
-        key = given_key(self._request)
+        completion, head = recorded.completion, recorded.appended.head
+        output = completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"})
+        answered = AnsweredOut(
+            position=head,
+            number=recorded.appended.session.steps,
+            head=head,
+            snapshot=recorded.snapshot.pk,
+            provider=completion.started.provider,
+            model=completion.started.model,
+            finish_reason=completion.finished.reason,
+            latency=round(recorded.latency, 3),
+            usage=UsageOut(**usage_fields(completion.tokens)) if completion.usage else None,
+            money=money(recorded.cost),
+            prices_as_of=price_list().as_of,
+            output=OutputOut(**output),
+        )
+        self._appended = dump_json(json_value(answered))
+        key = self._request.headers.get("Idempotency-Key")
         if key is not None:
             answer = StoredResponse(200, self._appended)
             once(self._request.auth.project, key, fingerprint(self._request), lambda: answer)
@@ -153,22 +168,3 @@ class ModelCallEvents:
 
 def _event(name: str, data: str) -> str:
     return f"event: {name}\ndata: {data}\n\n"
-
-
-def answered_out(recorded: RecordedCompletion) -> AnsweredOut:
-    """Data of the event `appended`."""
-    completion, head = recorded.completion, recorded.appended.head
-    return AnsweredOut(
-        position=head,
-        number=recorded.appended.session.steps,
-        head=head,
-        snapshot=recorded.snapshot.pk,
-        provider=completion.started.provider,
-        model=completion.started.model,
-        finish_reason=completion.finished.reason,
-        latency=round(recorded.latency, 3),
-        usage=UsageOut(**usage_fields(completion.tokens)) if completion.usage else None,
-        money=money(recorded.cost),
-        prices_as_of=price_list().as_of,
-        output=OutputOut(**completion.output.model_dump(exclude={"kind", "raw_message", "reasoning"})),
-    )

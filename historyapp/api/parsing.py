@@ -27,21 +27,15 @@ def check_length(request: HttpRequest) -> None:
         raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
-        _pass_over(request, int(length))
+        # Most clients look for an answer only after all is sent, so a refused body is read and dropped. One
+        # many times too large is not worth that: its sender sees the connection close.
+        if int(length) <= _READ_AWAY * settings.PLAYHEAD_MAX_BODY:
+            while request.read(1 << 20):
+                pass
         raise TooLarge(
             f"The body is larger than {settings.PLAYHEAD_MAX_BODY:,} bytes (PLAYHEAD_MAX_BODY). Send less.",
             max_body=settings.PLAYHEAD_MAX_BODY,
         )
-
-
-def _pass_over(request: HttpRequest, length: int) -> None:
-    """Reads a refused body without keeping it: most clients look for an answer only after all is sent.
-
-    One many times too large is not worth that, and its sender sees the connection close.
-    """
-    if length <= _READ_AWAY * settings.PLAYHEAD_MAX_BODY:
-        while request.read(1 << 20):
-            pass
 
 
 def check_media_type(request: HttpRequest, wanted: str) -> None:
@@ -92,12 +86,3 @@ def parse_json(body: bytes) -> Any:
         raise Malformed(f"The body holds {error}.") from error
     except TooDeep as error:
         raise NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.") from error
-
-
-def check_query(request: HttpRequest, known: frozenset[str]) -> None:
-    """Refuses query parameters that the route does not have."""
-    unknown = sorted(set(request.GET) - known) if request.META.get("QUERY_STRING") else []
-    if unknown:
-        names = ", ".join(unknown[:5])
-        use = f"Use {', '.join(sorted(known))}." if known else "Remove it: this endpoint has no parameters."
-        raise NotValid(f"There is no query parameter {names} here. {use}")

@@ -4,16 +4,14 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import AppendRequest, PathPosition, Position, SessionId, StepNumber
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage
 from historyapp.core.text import Text
-from historyapp.models import Entry, Session
 from historyapp.models.takes import rewinds
 from historyapp.services.rewinds import RewindResult, Target, rewind, undo_rewind
 from historyapp.wire.base import RangeOut, shown
@@ -75,29 +73,28 @@ def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition
 def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
     """The newest first, each with what it cut off."""
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, filter))
 
+    def make() -> RewindPage:
+        session.lineage(filter.as_of)  # refuses a position beyond the head
+        up_to = filter.as_of
+        if filter.cursor is not None:
+            (up_to,) = decode_cursor(_LIST, filter.cursor, int)
+        found = rewinds(session, up_to, filter.limit + 1)[::-1]
+        page, cursor = first_page(_LIST, found, filter.limit, lambda take: (take[0].position - 1,))
+        items = [
+            TakeOut(
+                position=entry.position,
+                to_position=entry.body["to_position"],
+                reason=entry.body.get("reason"),
+                actor=entry.body.get("actor"),
+                created_at=entry.created_at,
+                cut_off=RangeOut.all_of(before.without(Lineage.of(entry.body["spans"]))),
+            )
+            for entry, before in page
+        ]
+        return RewindPage(items=items, next=cursor)
 
-def _page(session: Session, filter: PageQuery) -> RewindPage:
-    session.lineage(filter.as_of)  # refuses a position beyond the head
-    up_to = filter.as_of
-    if filter.cursor is not None:
-        (up_to,) = decode_cursor(_LIST, filter.cursor, int)
-    found = rewinds(session, up_to, filter.limit + 1)[::-1]
-    page, cursor = first_page(_LIST, found, filter.limit, lambda take: (take[0].position - 1,))
-    return RewindPage(items=[_take(entry, before) for entry, before in page], next=cursor)
-
-
-def _take(entry: Entry, before: Lineage) -> TakeOut:
-    """A rewind, given the lineage that it cut."""
-    return TakeOut(
-        position=entry.position,
-        to_position=entry.body["to_position"],
-        reason=entry.body.get("reason"),
-        actor=entry.body.get("actor"),
-        created_at=entry.created_at,
-        cut_off=RangeOut.all_of(before.without(Lineage.of(entry.body["spans"]))),
-    )
+    return reply_or_304(request, session, make)
 
 
 def _rewound(done: RewindResult) -> HttpResponse:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
 from historyapp.api.fields import (
     AsOf,
@@ -25,7 +25,6 @@ from historyapp.api.fields import (
 )
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings

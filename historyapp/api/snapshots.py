@@ -6,15 +6,13 @@ from uuid import UUID
 from django.http import HttpResponse
 from ninja import Query, Router
 
-from historyapp.api.auth import ApiRequest
+from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, AsOf, SessionId, id_of, money
 from historyapp.api.responses import fill, json_value, reply_or_304
-from historyapp.api.session_lookup import find_session
-from historyapp.core.manifest import Segment
-from historyapp.models import Session, Snapshot
+from historyapp.models import Snapshot
 from historyapp.services.prices import price_list
-from historyapp.services.snapshots import SnapshotComparison, diff_snapshots, find_snapshot, rebuild_request
+from historyapp.services.snapshots import diff_snapshots, find_snapshot, rebuild_request
 from historyapp.wire.contexts import SegmentOut
 from historyapp.wire.snapshots import (
     CacheEffectOut,
@@ -40,15 +38,15 @@ _SCREEN = "It had a live screen, which is never stored: the request and both has
 def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
     """The contexts that were served, the newest first."""
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, filter))
 
+    def make() -> SnapshotPage:
+        session.lineage(filter.as_of)  # refuses a position beyond the head
+        before = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
+        found = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
+        page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.pk,))
+        return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
 
-def _page(session: Session, filter: PageQuery) -> SnapshotPage:
-    session.lineage(filter.as_of)  # refuses a position beyond the head
-    before = decode_cursor(_LIST, filter.cursor, UUID)[0] if filter.cursor is not None else None
-    found = Snapshot.objects.page(session, filter.limit + 1, before=before, as_of=filter.as_of)
-    page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.pk,))
-    return SnapshotPage(items=[_item(snapshot) for snapshot in page], next=cursor)
+    return reply_or_304(request, session, make)
 
 
 @router.get("/sessions/{session_id}/snapshots/{snapshot_id}", response=SnapshotOut, summary="Read a snapshot")
@@ -61,11 +59,8 @@ def read_snapshot(
     def make() -> dict[str, Any]:
         snapshot = find_snapshot(session, snapshot_id, as_of)
         # Its bodies are JSON values in storage, and may be large.
-        bodies = {
-            "settings": snapshot.settings,
-            "tools": snapshot.tools,
-            "manifest": snapshot.account.model_dump(),
-        }
+        manifest = snapshot.account.model_dump()
+        bodies = {"settings": snapshot.settings, "tools": snapshot.tools, "manifest": manifest}
         return {**json_value(_item(snapshot)), **bodies}
 
     return reply_or_304(request, session, make)
@@ -108,7 +103,21 @@ def read_snapshot_diff(
 
     def make() -> SnapshotDiffOut:
         one, another = (find_snapshot(session, id, as_of) for id in (snapshot_id, other))
-        return _diff(diff_snapshots(session, one, another))
+        diff = diff_snapshots(session, one, another)
+        segments, cache = diff.segments, diff.cache
+        pairs = [(fill(SegmentOut, c.before), fill(SegmentOut, c.after)) for c in segments.changed]
+        reusable, saved = cache.reusable, money(cache.saved)
+        return SnapshotDiffOut(
+            earlier=diff.earlier.pk,
+            later=diff.later.pk,
+            segments=SegmentDiffOut(
+                added=[fill(SegmentOut, segment) for segment in segments.added],
+                removed=[fill(SegmentOut, segment) for segment in segments.removed],
+                changed=[SegmentChangeOut(before=before, after=after) for before, after in pairs],
+            ),
+            prefix=fill(PrefixDiffOut, diff.prefix, share=round(diff.prefix.share, 4)),
+            cache=CacheEffectOut(reusable_tokens=reusable, saved=saved, prices_as_of=price_list().as_of),
+        )
 
     return reply_or_304(request, session, make)
 
@@ -116,27 +125,3 @@ def read_snapshot_diff(
 def _item(snapshot: Snapshot) -> SnapshotItem:
     live_screen, tokens = snapshot.screen_tokens > 0, fill(SnapshotTokens, snapshot)
     return fill(SnapshotItem, snapshot, live_screen=live_screen, tokens=tokens)
-
-
-def _diff(diff: SnapshotComparison) -> SnapshotDiffOut:
-    segments, cache = diff.segments, diff.cache
-    return SnapshotDiffOut(
-        earlier=diff.earlier.pk,
-        later=diff.later.pk,
-        segments=SegmentDiffOut(
-            added=[_segment(segment) for segment in segments.added],
-            removed=[_segment(segment) for segment in segments.removed],
-            changed=[
-                SegmentChangeOut(before=_segment(change.before), after=_segment(change.after))
-                for change in segments.changed
-            ],
-        ),
-        prefix=fill(PrefixDiffOut, diff.prefix, share=round(diff.prefix.share, 4)),
-        cache=CacheEffectOut(
-            reusable_tokens=cache.reusable, saved=money(cache.saved), prices_as_of=price_list().as_of
-        ),
-    )
-
-
-def _segment(segment: Segment) -> SegmentOut:
-    return fill(SegmentOut, segment)

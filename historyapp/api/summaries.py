@@ -6,16 +6,15 @@ from django.http import HttpResponse
 from ninja import Query, Router
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import RequestBody, SessionId, StepNumber, money
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict
 from historyapp.core.text import Text
 from historyapp.llm.router import LOCAL
-from historyapp.models import Session, Summary
+from historyapp.models import Summary
 from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.wire.base import shown
@@ -49,20 +48,17 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
 def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
     """Those whose steps are live, by the position at which they end."""
     session = find_session(request, session_id)
-    return reply_or_304(request, session, lambda: _page(session, filter))
 
+    def make() -> SummaryPage:
+        history = History(session, filter.as_of)
+        after = tuple(decode_cursor(_LIST, filter.cursor, int, UUID)) if filter.cursor is not None else None
+        found = Summary.objects.page(
+            session, history.lineage, filter.limit + 1, after=after, as_of=filter.as_of
+        )
+        page, cursor = first_page(_LIST, found, filter.limit, lambda row: (row.last_position, row.pk))
+        return SummaryPage(items=[_summary(row) for row in page], next=cursor)
 
-def _page(session: Session, filter: PageQuery) -> SummaryPage:
-    history = History(session, filter.as_of)
-    rows = Summary.objects.page(
-        session,
-        history.lineage,
-        filter.limit + 1,
-        after=tuple(decode_cursor(_LIST, filter.cursor, int, UUID)) if filter.cursor is not None else None,
-        as_of=filter.as_of,
-    )
-    page, cursor = first_page(_LIST, rows, filter.limit, lambda row: (row.last_position, row.pk))
-    return SummaryPage(items=[_summary(row) for row in page], next=cursor)
+    return reply_or_304(request, session, make)
 
 
 def _summary(summary: Summary) -> SummaryOut:

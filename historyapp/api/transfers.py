@@ -7,12 +7,11 @@ from django.http.response import HttpResponseBase
 from ninja import File, Form, Router, UploadedFile
 from pydantic import Field
 
-from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.fields import AsOf, SessionId
 from historyapp.api.idempotency import earlier_answer, keeps_its_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply
-from historyapp.api.session_lookup import find_session
 from historyapp.core.errors import Conflict, UnreadableTranscript
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
