@@ -1,9 +1,9 @@
 """The outcome of an action as a result that can be recorded."""
 
 import json
-from typing import Any, Protocol
+from typing import Any
 
-from historyapp.core.entries import ToolResult
+from historyapp.core.entries import ToolCall, ToolResult
 from historyapp.core.json import depth_exceeds, dump_json
 from historyapp.core.results import (
     ActionError,
@@ -12,17 +12,9 @@ from historyapp.core.results import (
     as_tool_result,
     from_exception,
 )
+from historyapp.wire.episodes import ToolCallOut
 
-
-class ToolCallLike(Protocol):
-    """A tool call, as the core or as an answer has it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-
-
+AnyToolCall = ToolCall | ToolCallOut
 Result = ActionSuccess | ActionError | ActionInterrupted
 
 
@@ -39,7 +31,7 @@ def result_of(outcome: object) -> Result:
     return ActionSuccess(outputs=recordable(outcome))
 
 
-def tool_result_of(tool_call: ToolCallLike, outcome: object) -> ToolResult:
+def tool_result_of(tool_call: AnyToolCall, outcome: object) -> ToolResult:
     """The same for one tool call of a provider."""
     result = as_tool_result(result_of(outcome), tool_call.name)
     return result.model_copy(update={"tool_call_id": tool_call.id})

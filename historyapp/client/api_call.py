@@ -4,14 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from historyapp.core.errors import NotFound
 from historyapp.wire.base import Answer, Page
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 A = TypeVar("A", bound=Answer)
 Id = UUID | str
 File = tuple[str, Any]
@@ -54,23 +53,14 @@ class Pages(Generic[T]):
         return replace(self.first, query={**self.first.query, "cursor": page.next})
 
 
-class Decoder(Protocol[T_co]):
-    """Makes items of a body as it arrives."""
-
-    def feed(self, chunk: bytes) -> Iterable[T_co]: ...
-
-    def finish(self) -> None:
-        """Raises:
-        PlayheadError: when the body ended too early.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
     """An answer that is read while it arrives. It is retried until it has begun, and not after."""
 
     api_call: ApiCall[None]
-    decoder: Callable[[], Decoder[T]]
+    decoder: Callable[[], Callable[[bytes | None], Iterable[T]]]
+    """Makes a function that is given the body's chunks, then None for its end, and returns their items.
+    At the end it raises a PlayheadError if the body is not complete."""
 
 
 def at(*parts: Id | int) -> str:
@@ -110,7 +100,3 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
         elif value is not None:
             found[name] = value
     return found
-
-
-def no_answer(_: Any) -> None:
-    """Reads an answer without a body."""

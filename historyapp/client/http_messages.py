@@ -29,17 +29,18 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def as_method(method: M, returns: Any = None) -> M:
+def as_method(method: M, returns: Any = None, *, first: int = 0) -> M:
     """The method with the signature of its endpoint's function and ``self``, as ``help`` shows it.
 
     Args:
         returns: the generic type that the answer comes in; None: the answer itself.
+        first: place of the function's first parameter that the method has too.
     """
     myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     signature = inspect.signature(method)
     (answer,) = get_args(signature.return_annotation)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[myself, *signature.parameters.values()],
+        parameters=[myself, *list(signature.parameters.values())[first:]],
         return_annotation=returns[answer] if returns else answer,
     )
     return method

@@ -29,18 +29,10 @@ def _answered(describe: Callable[P, ApiCall[T]]) -> Callable[Concatenate["Playhe
     return http_messages.as_method(method)
 
 
-def _paged(describe: Callable[P, Pages[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
+def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
     @wraps(describe)
     def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self._items(describe(*args, **kwargs))
-
-    return http_messages.as_method(method, Iterator)
-
-
-def _streamed(describe: Callable[P, Stream[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
-    @wraps(describe)
-    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return self._received(describe(*args, **kwargs))
 
     return http_messages.as_method(method, Iterator)
 
@@ -90,7 +82,7 @@ class Playhead:
             self._sender.start()
 
     create_session = _answered(endpoints.sessions.create_session)
-    sessions = _paged(endpoints.sessions.sessions)
+    sessions = _listed(endpoints.sessions.sessions)
     session = _answered(endpoints.sessions.session)
     change_session = _answered(endpoints.sessions.change_session)
     archive_session = _answered(endpoints.sessions.archive_session)
@@ -100,11 +92,11 @@ class Playhead:
     register_action = _answered(endpoints.entries.register_action)
     register_result = _answered(endpoints.entries.register_result)
     append_step = _answered(endpoints.entries.append_step)
-    entries = _paged(endpoints.entries.entries)
+    entries = _listed(endpoints.entries.entries)
     entry = _answered(endpoints.entries.entry)
 
-    episodes = _paged(endpoints.episodes.episodes)
-    full_episodes = _paged(endpoints.episodes.full_episodes)
+    episodes = _listed(endpoints.episodes.episodes)
+    full_episodes = _listed(endpoints.episodes.full_episodes)
     episode = _answered(endpoints.episodes.episode)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)
@@ -112,24 +104,24 @@ class Playhead:
 
     context = _answered(endpoints.contexts.context)
     serve_context = _answered(endpoints.contexts.serve_context)
-    snapshots = _paged(endpoints.contexts.snapshots)
+    snapshots = _listed(endpoints.contexts.snapshots)
     snapshot = _answered(endpoints.contexts.snapshot)
     snapshot_request = _answered(endpoints.contexts.snapshot_request)
     snapshot_diff = _answered(endpoints.contexts.snapshot_diff)
 
-    call_model = _streamed(endpoints.model_calls.call_model)
+    call_model = _listed(endpoints.model_calls.call_model)
 
     ledger = _answered(endpoints.ledger.ledger)
-    step_ledgers = _paged(endpoints.ledger.step_ledgers)
+    step_ledgers = _listed(endpoints.ledger.step_ledgers)
 
     rewind = _answered(endpoints.rewinds.rewind)
     undo_rewind = _answered(endpoints.rewinds.undo_rewind)
-    rewinds = _paged(endpoints.rewinds.rewinds)
-    summaries = _paged(endpoints.rewinds.summaries)
+    rewinds = _listed(endpoints.rewinds.rewinds)
+    summaries = _listed(endpoints.rewinds.summaries)
     write_summary = _answered(endpoints.rewinds.write_summary)
 
     compress = _answered(endpoints.compressions.compress)
-    compressions = _paged(endpoints.compressions.compressions)
+    compressions = _listed(endpoints.compressions.compressions)
     compression = _answered(endpoints.compressions.compression)
     cancel_compression = _answered(endpoints.compressions.cancel_compression)
     retry_compression = _answered(endpoints.compressions.retry_compression)
@@ -138,7 +130,7 @@ class Playhead:
     comparison = _answered(endpoints.compressions.comparison)
 
     import_files = _answered(endpoints.transfers.import_files)
-    export = _streamed(endpoints.transfers.export)
+    export = _listed(endpoints.transfers.export)
 
     def carry_out(self, api_call: ApiCall[T]) -> T:
         """Sends a call of the API and returns its answer."""
@@ -188,21 +180,21 @@ class Playhead:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
 
-    def _items(self, pages: Pages[T]) -> Iterator[T]:
-        api_call: ApiCall[Page[T]] | None = pages.first
-        while api_call is not None:
-            page = self.carry_out(api_call)
-            yield from page.items
-            api_call = pages.after(page)
-
-    def _received(self, stream: Stream[T]) -> Iterator[T]:
-        response, decoder = self._send(stream.api_call, stream=True), stream.decoder()
+    def _items(self, described: Pages[T] | Stream[T]) -> Iterator[T]:
+        if isinstance(described, Pages):
+            api_call: ApiCall[Page[T]] | None = described.first
+            while api_call is not None:
+                page = self.carry_out(api_call)
+                yield from page.items
+                api_call = described.after(page)
+            return
+        response, decode = self._send(described.api_call, stream=True), described.decoder()
         try:
             for chunk in response.iter_bytes():
-                yield from decoder.feed(chunk)
-            decoder.finish()
+                yield from decode(chunk)
+            yield from decode(None)
         except httpx.RequestError as error:
-            raise http_messages.unavailable(error, stream.api_call, self._server) from error
+            raise http_messages.unavailable(error, described.api_call, self._server) from error
         finally:
             response.close()
 

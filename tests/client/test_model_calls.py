@@ -153,7 +153,7 @@ def test_however_a_stream_is_cut_its_events_are_the_same(cuts: list[int]) -> Non
     places = [0, *sorted(cuts), len(STREAM)]
     reader = EventDecoder()
     found = [event for a, b in pairwise(places) for event in reader.feed(STREAM[a:b])]
-    reader.finish()
+    list(reader.feed(None))
     assert found == [Delta(kind="text", text="é\\n\n"), Answered.model_validate(APPENDED)]
 
 
@@ -161,7 +161,7 @@ def test_a_stream_that_ends_early_is_an_error() -> None:
     reader = EventDecoder()
     list(reader.feed(STREAM[:-1]))
     with pytest.raises(ServerUnavailable):
-        reader.finish()
+        list(reader.feed(None))
 
 
 @pytest.mark.parametrize("data", ["{", "[]", "7", '{"text": 7}', "[" * 100_000])

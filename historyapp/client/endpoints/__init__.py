@@ -10,16 +10,9 @@ from historyapp.client.endpoints import (
     rewinds,
     sessions,
     transfers,
-)
+)  # fmt: skip
 
 __all__ = [
-    "compressions",
-    "contexts",
-    "entries",
-    "episodes",
-    "ledger",
-    "model_calls",
-    "rewinds",
-    "sessions",
+    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "rewinds", "sessions",
     "transfers",
-]
+]  # fmt: skip

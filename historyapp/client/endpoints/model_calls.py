@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Unpack
 
-from historyapp.client.api_call import ApiCall, Id, Stream, at, no_answer
+from historyapp.client.api_call import ApiCall, Id, Stream, at
 from historyapp.client.endpoints.contexts import RequestOptions
 from historyapp.client.errors import error_of
 from historyapp.wire.model_calls import AnsweredOut, DeltaOut
@@ -26,20 +27,23 @@ class ModelCallOptions(RequestOptions, total=False):
     """The head that you saw."""
 
 
+@dataclass(slots=True)
 class EventDecoder:
     """Reads the events of one model call: deltas, and ``appended`` as the last one."""
 
-    def __init__(self) -> None:
-        self._rest = b""
-        self._appended = False
+    rest: bytes = b""
+    appended: bool = False
 
-    def feed(self, chunk: bytes) -> Iterable[DeltaOut | AnsweredOut]:
-        """The events that are complete now.
+    def feed(self, chunk: bytes | None) -> Iterable[DeltaOut | AnsweredOut]:
+        """The events that are complete now; None is the end of the stream.
 
         Raises:
             PlayheadError: when the model call failed, as the event ``error`` has it.
+            ServerUnavailable: when the stream ended before the answer was in the log.
         """
-        *blocks, self._rest = (self._rest + chunk).split(b"\n\n")
+        if chunk is None and not self.appended:
+            raise ServerUnavailable("The stream ended before the answer was in the log.")
+        *blocks, self.rest = (self.rest + (chunk or b"")).split(b"\n\n")
         for block in blocks:
             lines = [line.partition(b": ") for line in block.split(b"\n")]
             fields = {name: value for name, _, value in lines}
@@ -49,19 +53,12 @@ class EventDecoder:
                     case b"delta":
                         yield DeltaOut.model_validate(json.loads(data))
                     case b"appended":
-                        self._appended = True
+                        self.appended = True
                         yield AnsweredOut.model_validate(json.loads(data))
                     case b"error":
                         raise error_of({"status": 500, **json.loads(data)})
             except (ValueError, TypeError, RecursionError) as error:
                 raise ServerFailed(f"An event of the stream cannot be read: {error}") from error
-
-    def finish(self) -> None:
-        """Raises:
-        ServerUnavailable: when the stream ended before the answer was in the log.
-        """
-        if not self._appended:
-            raise ServerUnavailable("The stream ended before the answer was in the log.")
 
 
 def call_model(
@@ -83,10 +80,10 @@ def call_model(
     api_call = ApiCall(
         "POST",
         at("sessions", session_id, "calls"),
-        no_answer,
+        lambda _: None,
         body=dict(options),
         idempotency_key=idempotency_key,
         repeatable=False,
         silence=SILENCE,
     )
-    return Stream(api_call, EventDecoder)
+    return Stream(api_call, lambda: EventDecoder().feed)

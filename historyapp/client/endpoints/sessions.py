@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, no_answer, pages, post
+from historyapp.client.api_call import ApiCall, Id, Pages, at, get, given, pages, post
 from historyapp.core.settings import SessionSettings
 from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage
 
@@ -77,7 +77,7 @@ def change_session(
 
 def archive_session(session_id: Id) -> ApiCall[None]:
     """Nothing is deleted: the session stays readable, and can be changed back to ``live``."""
-    return ApiCall("DELETE", at("sessions", session_id), no_answer)
+    return ApiCall("DELETE", at("sessions", session_id), lambda _: None)
 
 
 def fork(

@@ -4,22 +4,12 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-from historyapp.client.api_call import ApiCall, Id, Stream, at, given, no_answer
+from historyapp.client.api_call import ApiCall, Id, Stream, at, given
 from historyapp.core.text import clean
 from historyapp.wire.transfers import ImportOut
 
 Upload = str | PathLike[str] | tuple[str, bytes]
 """A path, or a name and what is in it."""
-
-
-class _Chunks:
-    """Bytes as they come."""
-
-    def feed(self, chunk: bytes) -> Iterable[bytes]:
-        return (chunk,)
-
-    def finish(self) -> None:
-        """An export has no mark at its end."""
 
 
 def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCall[ImportOut]:
@@ -47,4 +37,5 @@ def import_files(files: Iterable[Upload], *, format: str | None = None) -> ApiCa
 def export(session_id: Id, *, format: str = "playhead_jsonl", as_of: int | None = None) -> Stream[bytes]:
     """A session as a file, in chunks as they come."""
     query = given({"format": format, "as_of": as_of})
-    return Stream(ApiCall("GET", at("sessions", session_id, "export"), no_answer, query), _Chunks)
+    api_call = ApiCall("GET", at("sessions", session_id, "export"), lambda _: None, query)
+    return Stream(api_call, lambda: lambda chunk: () if chunk is None else (chunk,))

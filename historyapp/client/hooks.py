@@ -1,0 +1,100 @@
+"""The hooks of an agent's loop as API calls: what the two recorders share."""
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from historyapp.client.action_results import AnyToolCall, result_of, tool_result_of
+from historyapp.client.answers import Appended, Registered
+from historyapp.client.api_call import ApiCall, Id
+from historyapp.client.endpoints import entries, episodes, rewinds, sessions
+from historyapp.core.actions import ActionProposal
+from historyapp.core.entries import ModelInput, ToolResults
+from historyapp.wire.contexts import MessageOut
+from historyapp.wire.rewinds import RewindOut
+from historyapp.wire.sessions import SessionOut
+
+C = TypeVar("C")
+
+
+class SessionOfClient(Generic[C]):
+    """One session, and the client that reaches it."""
+
+    def __init__(self, playhead: C, session_id: Id) -> None:
+        self.playhead = playhead
+        self.session_id = UUID(str(session_id))
+
+
+def configure(session_id: Id, /, **settings: Any) -> ApiCall[SessionOut]:
+    """Changes session settings: ``full_message_count``, ``max_tokens`` …"""
+    return sessions.change_session(session_id, settings=settings)
+
+
+def get_messages(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[list[MessageOut]]:
+    """The context of the policy ``episodic``, as the session's settings have it."""
+    whole = episodes.messages(session_id, max_tokens=max_tokens)
+    return ApiCall("GET", whole.path, lambda data: whole.read(data).messages, whole.query)
+
+
+def say(session_id: Id, content: Any, *, channel: str = "user") -> ApiCall[Appended]:
+    """Records the input of a person or another program: text, or a list of parts."""
+    return append(session_id, ModelInput(channel=channel, content=content))
+
+
+def append(session_id: Id, *entries_: entries.NewEntry) -> ApiCall[Appended]:
+    """Records entries of any kinds: all of them or none."""
+    return entries.append(session_id, entries_)
+
+
+def after_parse(
+    session_id: Id, proposal: ActionProposal, *, metadata: Mapping[str, Any] | None = None
+) -> ApiCall[Registered]:
+    """Records an action before it runs.
+
+    Args:
+        metadata: free: ``usage``, ``cost``, ``model`` …
+
+    Raises:
+        Conflict: while another action is in flight.
+    """
+    return entries.register_action(session_id, proposal, metadata=metadata)
+
+
+def after_execute(
+    session_id: Id, result: object, *, metadata: Mapping[str, Any] | None = None
+) -> ApiCall[Registered]:
+    """Records the result of the action in flight.
+
+    Args:
+        result: ``ActionSuccess``, ``ActionError`` or ``ActionInterrupted``; an exception, which is an
+            error; any other value, which is a success.
+
+    Raises:
+        Conflict: when no action is in flight.
+    """
+    return entries.register_result(session_id, result_of(result), metadata=metadata)
+
+
+def after_call(session_id: Id, call: AnyToolCall, result: object) -> ApiCall[Appended]:
+    """Records the result of one provider tool call; ``result`` as in :meth:`after_execute`."""
+    return append(session_id, ToolResults(results=(tool_result_of(call, result),)))
+
+
+def rewind(session_id: Id, number_of_episodes: int = 0, *, reason: str | None = None) -> ApiCall[RewindOut]:
+    """Drops the step in flight, then this many finished ones. They stay as a take."""
+    return rewinds.rewind(session_id, episodes=number_of_episodes, reason=reason)
+
+
+def fmt_list(session_id: Id) -> ApiCall[str]:
+    """A line for each step."""
+    return episodes.progress(session_id, "list")
+
+
+def fmt_paragraph(session_id: Id) -> ApiCall[str]:
+    """Each step in its long form."""
+    return episodes.progress(session_id, "paragraph")
+
+
+def compile_progress(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[str]:
+    """Summaries, and long forms where there are none, within a budget in tokens."""
+    return episodes.progress(session_id, "compiled", max_tokens=max_tokens)
