@@ -34,7 +34,13 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
     """For each line its identifiers that stand in no line before it."""
     runs: set[str] = set()
     names = {""}
-    for found in _runs_by_line(lines):
+    # All lines are split at once where that is right for each of them.
+    blanked = _blanked("\n".join(lines))
+    if blanked is not None and blanked.count("\n") == len(lines) - 1:
+        found_runs = [line.split() for line in blanked.split("\n")]
+    else:
+        found_runs = [_runs(line) for line in lines]
+    for found in found_runs:
         new = []
         for run in found:
             if run not in runs:
@@ -46,26 +52,19 @@ def new_identifiers(lines: Sequence[str]) -> Iterator[list[str]]:
         yield new
 
 
-def _runs_by_line(lines: Sequence[str]) -> list[list[str]]:
-    """The runs of each line; all lines are split at once where that is right for each of them."""
-    text = "\n".join(lines)
-    if _is_splittable(text) and text.count("\n") == len(lines) - 1:
-        return [line.split() for line in _blanked(text).split("\n")]
-    return [_runs(line) for line in lines]
-
-
 def _runs(text: str) -> list[str]:
     """Runs of characters that names are made of."""
-    return _blanked(text).split() if _is_splittable(text) else _RUN.findall(text)
+    blanked = _blanked(text)
+    return _RUN.findall(text) if blanked is None else blanked.split()
 
 
-def _is_splittable(text: str) -> bool:
-    """Splitting is several times faster than matching, and right wherever there is no URL."""
-    return text.isascii() and "://" not in text
+def _blanked(text: str) -> str | None:
+    """The text with blanks in place of what separates runs; None where it is not ASCII or has a URL.
 
-
-def _blanked(text: str) -> str:
-    """ASCII text with blanks in place of what separates runs. Bytes are translated by a table at once."""
+    Splitting is several times faster than matching. Bytes are translated by a table at once.
+    """
+    if not text.isascii() or "://" in text:
+        return None
     return text.encode("ascii").translate(_BLANKED).decode("ascii")
 
 

@@ -54,7 +54,7 @@ class AnthropicMessages(Format):
             yield _message("assistant", [*_thinking(turn.output), *blocks])
         answers = []
         for call, result in zip(calls, turn.results, strict=False):
-            content = _as_blocks(_content(returned_content(result))) or returned_text(result)
+            content = _as_blocks(shaped_content(returned_content(result), _block)) or returned_text(result)
             answer = {"type": "tool_result", "tool_use_id": call.id, "content": content}
             answers.append(answer if result.status == "success" else {**answer, "is_error": True})
         if not calls:
@@ -63,20 +63,50 @@ class AnthropicMessages(Format):
             yield _message("user", blocks)
 
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        content = plain_text(message.content) if message.is_instruction else _content(message.content)
-        if blocks := _as_blocks(content):
+        content = message.content
+        shaped = plain_text(content) if message.is_instruction else shaped_content(content, _block)
+        if blocks := _as_blocks(shaped):
             yield _message("user", blocks)
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
         made, answered = iter(ids), iter(ids)
-        return [
-            {**item, "content": [_with_id(block, made, answered) for block in item["content"]]}
-            for item in items
-        ]
+        renamed = []
+        for item in items:
+            blocks = []
+            for block in item["content"]:
+                match block["type"]:
+                    case "tool_use":
+                        blocks.append({**block, "id": next(made)})
+                    case "tool_result":
+                        blocks.append({**block, "tool_use_id": next(answered)})
+                    case _:
+                        blocks.append(block)
+            renamed.append({**item, "content": blocks})
+        return renamed
 
     def leaves(self, item: Item) -> Iterator[Leaf]:
         for block in item["content"]:
-            yield from _block_leaves(block)
+            match block["type"]:
+                case "text":
+                    yield Leaf(block["text"])
+                case "tool_use":
+                    yield Leaf(f"{block['name']} {json_text(block['input'])}")
+                case "tool_result":
+                    content = block["content"]
+                    inner = [_text(content)] if isinstance(content, str) else content
+                    yield from self.leaves({"content": inner})
+                case "thinking":
+                    yield Leaf(
+                        block["thinking"], 0 if block["thinking"] else opaque_tokens(block["signature"])
+                    )
+                case "redacted_thinking":
+                    yield Leaf(tokens=opaque_tokens(block["data"]))
+                case "image":
+                    yield Leaf(tokens=anthropic_image_tokens(data_size(block["source"].get("data", ""))))
+                case "document" if block["source"]["type"] == "text":
+                    yield Leaf(block["source"]["data"])
+                case _:
+                    yield Leaf(tokens=pages_tokens(block))
 
     def request(self, context: Context, tools: Sequence[Definition] = ()) -> dict[str, Any]:
         """With breakpoints at the ends of what the next request is expected to begin with."""
@@ -90,7 +120,7 @@ class AnthropicMessages(Format):
         opening = self.text_items(before)
         marked = _marked([*opening, *stable]) if stable else opening
         shaped = self.tools(tools)
-        if shaped and not _fixed(context):
+        if shaped and not (context.system.strip() or context.notebook.strip()):
             shaped[-1] = _with_breakpoint(shaped[-1])
         return ({"tools": shaped} if shaped else {}) | self.fields(
             context, [*marked, *rest, *self.text_items(after)]
@@ -98,14 +128,14 @@ class AnthropicMessages(Format):
 
     def fields(self, context: Context, items: list[Item]) -> dict[str, Any]:
         leading = [part.instruction for part in context.parts[: context.leading] if part.instruction]
-        system = [*map(_with_breakpoint, _fixed(context)), *(_text(clean(text)) for text in leading)]
+        fixed = [text for text in (context.system, context.notebook) if text.strip()]
+        system = [_text(clean(text)) for text in (*fixed, *leading)]
+        system[: len(fixed)] = map(_with_breakpoint, system[: len(fixed)])
         return ({"system": system} if system else {}) | {"messages": list(merged(items))}
 
     def request_leaves(self, request: Mapping[str, Any]) -> Iterator[Leaf]:
-        for block in request.get("system", ()):
-            yield from _block_leaves(block)
-        for message in request["messages"]:
-            yield from self.leaves(message)
+        for item in ({"content": request.get("system", ())}, *request["messages"]):
+            yield from self.leaves(item)
 
     def frame(self, items: Sequence[Item]) -> Frame:
         if not items:
@@ -173,19 +203,6 @@ def _thinking(output: ModelOutput) -> list[Item]:
     return blocks
 
 
-def _with_id(block: Item, made: Iterator[str], answered: Iterator[str]) -> Item:
-    match block["type"]:
-        case "tool_use":
-            return {**block, "id": next(made)}
-        case "tool_result":
-            return {**block, "tool_use_id": next(answered)}
-    return block
-
-
-def _content(content: Any) -> str | list[Item]:
-    return shaped_content(content, _block)
-
-
 def _block(part: dict[str, Any]) -> Item | None:
     match part.get("type"):
         case "image":
@@ -212,33 +229,6 @@ def _is_document(source: Any) -> bool:
         case "url":
             return isinstance(source.get("url"), str) and source["url"].startswith("https://")
     return False
-
-
-def _block_leaves(block: Item) -> Iterator[Leaf]:
-    match block["type"]:
-        case "text":
-            yield Leaf(block["text"])
-        case "tool_use":
-            yield Leaf(f"{block['name']} {json_text(block['input'])}")
-        case "tool_result":
-            content = block["content"]
-            for inner in [_text(content)] if isinstance(content, str) else content:
-                yield from _block_leaves(inner)
-        case "thinking":
-            yield Leaf(block["thinking"], 0 if block["thinking"] else opaque_tokens(block["signature"]))
-        case "redacted_thinking":
-            yield Leaf(tokens=opaque_tokens(block["data"]))
-        case "image":
-            yield Leaf(tokens=anthropic_image_tokens(data_size(block["source"].get("data", ""))))
-        case "document" if block["source"]["type"] == "text":
-            yield Leaf(block["source"]["data"])
-        case _:
-            yield Leaf(tokens=pages_tokens(block))
-
-
-def _fixed(context: Context) -> list[Item]:
-    """The instruction and the notebook."""
-    return [_text(clean(text)) for text in (context.system, context.notebook) if text.strip()]
 
 
 def _with_breakpoint(block: Item) -> Item:

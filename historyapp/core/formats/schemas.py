@@ -19,6 +19,27 @@ _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
+_VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "type": (
+        lambda value: (
+            bool(names := value if isinstance(value, list) else [value])
+            and all(name in _TYPES for name in names)
+        ),
+        f"of {', '.join(_TYPES)}",
+    ),
+    "required": (
+        lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+        "a list of names",
+    ),
+    "enum": (lambda value: isinstance(value, list), "a list"),
+    "items": (lambda value: value != [], "a list of schemas"),
+    **dict.fromkeys(_TEXTS, (lambda value: isinstance(value, str), "text")),
+    **dict.fromkeys(_LISTS, (lambda value: isinstance(value, list) and bool(value), "a list of schemas")),
+    **dict.fromkeys(_NAMED, (lambda value: isinstance(value, Mapping), "an object")),
+}
+"""By keyword: whether its value is valid, and what it must be."""
+
+
 def schema_fault(schema: Any) -> str | None:
     """The first fault, with the path to it; None when it is a schema. The caller bounds its depth."""
     return next(_faults(schema, "the schema"), None)
@@ -32,59 +53,15 @@ def _faults(schema: Any, at: str) -> Iterator[str]:
         return
     for name, value in schema.items():
         place = f"{at}, {name}"
-        if check := _CHECKS.get(name):
-            yield from check(value, place)
-
-
-def _type(value: Any, at: str) -> Iterator[str]:
-    named = value if isinstance(value, list) else [value]
-    if not named or any(name not in _TYPES for name in named):
-        yield f"{at} must be of {', '.join(_TYPES)}"
-
-
-def _texts(value: Any, at: str) -> Iterator[str]:
-    if not isinstance(value, str):
-        yield f"{at} must be text"
-
-
-def _names(value: Any, at: str) -> Iterator[str]:
-    if not isinstance(value, list) or any(not isinstance(name, str) for name in value):
-        yield f"{at} must be a list of names"
-
-
-def _list(value: Any, at: str) -> Iterator[str]:
-    if not isinstance(value, list):
-        yield f"{at} must be a list"
-
-
-def _schemas(value: Any, at: str) -> Iterator[str]:
-    if not isinstance(value, list) or not value:
-        yield f"{at} must be a list of schemas"
-        return
-    for number, schema in enumerate(value):
-        yield from _faults(schema, f"{at}[{number}]")
-
-
-def _items(value: Any, at: str) -> Iterator[str]:
-    """A list of schemas, too, as drafts before 2020-12 have it."""
-    yield from _schemas(value, at) if isinstance(value, list) else _faults(value, at)
-
-
-def _named(value: Any, at: str) -> Iterator[str]:
-    if not isinstance(value, Mapping):
-        yield f"{at} must be an object"
-        return
-    for name, schema in value.items():
-        yield from _faults(schema, f"{at}.{str(name)[:80]}")
-
-
-_CHECKS: dict[str, Callable[[Any, str], Iterator[str]]] = {
-    "type": _type,
-    "required": _names,
-    "enum": _list,
-    "items": _items,
-    **dict.fromkeys(_TEXTS, _texts),
-    **dict.fromkeys(_ONE, _faults),
-    **dict.fromkeys(_LISTS, _schemas),
-    **dict.fromkeys(_NAMED, _named),
-}
+        is_valid, expected = _VALUES.get(name, (None, ""))
+        if is_valid and not is_valid(value):
+            yield f"{place} must be {expected}"
+        # ``items`` is a list in drafts before 2020-12.
+        elif name in _ONE or (name == "items" and not isinstance(value, list)):
+            yield from _faults(value, place)
+        elif name in (*_LISTS, "items"):
+            for number, inner in enumerate(value):
+                yield from _faults(inner, f"{place}[{number}]")
+        elif name in _NAMED:
+            for key, inner in value.items():
+                yield from _faults(inner, f"{place}.{str(key)[:80]}")

@@ -85,12 +85,17 @@ class AnthropicReader:
         thoughts = [text(block.get("thinking")) for block in blocks]
         texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
         cited = any(block.get("citations") for block in blocks)  # one text, cut into parts
+        # Content that the neutral fields of an output do not hold.
+        kinds = [block.get("type") for block in blocks]
+        extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
+        extra = extra or kinds.count("text") > 1
+        extra = extra or any(kind not in ("text", "tool_use", *_THINKING) for kind in kinds)
         body = ModelOutput(
             thoughts="\n\n".join(filter(None, thoughts)) or None,
             text="".join(texts) if cited else "\n\n".join(filter(None, texts)),
             tool_calls=calls,
             reasoning=[block for block in blocks if block.get("type") in _THINKING],
-            raw_message={"role": "assistant", "content": blocks} if _says_more(blocks) else None,
+            raw_message={"role": "assistant", "content": blocks} if extra else None,
         )
         return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
 
@@ -119,14 +124,6 @@ def _segments(blocks: list[dict[str, Any]]) -> list[_Segment]:
             segments.append(_Segment())
         segments[-1].blocks.append(block)
     return segments if blocks else [_Segment([{"type": "text", "text": ""}])]
-
-
-def _says_more(blocks: list[dict[str, Any]]) -> bool:
-    """Whether the blocks have content that the neutral fields of an output do not hold."""
-    kinds = [block.get("type") for block in blocks]
-    known_kinds = all(kind in ("text", "tool_use", *_THINKING) for kind in kinds)
-    extra = any(set(block) - _PLAIN or block.get("caller") not in _DIRECT for block in blocks)
-    return extra or not known_kinds or kinds.count("text") > 1
 
 
 def _failure(block: dict[str, Any]) -> str:

@@ -38,13 +38,9 @@ def message_key(message: Any) -> str:
     """A message's role, text and calls without ids: equal for a reply and its repetition."""
     if not isinstance(message, dict):
         return dump_json(message)
-    calls = [(call.name, arguments_key(call.arguments)) for call in source_calls(message)]
+    # Arguments in one spelling, whether they come as JSON text or as an object.
+    calls = [(call.name, dump_json(arguments_of(call.arguments))) for call in source_calls(message)]
     return dump_json([message.get("role"), plain_text(neutral_content(message.get("content"))), calls])
-
-
-def arguments_key(arguments: Any) -> Any:
-    """Arguments in one spelling, whether they come as JSON text or as an object."""
-    return dump_json(arguments_of(arguments))
 
 
 def source_calls(message: dict[str, Any]) -> list[SourceCall]:
@@ -112,6 +108,10 @@ class ChatMessagesReader:
         calls, renamed = self.calls.begin(source_calls(message))
         written = None if calls else call_in_text(content)
         self._awaited = written[0].name if written else None
+        # Content that the neutral fields of an output do not hold.
+        extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
+        parts = listing(message.get("content"))
+        plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
         body = ModelOutput(
             thoughts=text(message.get("reasoning_content"))
             or text(message.get("reasoning"))
@@ -120,14 +120,6 @@ class ChatMessagesReader:
             tool_calls=calls,
             use_tool=written[0] if written else None,
             reasoning=listing(message.get("reasoning_details")) or listing(message.get("thinking_blocks")),
-            raw_message=message if written or says_more(message) else None,
+            raw_message=message if written or extra or len(parts) > 1 or not plain else None,
         )
         return EntryDraft(body, metadata={"source": known(call_ids=renamed)})
-
-
-def says_more(message: dict[str, Any]) -> bool:
-    """Whether an assistant message has content that the neutral fields of an output do not hold."""
-    extra = any(value for name, value in message.items() if name not in _NEUTRAL_FIELDS)
-    parts = listing(message.get("content"))
-    plain = all(isinstance(part, dict) and set(part) <= {"type", "text"} for part in parts)
-    return extra or len(parts) > 1 or not plain

@@ -18,7 +18,7 @@ from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.claude_code_places import Places
 from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import blocks_of, fault_of, modernised
-from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession, uuid_of
+from historyapp.core.importers.claude_code_session import FORMAT, ClaudeCodeSession
 from historyapp.core.importers.exchanges import readable
 from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
@@ -60,7 +60,10 @@ class ClaudeCode:
 def _operations(source: Source) -> Iterator[Operation]:
     source.stream.seek(0)
     if _LOGLINES.search(source.stream.read(_EDGE)):
-        lines: Iterable[SourceRecord | Skipped] = list(_loglines(source))
+        document = mapping(read_document(source))
+        if not isinstance(document.get("loglines"), list):
+            raise UnreadableTranscript(f"{source.name}: its loglines are not a list")
+        lines: Iterable[SourceRecord | Skipped] = list(records(document["loglines"]))
         file = _SessionFile(source, lines)
     else:
         file = _SessionFile(source, _edges(source.stream))
@@ -71,14 +74,6 @@ def _operations(source: Source) -> Iterator[Operation]:
         yield from file.close()
     finally:
         file.release()
-
-
-def _loglines(source: Source) -> Iterator[SourceRecord | Skipped]:
-    document = mapping(read_document(source))
-    if not isinstance(document.get("loglines"), list):
-        raise UnreadableTranscript(f"{source.name}: its loglines are not a list")
-    for item in records(document["loglines"]):
-        yield item if isinstance(item, Skipped) else SourceRecord(item.number, item.data)
 
 
 def _edges(stream: BinaryIO) -> list[SourceRecord | Skipped]:
@@ -156,7 +151,7 @@ class _SessionFile:
         agent = text(record.get("agentId"))
         conversation = self._agents.get(agent) if agent else self._thread(record)
         if conversation is None:
-            name = f"agent-{agent}" if agent else f"sidechain-{uuid_of(record) or line}"
+            name = f"agent-{agent}" if agent else f"sidechain-{text(record.get('uuid')) or line}"
             starts = self._main is not None and record["type"] == "user"
             call = self._main.tasks.get(text_of(blocks_of(record)), "") if self._main and starts else ""
             conversation = yield from self._start_agent(name, record, call)
@@ -166,13 +161,13 @@ class _SessionFile:
             number = self._threads.setdefault(conversation, len(self._threads))
             if number == len(self._numbered):
                 self._numbered.append(conversation)
-            self._newest_thread = self._thread_of[uuid_of(record)] = number
+            self._newest_thread = self._thread_of[text(record.get("uuid"))] = number
         yield from conversation.add(line, record)
 
     def _thread(self, record: dict[str, Any]) -> ClaudeCodeSession | None:
         """The sub-agent of a line without an agent's id: that of its parent, or a new one (None)."""
         parent = record.get("parentUuid")
-        if not isinstance(parent, str) or (self._main and self._main.knows(parent)):
+        if not isinstance(parent, str) or (self._main and parent in self._main.places):
             return None
         number = self._thread_of.get(parent)
         return self._numbered[self._newest_thread if number is None else number] if self._numbered else None
@@ -232,7 +227,7 @@ class _SessionFile:
 
 def _title(known_ahead: list[dict[str, Any]]) -> str:
     """The title given by a person, or by the model; else a summary, if it is of this file."""
-    uuids = {uuid_of(record) for record in known_ahead}
+    uuids = {text(record.get("uuid")) for record in known_ahead}
     titles = {
         text(record.get("type")): text(
             record.get("customTitle") or record.get("aiTitle") or record.get("summary")

@@ -25,9 +25,22 @@ class Places:
 
     def __setitem__(self, id: str, place: int) -> None:
         self._newest[id] = place
-        if len(self._newest) >= 2 * _NEWEST:
-            with _of_the_disk():
-                self._put_away()
+        if len(self._newest) < 2 * _NEWEST:
+            return
+        with _of_the_disk():
+            if self._older is None:
+                self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+                self._older.execute("PRAGMA journal_mode = OFF")
+                self._older.execute("CREATE TABLE places (id BLOB PRIMARY KEY, place INTEGER) WITHOUT ROWID")
+                self._noted = bytearray(_SLOTS)
+            ids = list(self._newest)[:_NEWEST]
+            for id in ids:
+                self._noted[hash(id) % _SLOTS] = 1
+            rows = [(_key(id), self._newest.pop(id)) for id in ids]
+            with closing(self._older.cursor()) as cursor:
+                cursor.execute("BEGIN")
+                cursor.executemany("INSERT OR REPLACE INTO places VALUES (?, ?)", sorted(rows))
+                cursor.execute("COMMIT")
 
     def __contains__(self, id: str) -> bool:
         return self.get(id) is not None
@@ -49,22 +62,6 @@ class Places:
                 found = self._older.execute("SELECT place FROM places WHERE id = ?", (_key(id),)).fetchone()
             return int(found[0]) if found else None
         return place
-
-    def _put_away(self) -> None:
-        """Leaves in memory only the newest."""
-        if self._older is None:
-            self._older = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-            self._older.execute("PRAGMA journal_mode = OFF")
-            self._older.execute("CREATE TABLE places (id BLOB PRIMARY KEY, place INTEGER) WITHOUT ROWID")
-            self._noted = bytearray(_SLOTS)
-        ids = list(self._newest)[:_NEWEST]
-        for id in ids:
-            self._noted[hash(id) % _SLOTS] = 1
-        rows = [(_key(id), self._newest.pop(id)) for id in ids]
-        with closing(self._older.cursor()) as cursor:
-            cursor.execute("BEGIN")
-            cursor.executemany("INSERT OR REPLACE INTO places VALUES (?, ?)", sorted(rows))
-            cursor.execute("COMMIT")
 
 
 @contextmanager

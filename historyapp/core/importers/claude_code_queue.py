@@ -5,7 +5,6 @@
 ones the queue is its only record. So a removed prompt waits for its own record, until the model goes on.
 """
 
-import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,16 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from historyapp.core.entries import DebugLog, ModelInput, text_of
+from historyapp.core.entries import text_of
 from historyapp.core.importers.base import Skipped
-from historyapp.core.importers.claude_code_records import channel_of
 from historyapp.core.importers.messages import moment
 from historyapp.core.json import parse_embedded, text
 
 _MOST_QUEUED = 500
 _MOST_GIVEN = 50
 _REPEATED = "a queued prompt, which has a record of its own"
-_SLASH_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 
 
 @dataclass(slots=True)
@@ -36,12 +33,6 @@ class QueuedPrompt:
     """Whether it is a notice of a background task. Claude Code keeps these in the same queue."""
     taken_at: datetime | None = None
     """When a running turn took it."""
-
-    def body(self) -> ModelInput | DebugLog:
-        """A slash command in the middle of a turn is carried out at once: the model does not see it."""
-        if _SLASH_COMMAND.match(self.text):
-            return DebugLog(category="command", message=self.text)
-        return ModelInput(channel=channel_of(self.record, self.text), content=self.record["content"])
 
 
 class PromptQueue:

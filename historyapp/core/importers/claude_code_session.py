@@ -1,5 +1,6 @@
 """One session of a Claude Code file: messages joined from their lines, branches as rewinds."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,20 +14,19 @@ from historyapp.core.importers.claude_code_queue import PromptQueue
 from historyapp.core.importers.claude_code_records import (
     attachment_of,
     blocks_of,
+    channel_of,
     ends_turn,
     has_results,
     input_of,
-    is_synthetic,
-    may_branch,
     parts_of,
     restarts,
     results_of,
     system_log,
-    title_of_command,
 )
 from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.messages import moment, title_of
 from historyapp.core.json import mapping, text
+from historyapp.core.text import preview
 
 FORMAT = "claude_code"
 _MOST_WAITING = 500
@@ -34,6 +34,8 @@ _MESSAGES_REMEMBERED = 100
 _MOST_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
+_COMMAND_LINE = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_SLASH_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 _Blocks = list[dict[str, Any]]
 
 
@@ -60,7 +62,7 @@ class _Message:
         ]
         self.usage = mapping(message.get("usage")) or self.usage
         self.stop_reason = message.get("stop_reason") or self.stop_reason
-        if uuid := uuid_of(record):
+        if uuid := text(record.get("uuid")):
             self.uuids.append(uuid)
 
     def metadata(self) -> dict[str, Any]:
@@ -82,17 +84,11 @@ class _Message:
 def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
     """Where an entry comes from, for its metadata."""
     source: dict[str, Any] = {"format": FORMAT, "line": line}
-    if uuid := uuid_of(record):
+    if uuid := text(record.get("uuid")):
         source["uuid"] = uuid
     if id := mapping(record.get("message")).get("id"):
         source["id"] = id
     return source
-
-
-def uuid_of(record: dict[str, Any]) -> str:
-    """The record's own id; empty where it has none."""
-    uuid = record.get("uuid")
-    return uuid if isinstance(uuid, str) else ""
 
 
 class ClaudeCodeSession:
@@ -109,24 +105,22 @@ class ClaudeCodeSession:
         """Prompts of the latest sub-agents that were started here, and the calls that started them."""
         self._branches = Branches()
         self.places = Places()
+        """Of the records that belong to the conversation."""
         self._message: _Message | None = None
         self._waiting: list[tuple[int, dict[str, Any], _Blocks]] = []
         self._given: deque[str] = deque(maxlen=_MESSAGES_REMEMBERED)
         self._root: int | None = None
         self._linked = False
 
-    def knows(self, uuid: str) -> bool:
-        """Whether a record with this id belongs to the conversation."""
-        return uuid in self.places
-
     def add(self, line: int, record: dict[str, Any]) -> Iterator[Operation]:
         """The operations of one more record."""
-        uuid = uuid_of(record)
+        uuid = text(record.get("uuid"))
         if len(uuid) == _UUID_LENGTH and uuid in self.places:
             yield Skipped(line, f"repeats the record {uuid}", damaged=False)
             return
         blocks = blocks_of(record)
-        if record["type"] == "assistant" and not is_synthetic(record):
+        is_answer = record["type"] == "assistant" and not record.get("isApiErrorMessage")
+        if is_answer and record["message"].get("model") != "<synthetic>":
             yield from self._add_to_message(line, record, blocks)
         elif self._message and len(self._waiting) < _MOST_WAITING and not ends_turn(record, blocks):
             self._waiting.append((line, record, blocks))
@@ -147,7 +141,7 @@ class ClaudeCodeSession:
     def _add_to_message(self, line: int, record: dict[str, Any], blocks: _Blocks) -> Iterator[Operation]:
         id = record["message"].get("id")
         if not isinstance(id, str) or not id:
-            id = uuid_of(record) or f"line {line}"
+            id = text(record.get("uuid")) or f"line {line}"
         if self._message is None or self._message.id != id:
             yield from self._complete()
             yield from self._give_queued(record)
@@ -205,7 +199,8 @@ class ClaudeCodeSession:
             return
         if record["type"] != "progress":
             yield Skipped(line, f"{record['type']} without content", damaged=False)
-        self._place_at(record, before if parent is None else parent)
+        if uuid := text(record.get("uuid")):
+            self.places[uuid] = before if parent is None else parent
 
     def _attach(
         self, body: ModelInput | DebugLog, record: dict[str, Any], source: dict[str, Any]
@@ -224,7 +219,11 @@ class ClaudeCodeSession:
         at = None if record is None else moment(record.get("timestamp"))
         for prompt in self._queue.due(at):
             source = source_of(prompt.line, prompt.record) | {"queued": True}
-            yield from self._append(prompt.body(), prompt.record, {"source": source})
+            channel = channel_of(prompt.record, prompt.text)
+            body: Body = ModelInput(channel=channel, content=prompt.record["content"])
+            if _SLASH_COMMAND.match(prompt.text):  # carried out at once: the model does not see it
+                body = DebugLog(category="command", message=prompt.text)
+            yield from self._append(body, prompt.record, {"source": source})
 
     def _handle_user(
         self, record: dict[str, Any], blocks: _Blocks, source: dict[str, Any]
@@ -242,12 +241,14 @@ class ClaudeCodeSession:
             if body.channel == "user":
                 recording.title = recording.title or title_of(body.content)
             elif body.channel == "command":
-                recording.second_best_title = recording.second_best_title or title_of_command(body)
+                words = dict(_COMMAND_LINE.findall(text_of(body.content)))
+                title = preview(f"{words.get('name', '')} {words.get('args', '')}", 80)
+                recording.second_best_title = recording.second_best_title or title
             if body.channel == "user" and self._queue.waits:
                 repeated = self._queue.claim(text_of(body.content))
                 yield from (repeated,) if repeated else self._give_queued(record)
             if not answers:
-                yield from self._branch(record, may_branch(body), restarts(record, body))
+                yield from self._branch(record, body.channel in ("user", "command"), restarts(record, body))
             # A command without an output was for Claude Code itself, as /exit: leaving it is no rewind.
             kind = PROMPT if body.channel == "user" else OTHER
             yield from self._append(body, record, {"source": source}, kind)
@@ -262,11 +263,8 @@ class ClaudeCodeSession:
         self._branches.append(kind)
         yield from self.recording.append(body, moment(record.get("timestamp")), metadata)
         # A record beside an older one keeps its place: records that name it as their parent follow there.
-        self._place_at(record, parent if beside and parent is not None else self.recording.position)
-
-    def _place_at(self, record: dict[str, Any], position: int) -> None:
-        if uuid := uuid_of(record):
-            self.places[uuid] = position
+        if uuid := text(record.get("uuid")):
+            self.places[uuid] = parent if beside and parent is not None else self.recording.position
 
     def _place(self, record: dict[str, Any]) -> int | None:
         """The position behind which the record's parent stands; None when that is not known."""

@@ -21,7 +21,6 @@ _CHANNELS = {
     "<turn_aborted>": "interruption",
     "<user_shell_command>": "command",
 }
-_REQUEST = re.compile(r"^## My request for Codex:\s*(.+)", re.DOTALL | re.MULTILINE)
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 _EXIT_CODE = re.compile(
     r"(?:(?:Chunk ID|Wall time):[^\n]*\n)*(?:Exit code:|Process exited with code) *(-?\d{1,9})\b"
@@ -34,13 +33,6 @@ _FAILURES = (
 )  # fmt: skip
 _HEAD = 300
 """Characters at the beginning of a result that are searched for its status."""
-
-
-def is_output(item: dict[str, Any]) -> bool:
-    """Whether the model made the item."""
-    kind = text(item.get("type"))
-    is_message = kind == "message" and item.get("role") == "assistant"
-    return is_message or kind == "reasoning" or kind.endswith("_call")
 
 
 def add_item(parts: OutputParts, item: dict[str, Any]) -> None:
@@ -134,12 +126,6 @@ def _part(block: Any) -> dict[str, Any]:
 def channel_of(words: str) -> str:
     """The channel of a ``user`` message: ``user`` for a person, another for context that Codex injects."""
     return next((channel for start, channel in _CHANNELS.items() if words.lstrip().startswith(start)), "user")
-
-
-def request_in(words: str) -> str:
-    """A person's own words in a prompt that an editor has put its context before."""
-    request = _REQUEST.search(words)
-    return request[1] if request else words
 
 
 def result_of(item: dict[str, Any], calls: Calls, failure: str | None) -> tuple[ToolResult, dict[str, Any]]:

@@ -19,10 +19,8 @@ from historyapp.core.importers.codex_items import (
     add_item,
     channel_of,
     failure_in,
-    is_output,
     own_result,
     parts_of,
-    request_in,
     result_of,
 )
 from historyapp.core.importers.codex_lines import RolloutLine, as_item, described, unwrap
@@ -38,6 +36,8 @@ _MOST_FAILURES = 1000
 _MOST_DEVELOPER_MESSAGES = 50
 _LONGEST_TURN = 1e12
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_REQUEST = re.compile(r"^## My request for Codex:\s*(.+)", re.DOTALL | re.MULTILINE)
+"""What follows it are a person's own words: an editor has put its context before them."""
 _MIRRORS = ("user_message", "agent_message", "agent_reasoning")
 _TOOL_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 _TURN_ENDS = ("task_complete", "turn_complete")
@@ -167,11 +167,17 @@ class CodexSession:
 
     def _add_item(self, line: RolloutLine) -> Iterator[Operation]:
         kind = text(line.payload.get("type"))
-        if is_output(line.payload):
+        is_answer = kind == "message" and line.payload.get("role") == "assistant"
+        if is_answer or kind == "reasoning" or kind.endswith("_call"):
             output = self._output
             if output and (output.complete or output.answered or self._usage):
                 yield from self._complete()
-            yield from self._add_to_output(line)
+            if self._output is None:
+                yield from self._give_unrepeated()
+                usage = self._usage[1] if self._usage else {}
+                self._output, self._usage = _Output(line, self._model, usage=usage), None
+                yield from self._recording.announce()
+            self._output.items.append(line)
         elif kind in RESULT_ITEMS:
             if self._output:
                 self._output.answered = True
@@ -181,14 +187,6 @@ class CodexSession:
             yield from self._give_message(line)
         else:
             yield Skipped(line.number, f"item of type {preview(kind, 40)}", damaged=False)
-
-    def _add_to_output(self, line: RolloutLine) -> Iterator[Operation]:
-        if self._output is None:
-            yield from self._give_unrepeated()
-            usage = self._usage[1] if self._usage else {}
-            self._output, self._usage = _Output(line, self._model, usage=usage), None
-            yield from self._recording.announce()
-        self._output.items.append(line)
 
     def _later(self, line: RolloutLine) -> Iterator[Operation]:
         """Gives out a line, after the output that is open."""
@@ -254,7 +252,9 @@ class CodexSession:
         if channel == "user":
             yield from self._give_unrepeated()
             self._prompts.append(self._live)
-            self._recording.title = self._recording.title or title_of(request_in(words))
+            request = _REQUEST.search(words)
+            title = self._recording.title or title_of(request[1] if request else words)
+            self._recording.title = title
         plain = len(parts) == 1 and "text" in parts[0]
         yield from self._append(ModelInput(channel=channel, content=words if plain else parts), line)
 
