@@ -77,17 +77,14 @@ class Channel(virtual.Channel):
     def _next(self, queue: str) -> dict[str, Any] | None:
         while (payload := table.take(queue)) is not None:
             try:
-                return self._read(payload)
+                message: dict[str, Any] = loads(payload)
+                self.Message(message, channel=self)
+                if not isinstance(message["body"], str):
+                    raise ValueError("The body of the message is not a text.")
+                return message
             except Exception as error:  # noqa: BLE001  (no faulty message may stop a worker)
                 table.set_aside(queue, payload, error)
         return None
-
-    def _read(self, payload: str) -> dict[str, Any]:
-        message: dict[str, Any] = loads(payload)
-        self.Message(message, channel=self)
-        if not isinstance(message["body"], str):
-            raise ValueError("The body of the message is not a text.")
-        return message
 
     def _get_and_deliver(self, queue: str, callback: Callable[..., Any]) -> None:
         message = self._get(queue)

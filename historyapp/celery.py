@@ -1,7 +1,6 @@
 """The Celery application: Redis as the broker with ``REDIS_URL``, else a table of the database."""
 
 import os
-from typing import Any
 
 from celery import Celery
 from django.conf import settings
@@ -14,16 +13,10 @@ app = Celery("playhead")
 TRANSPORT_ALIASES["database"] = "historyapp.broker:Transport"
 
 
-def _broker() -> dict[str, Any]:
-    if settings.REDIS_URL:
-        seconds = {"socket_timeout": 5, "socket_connect_timeout": 2}
-        return {"broker_url": settings.REDIS_URL, "broker_transport_options": seconds}
-    return {"broker_url": "database://localhost"}
-
-
 # The database knows what is to be done: results are not kept, and a lost message is noticed by the sweep.
 app.conf.update(
-    **_broker(),
+    broker_url=settings.REDIS_URL or "database://localhost",
+    broker_transport_options={"socket_timeout": 5, "socket_connect_timeout": 2} if settings.REDIS_URL else {},
     broker_connection_retry_on_startup=True,
     task_ignore_result=True,
     task_default_queue="playhead",

@@ -141,12 +141,13 @@ def _watch_for_work(ask: int, worker_id: str) -> None:
 def _welcome(plan: ServerPlan, running: Running) -> None:
     problem = _record_demo(plan, running) if plan.demo_key else ""
     if running():
-        _print([*filter(None, [problem]), *plan.welcome])
+        print("\n".join([*filter(None, [problem]), *plan.welcome]), flush=True)  # noqa: T201 the user reads it
 
 
 def _record_demo(plan: ServerPlan, running: Running) -> str:
     """Records the demo on this server. Returns its error, which does not stop the server."""
-    _print(["Loading the demo: a small agent works in a temporary folder and records what it does."])
+    text = "Loading the demo: a small agent works in a temporary folder and records what it does."
+    print(text, flush=True)  # noqa: T201 the user reads it
     demo = subprocess.Popen(  # noqa: S603
         [sys.executable, "-m", "historyapp.demo", plan.address],
         stdin=subprocess.PIPE,
@@ -163,10 +164,6 @@ def _record_demo(plan: ServerPlan, running: Running) -> str:
             demo.kill()
         time.sleep(0.05)
     return demo.stdout.read().strip()
-
-
-def _print(lines: list[str]) -> None:
-    print("\n".join(lines), flush=True)  # noqa: T201 the user reads it
 
 
 def main() -> None:

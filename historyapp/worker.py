@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain, repeat
-from typing import Any
 from uuid import UUID
 
 from celery.worker import state
@@ -49,7 +48,15 @@ def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None)
     clock = threading.Thread(target=run_clock, args=(worker_id or uuid7(), look, stopping), daemon=True)
     clock.start()
     while not stopping.is_set():
-        _new_worker().start()  # ends when it is stopped and what is under way has ended
+        worker = app.WorkController(
+            pool_cls="threads",
+            concurrency=TASKS_AT_ONCE,
+            without_mingle=True,
+            without_gossip=True,
+            without_heartbeat=True,
+            quiet=True,
+        )
+        worker.start()  # ends when it is stopped and what is under way has ended
         if not stopping.is_set():
             log.error("The worker has stopped; it starts again in %s seconds.", RESTART_SECONDS)
             stopping.wait(RESTART_SECONDS)
@@ -68,17 +75,6 @@ def _remove_file_queue() -> None:
         folder.rmdir()
 
 
-def _new_worker() -> Any:
-    return app.WorkController(
-        pool_cls="threads",
-        concurrency=TASKS_AT_ONCE,
-        without_mingle=True,
-        without_gossip=True,
-        without_heartbeat=True,
-        quiet=True,
-    )
-
-
 def stop_worker() -> None:
     """Lets the worker end: it begins no more tasks, and finishes those that run."""
     stopping.set()
@@ -90,13 +86,6 @@ def leave(code: int = 0) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def leave_in_time() -> None:
-    """Calls :func:`leave` after ``GRACE``."""
-    timer = threading.Timer(GRACE, leave)
-    timer.daemon = True
-    timer.start()
 
 
 def _look(idle_seconds: float | None) -> Callable[[], None]:

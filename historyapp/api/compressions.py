@@ -23,12 +23,11 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, json_value, reply, reply_or_304
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
-from historyapp.models import CompressionRun, Session
+from historyapp.models import CompressionItem, CompressionRun, Session
 from historyapp.services.compression.start import (
     RunRequest,
     cancel_run,
     estimate,
-    failed_items,
     find_comparison,
     find_run,
     retry_run,
@@ -52,6 +51,8 @@ from historyapp.wire.compressions import (
 router = Router(tags=["compressions"])
 
 _LIST = "compressions"
+MOST_ERRORS = 100
+"""Failed items that are listed with a run."""
 R = TypeVar("R", bound=RunItem)
 
 
@@ -168,9 +169,9 @@ def _run(model: type[R], run: CompressionRun, **fields: Any) -> R:
 
 
 def _with_errors(run: CompressionRun) -> RunOut:
+    failed = run.items.filter(state=CompressionItem.State.FAILED).order_by("number")[:MOST_ERRORS]
     errors = [
-        RunError(from_step=item.first_step, to_step=item.last_step, error=item.error)
-        for item in failed_items(run)
+        RunError(from_step=item.first_step, to_step=item.last_step, error=item.error) for item in failed
     ]
     return _run(RunOut, run, errors=errors)
 

@@ -10,6 +10,7 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
 from historyapp.api.fields import UUID_SCHEMA, AsOf, SessionId, id_of, money
 from historyapp.api.responses import fill, json_value, reply_or_304
+from historyapp.core.manifest import Manifest
 from historyapp.models import Snapshot
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import diff_snapshots, find_snapshot, rebuild_request
@@ -59,7 +60,7 @@ def read_snapshot(
     def make() -> dict[str, Any]:
         snapshot = find_snapshot(session, snapshot_id, as_of)
         # Its bodies are JSON values in storage, and may be large.
-        manifest = snapshot.account.model_dump()
+        manifest = Manifest.model_validate(snapshot.manifest).model_dump()
         bodies = {"settings": snapshot.settings, "tools": snapshot.tools, "manifest": manifest}
         return {**json_value(_item(snapshot)), **bodies}
 

@@ -42,10 +42,16 @@ def run(api: httpx.Client, folder: Path) -> list[str]:
         taken, found = check_year(agent, year)
         faults |= found
         agent.write_notebook(f"Checked up to December {year}. Faulty so far: {', '.join(faults)}.")
-        summarise_year(agent, year, (steps + 1, steps + taken), found)
+        agent.session.post(
+            "summaries",
+            from_step=steps + 1,
+            to_step=steps + taken,
+            text=f"All ledgers of {year} were read and checked. "
+            f"Faulty: {', '.join(found)}; the others balance.",
+            key_points=[f"{month}: {reason}" for month, reason in found.items()],
+        )
         steps += taken
-    report(agent, faults)
-    review(agent, faults)
+    answer_and_review(agent, faults)
     agent.session.finish()
     return [agent.session.id]
 
@@ -60,42 +66,23 @@ def check_year(agent: ScriptedAgent, year: str) -> tuple[int, Faults]:
         steps += 2
         if checked["status"] == "error":
             found[month] = checked["reason"]
-            inspect_ledger(agent, month, path)
+            agent.act_in_parallel(
+                f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
+                ScriptedToolCall("grep", {"pattern": ODD, "path": path}),
+                ScriptedToolCall("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
+            )
             steps += 1
     return steps, found
 
 
-def inspect_ledger(agent: ScriptedAgent, month: str, path: str) -> None:
-    """One step with two searches at once."""
-    agent.act_in_parallel(
-        f"{month} fails. Which of its lines are odd, and is it mentioned elsewhere?",
-        ScriptedToolCall("grep", {"pattern": ODD, "path": path}),
-        ScriptedToolCall("grep", {"pattern": f"{month}/0[1-5]", "path": "ledger"}),
-    )
-
-
-def summarise_year(agent: ScriptedAgent, year: str, steps: tuple[int, int], found: Faults) -> None:
-    agent.session.post(
-        "summaries",
-        from_step=steps[0],
-        to_step=steps[1],
-        text=f"All ledgers of {year} were read and checked. Faulty: {', '.join(found)}; the others balance.",
-        key_points=[f"{month}: {reason}" for month, reason in found.items()],
-    )
-
-
-def report(agent: ScriptedAgent, faults: Faults) -> None:
-    """The final answer."""
+def answer_and_review(agent: ScriptedAgent, faults: Faults) -> None:
+    """The final answer, and a review of it: how many of the hidden faults it names."""
     total = sum(len(months(year)) for year in YEARS)
     lines = [f"- **{month}**: {reason}" for month, reason in faults.items()]
     agent.answer(
         "Every month is checked.",
         f"{total - len(faults)} of {total} months check out. These do not:\n\n" + "\n".join(lines),
     )
-
-
-def review(agent: ScriptedAgent, faults: Faults) -> None:
-    """A review of the answer: how many of the hidden faults it names."""
     score = len(set(faults) & set(HIDDEN_FAULTS)) / len(HIDDEN_FAULTS)
     body = {
         "kind": "review",

@@ -119,7 +119,9 @@ class Toolbox:
             errors="replace",
             check=False,
         )
-        output = self._without_chance(run.stdout)
+        # Without the temporary folder's name and the duration, so that it is always the same.
+        output = run.stdout.replace(f"{self.folder}{os.sep}", "")
+        output = re.sub(r"(Ran \d+ tests?) in [\d.]+s", r"\1", output).strip()
         if run.returncode:
             raise FailedTests(output.splitlines()[-1], output)
         return output
@@ -162,8 +164,3 @@ class Toolbox:
         if start.is_file():
             return [start]
         return sorted(file for file in start.rglob("*") if file.is_file())
-
-    def _without_chance(self, output: str) -> str:
-        """The output without the temporary folder's name and the duration, so that it is always the same."""
-        output = output.replace(f"{self.folder}{os.sep}", "")
-        return re.sub(r"(Ran \d+ tests?) in [\d.]+s", r"\1", output).strip()

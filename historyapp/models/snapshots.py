@@ -7,7 +7,6 @@ from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.core.manifest import Manifest
 from historyapp.models.fields import JSONText
 from historyapp.models.history import History
 from historyapp.models.projects import Project
@@ -51,7 +50,7 @@ class Snapshot(models.Model):
     summaries = JSONText(default=list)
     """Ids of the summaries that the policy was given."""
     manifest = JSONText()
-    """Without defaults; see ``account``."""
+    """:class:`historyapp.core.manifest.Manifest` without defaults."""
     sha256 = models.CharField(max_length=64)
     """Of the request's canonical bytes, without the live screen."""
     estimated = models.PositiveIntegerField()
@@ -70,10 +69,6 @@ class Snapshot(models.Model):
 
     def __str__(self) -> str:
         return f"snapshot at {self.position}"
-
-    @property
-    def account(self) -> Manifest:
-        return Manifest.model_validate(self.manifest)
 
 
 class TokenCorrection(models.Model):

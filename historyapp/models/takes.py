@@ -27,19 +27,10 @@ class Take:
     """The live step before it, or 0."""
     last_step: int
     """The number of its last step while that was live; ``after_step`` if it has no step of its own."""
-
-    @property
-    def steps(self) -> int:
-        return self.last_step - self.after_step
-
-    @property
-    def entries(self) -> int:
-        return len(self.hidden)
-
-    @property
-    def as_of(self) -> int:
-        """The position at which all of it was live."""
-        return int(self.rewind.position) - 1
+    as_of: int
+    """The position at which all of it was live."""
+    steps: int
+    """``last_step`` less ``after_step``."""
 
 
 def takes(history: History) -> list[Take]:
@@ -63,7 +54,9 @@ def takes(history: History) -> list[Take]:
     for rewind, hidden in cuts:
         first, last = (entries[key] for key in _ends(hidden))
         after_step = Totals.load(first.totals).steps - (first.kind == "model_output")
-        found.append(Take(rewind, hidden, after_step, Totals.load(last.totals).steps))
+        last_step = Totals.load(last.totals).steps
+        as_of = rewind.position - 1
+        found.append(Take(rewind, hidden, after_step, last_step, as_of, last_step - after_step))
     return found
 
 

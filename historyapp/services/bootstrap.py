@@ -24,7 +24,9 @@ class Bootstrap:
 def bootstrap() -> Bootstrap:
     """Creates the owner, the default project and its first key if missing, and a new sign-in link."""
     with writing():
-        project, user = default_project(), owner()
+        project = default_project()
+        user = User.objects.filter(is_superuser=True).order_by("id").first()
+        user = user or User.objects.create_superuser("owner")  # without a password
         Membership.objects.get_or_create(project=project, user=user, defaults={"is_owner": True})
         key = bootstrap_key(project)
     return Bootstrap(project, user, key, f"/sign-in/{create_sign_in_link(user)}")
@@ -33,9 +35,3 @@ def bootstrap() -> Bootstrap:
 def default_project() -> Project:
     """The oldest project; created if there is none."""
     return Project.objects.order_by("created_at", "id").first() or Project.objects.create(name="Default")
-
-
-def owner() -> User:
-    """The person who runs this installation; created without a password if there is none."""
-    user = User.objects.filter(is_superuser=True).order_by("id").first()
-    return user or User.objects.create_superuser("owner")

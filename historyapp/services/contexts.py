@@ -125,11 +125,6 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
     return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare))
 
 
-def model_request(built: BuiltContext, **more: Any) -> ModelRequest:
-    """A model request with this context, for :mod:`historyapp.llm`."""
-    return ModelRequest(built.spec.model, built.request, **more)
-
-
 def count_by_provider(built: BuiltContext) -> int:
     """Tokens of the request as its model's provider counts them.
 
@@ -137,7 +132,7 @@ def count_by_provider(built: BuiltContext) -> int:
         Invalid: when the provider is unknown, has no key, takes another format or cannot count.
         ModelCallError: when the provider fails.
     """
-    return count_tokens(model_request(built))
+    return count_tokens(ModelRequest(built.spec.model, built.request))
 
 
 def digest(request: Request) -> str:

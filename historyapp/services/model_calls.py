@@ -12,11 +12,12 @@ from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ModelCallError, ResponseBroken
 from historyapp.llm.model_calls import call_model
+from historyapp.llm.request import ModelRequest
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
-from historyapp.services.contexts import RequestedContext, model_of, model_request
+from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.transactions import writing
@@ -76,8 +77,9 @@ class ModelCall:
             )
         self._session = session
         self._served = serve(session, replace(request.context, model=model, format=format))
-        self._request = model_request(
-            self._served.built, max_output_tokens=request.max_output_tokens, options=request.options
+        built = self._served.built
+        self._request = ModelRequest(
+            built.spec.model, built.request, request.max_output_tokens, request.options
         )
         self._builder = CompletionBuilder()
         self._snapshot: Snapshot | None = None

@@ -57,7 +57,7 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
         Invalid: when the target does not exist.
     """
     to_position = resolve(history, target)
-    left = path_to(history.session, to_position)
+    left = history.session.lineage(to_position).cut(to_position)
     steps_cut = max(0, history.steps - tail_of(left).totals.steps)
     return to_position, history.lineage.without(left), steps_cut
 
@@ -140,7 +140,7 @@ def rewind_locked(
     check_open(session)
     assert isinstance(draft.body, Rewind)
     if left is None:
-        left = path_to(session, draft.body.to_position)
+        left = session.lineage(draft.body.to_position).cut(draft.body.to_position)
     before, steps_before = session.lineage(), session.steps
     position = session.head + 1
     body = draft.body.model_copy(update={"spans": tuple(left.rows())})
@@ -205,11 +205,6 @@ def _drop(history: History, episodes: int) -> int:
     return history.row(kept + 1).first_position - 1
 
 
-def path_to(session: Session, position: int) -> Lineage:
-    """The lineage that ends at a position: the entries that were live when its entry was appended."""
-    return session.lineage(position).cut(position)
-
-
 def fork(
     project: Project,
     session_id: UUID,
@@ -242,7 +237,7 @@ def fork(
             position = _step_end(history, at_step)
         else:
             position = history.lineage.last
-        shared = path_to(parent, position)
+        shared = parent.lineage(position).cut(position)
         child = Session(
             id=fork_id or uuid7(),
             project=project,

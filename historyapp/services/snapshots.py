@@ -18,6 +18,7 @@ from historyapp.core.context_diff import (
 from historyapp.core.errors import NotFound
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.formats.tools import maker_of
+from historyapp.core.manifest import Manifest
 from historyapp.core.settings import load_settings
 from historyapp.core.usage import usage_of
 from historyapp.models import Session, Snapshot, TokenCorrection
@@ -147,7 +148,8 @@ def diff_snapshots(session: Session, one: Snapshot, other: Snapshot) -> Snapshot
     earlier, later = sorted((one, other), key=lambda snapshot: snapshot.pk)
     before, after = (prefix_bytes(rebuild_request(session, each).request) for each in (earlier, later))
     prefix = diff_prefix(before, after)
-    segments = diff_segments(earlier.account.segments, later.account.segments)
+    manifests = [Manifest.model_validate(each.manifest) for each in (earlier, later)]
+    segments = diff_segments(manifests[0].segments, manifests[1].segments)
     effect = cache_effect(tokens_of(later), prefix.share, price_list().of(later.model))
     return SnapshotComparison(earlier, later, segments, prefix, effect)
 

@@ -12,7 +12,7 @@ from historyapp.core.prices import load_prices
 from historyapp.models import CompressionRun, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
-from historyapp.services.bootstrap import owner
+from historyapp.services.bootstrap import bootstrap
 from historyapp.services.rewinds import last_good_step
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.conftest import signed_in
@@ -26,7 +26,7 @@ COMPRESS, REWIND = "compress", "rewind_to_the_last_good_step"
 @pytest.fixture
 def staff(db: None) -> Client:
     """The owner, as a sign-in link signs them in."""
-    return signed_in(owner())
+    return signed_in(bootstrap().user)
 
 
 @pytest.fixture(autouse=True)

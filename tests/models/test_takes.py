@@ -56,7 +56,7 @@ def test_what_a_rewind_cut_off_is_a_take(session: Session) -> None:
     assert back(session, 2) == 11
     assert found(session) == [(11, 2, 5)]
     take = only(session)
-    assert (take.steps, take.entries, take.as_of) == (3, 6, 10)
+    assert (take.steps, len(take.hidden), take.as_of) == (3, 6, 10)
 
 
 def test_a_take_is_wholly_live_as_of_its_position(session: Session) -> None:
@@ -75,7 +75,7 @@ def test_results_alone_can_be_a_take(project: Project, session: Session) -> None
     rewind(project, session.pk, Target(to_position=9))
     assert found(session) == [(11, 5, 5)]
     assert only(session).steps == 0
-    assert only(session).entries == 1
+    assert len(only(session).hidden) == 1
 
 
 def test_an_undone_rewind_leaves_no_take(project: Project, session: Session) -> None:

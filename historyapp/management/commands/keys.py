@@ -70,22 +70,18 @@ class Command(PlayheadCommand):
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
         now = timezone.now()
         for key in ApiKey.objects.filter(project=project).order_by("created_at", "id"):
-            used = _day(key.last_used_at) if key.last_used_at else "never"
+            used = str(key.last_used_at.date()) if key.last_used_at else "never"
             name, scopes = printable(key.name), ", ".join(key.scopes)
-            table.add_row(f"{key.prefix}…", name, scopes, _day(key.created_at), used, _state(key, now))
+            table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), used, _state(key, now))
         self.console().print(table)
 
 
 def _state(key: ApiKey, now: datetime) -> str:
     if key.revoked_at:
-        return f"revoked {_day(key.revoked_at)}"
+        return f"revoked {key.revoked_at.date()}"
     if key.expires_at is None:
         return "works"
-    return f"{'works until' if key.expires_at > now else 'expired'} {_day(key.expires_at)}"
-
-
-def _day(moment: datetime) -> str:
-    return moment.date().isoformat()
+    return f"{'works until' if key.expires_at > now else 'expired'} {key.expires_at.date()}"
 
 
 def _name(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import threading
 from types import FrameType
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from django.conf import settings
 
 from historyapp.management.command_line import PlayheadCommand
 from historyapp.processes import end_with_parent
-from historyapp.worker import leave_in_time, prepare, run_worker, stop_worker
+from historyapp.worker import GRACE, leave, prepare, run_worker, stop_worker
 
 
 class Command(PlayheadCommand):
@@ -37,4 +38,6 @@ class Command(PlayheadCommand):
 
 def _stop(number: int, frame: FrameType | None) -> None:
     stop_worker()
-    leave_in_time()
+    timer = threading.Timer(GRACE, leave)
+    timer.daemon = True
+    timer.start()

@@ -26,8 +26,6 @@ from historyapp.services.transactions import writing
 
 MOST_COMPARED = 50
 """Steps of a comparison."""
-MOST_ERRORS = 100
-"""Failed items that are listed with a run."""
 DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
 """The default summary model, and the one that replaces it where only Anthropic has a key."""
 
@@ -321,11 +319,6 @@ def find_comparison(session: Session, id: UUID, as_of: int | None = None) -> lis
     if not found:
         raise NotFound(f"There is no comparison {id} in this session.")
     return found
-
-
-def failed_items(run: CompressionRun) -> list[CompressionItem]:
-    """The first items that failed, by number."""
-    return list(run.items.filter(state=CompressionItem.State.FAILED).order_by("number")[:MOST_ERRORS])
 
 
 def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:

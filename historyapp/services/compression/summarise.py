@@ -84,7 +84,11 @@ class Summariser:
         self.provider = run.model.partition(":")[0] if self.calls_model else ""
         language, note = load_language(chosen.spacy_language_model)
         if note and not self.calls_model:
-            _add_note(run, note)
+            with writing():
+                locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
+                if note not in locked.note:  # several workers may find the same
+                    locked.note = " ".join(filter(None, (locked.note, note)))
+                    locked.save(update_fields=("note",))
         self._resources = Resources(
             language,
             window=settings.PLAYHEAD_MODEL_WINDOW,
@@ -122,15 +126,6 @@ class Summariser:
                 item.pk, error=f"An unexpected {type(error).__name__}; the worker's log has details."
             )
         return replace(result, usage=model.usage) if model else result
-
-
-def _add_note(run: CompressionRun, note: str) -> None:
-    """Adds a sentence to the run's note, once: several workers may find the same."""
-    with writing():
-        run = CompressionRun.objects.select_for_update().get(pk=run.pk)
-        if note not in run.note:
-            run.note = " ".join(filter(None, (run.note, note)))
-            run.save(update_fields=("note",))
 
 
 def _is_fatal(error: PlayheadError) -> bool:

@@ -21,7 +21,7 @@ from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
 from historyapp.services.imports.writer import SessionWriter, shifted
-from historyapp.services.rewinds import begin_fork, path_to, rewind_locked
+from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
@@ -144,7 +144,7 @@ class ImportJob:
             session.forked_from = Session.objects.get(pk=parent.source.session_id)
             position = min(shifted(parent.source, start.forked_from[1]), session.forked_from.head)
             shifts = [shift for shift in parent.source.shifts if shift[0] <= start.forked_from[1]]
-            begin_fork(session, path_to(session.forked_from, position), position)
+            begin_fork(session, session.forked_from.lineage(position).cut(position), position)
         else:
             session.save(force_insert=True)
         source = ImportSource.objects.create(

@@ -55,9 +55,6 @@ class _SourceOperation(NamedTuple):
     """The entry of an ``Append``."""
     tokens_counted: bool = True
 
-    def has_digest(self, stored: str) -> bool:
-        return stored in (self.digest, self.earlier_digest)
-
 
 class SessionWriter:
     """Writes one session of one transcript.
@@ -106,13 +103,14 @@ class SessionWriter:
         if not provisional and self._newest_settled is before:
             self._newest_settled = new
         self._newest = new
-        if new.number == self._settled and not new.has_digest(self.source.settled_digest):
+        digests = new.digest, new.earlier_digest
+        if new.number == self._settled and self.source.settled_digest not in digests:
             raise DifferentBeginning(self.start.session)
         if new.number <= self._settled:
             return
         place = new.number - self._settled - 1
         if place < len(self._provisional):
-            if new.has_digest(self._provisional[place]):
+            if self._provisional[place] in digests:
                 return  # the last import stored it
             self._last_equal, self._provisional = before, []
         self._waiting.append(new)
