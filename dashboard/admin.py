@@ -62,14 +62,10 @@ class ReadOnly(Admin):
     list_per_page = 50
     show_full_result_count = False
 
-    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
+    def _never(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _never
 
 
 class ActionPreview(NamedTuple):

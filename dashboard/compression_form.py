@@ -56,23 +56,23 @@ class StrategyForm:
     def choices(self) -> list[StrategyOption]:
         choices = []
         for name, strategy in STRATEGIES.items():
+            fields = []
             properties: dict[str, Any] = strategy.options.model_json_schema().get("properties", {})
-            fields = [self._field(name, option, schema) for option, schema in properties.items()]
+            for option, schema in properties.items():
+                key = f"{self.prefix}{name}.{option}"
+                field = OptionField(
+                    name=key,
+                    label=option.replace("_", " ").capitalize(),
+                    help=str(schema.get("description", "")).replace("`", ""),
+                    value=self.options.get(key, ""),
+                    default=str(schema.get("default", "")),
+                    choices=tuple(schema.get("enum", ())),
+                    minimum=schema.get("minimum"),
+                    maximum=schema.get("maximum"),
+                )
+                fields.append(field)
             choices.append(StrategyOption(strategy, name == self.strategy, fields))
         return choices
-
-    def _field(self, strategy: str, option: str, schema: Mapping[str, Any]) -> OptionField:
-        name = f"{self.prefix}{strategy}.{option}"
-        return OptionField(
-            name=name,
-            label=option.replace("_", " ").capitalize(),
-            help=str(schema.get("description", "")).replace("`", ""),
-            value=self.options.get(name, ""),
-            default=str(schema.get("default", "")),
-            choices=tuple(schema.get("enum", ())),
-            minimum=schema.get("minimum"),
-            maximum=schema.get("maximum"),
-        )
 
     def run_request(self, from_step: int | None, to_step: int | None, *, again: bool) -> RunRequest:
         strategy = STRATEGIES.get(self.strategy)

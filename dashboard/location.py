@@ -1,7 +1,7 @@
 """Which position and step of a session a page shows. The address of a page holds both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from historyapp.models.history import History
 from historyapp.models.takes import Take
 
 
-@dataclass(frozen=True)
+@dataclass
 class Location:
     """``step`` is 0 while the history has none."""
 
@@ -26,38 +26,30 @@ class Location:
     step: int
     filter: FilterForm = NO_FILTER
     """Of the step list."""
+    session: Session = field(init=False)
+    as_of: int | None = field(init=False)
+    steps: int = field(init=False)
+    url: str = field(init=False)
+    """The session's page, without a query."""
+    as_of_query: str = field(init=False)
+    """``?as_of=12``, or empty for the current session."""
+    as_of_parameter: str = field(init=False)
+    """``&as_of=12``, for an address that has a query already."""
+    query: str = field(init=False)
+    """Step, position and filter, without a question mark."""
+    address: str = field(init=False)
+    previous: int = field(init=False)
+    next: int = field(init=False)
 
-    @property
-    def session(self) -> Session:
-        return self.history.session
-
-    @property
-    def as_of(self) -> int | None:
-        return self.history.as_of
-
-    @property
-    def steps(self) -> int:
-        return self.history.steps
-
-    @cached_property
-    def url(self) -> str:
-        """The session's page, without a query."""
-        return reverse("session", args=[self.session.pk])
-
-    @property
-    def as_of_query(self) -> str:
-        """``?as_of=12``, or empty for the current session."""
-        return "" if self.as_of is None else f"?as_of={self.as_of}"
-
-    @property
-    def as_of_parameter(self) -> str:
-        """``&as_of=12``, for an address that has a query already."""
-        return self.as_of_query.replace("?", "&")
-
-    @property
-    def query(self) -> str:
-        """Step, position and filter, without a question mark."""
-        return f"step={self.step or -1}{self.as_of_parameter}{self.filter.query}"
+    def __post_init__(self) -> None:
+        history, step = self.history, self.step
+        self.session, self.as_of, self.steps = history.session, history.as_of, history.steps
+        self.url = reverse("session", args=[self.session.pk])
+        self.as_of_parameter = "" if self.as_of is None else f"&as_of={self.as_of}"
+        self.as_of_query = self.as_of_parameter.replace("&", "?")
+        self.query = f"step={step or -1}{self.as_of_parameter}{self.filter.query}"
+        self.address = self.address_of(step) if step else f"{self.url}{self.as_of_query}"
+        self.previous, self.next = max(1, step - 1), min(self.steps, step + 1)
 
     def address_of(self, step: int) -> str:
         """The address of another step."""
@@ -66,18 +58,6 @@ class Location:
     def address_of_take(self, take: Take) -> str:
         """The address of a take: as of when it was live, at its first step (the last if it has none)."""
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
-
-    @property
-    def address(self) -> str:
-        return self.address_of(self.step) if self.step else f"{self.url}{self.as_of_query}"
-
-    @property
-    def previous(self) -> int:
-        return max(1, self.step - 1)
-
-    @property
-    def next(self) -> int:
-        return min(self.steps, self.step + 1)
 
     @cached_property
     def next_error(self) -> int | None:
@@ -110,12 +90,8 @@ def newest_step(session: Session) -> Location:
 def page_context(request: PersonRequest, location: Location) -> dict[str, Any]:
     """What every page about a session needs."""
     session = location.session
-    return {
-        "location": location,
-        "session": session,
-        "project": session.project,
-        "projects": projects(request),
-    }
+    mine = projects(request)
+    return {"location": location, "session": session, "project": session.project, "projects": mine}
 
 
 def render_fragment(

@@ -87,10 +87,6 @@ class SettingField:
     default: str
     error: str
 
-    @property
-    def has_no_limit(self) -> bool:
-        return self.value == NO_LIMIT
-
 
 def read_settings(query: QueryDict) -> dict[str, Any]:
     """The values that a form sends, by setting; empty fields are left out."""

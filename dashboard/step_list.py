@@ -86,22 +86,16 @@ class FilteredRows:
 
 def matches_around(location: Location, step: int) -> FilteredRows:
     """Matches before a step, the step itself if it matches, and matches after it."""
-    before, after = matches_before(location, step), matches_after(location, step - 1)
+    before, after = find_matches(location, before=step), find_matches(location, after=step - 1)
     rows = [*before.rows, *after.rows]
     return replace(before, rows=rows, later=after.later, later_step=after.later_step, is_whole=True)
 
 
-def matches_after(location: Location, step: int) -> FilteredRows:
-    """The next matches after a step."""
-    return _search(location, range(max(0, step) + 1, location.steps + 1))
-
-
-def matches_before(location: Location, step: int) -> FilteredRows:
-    """The last matches before a step."""
-    return _search(location, range(min(step - 1, location.steps), 0, -1))
-
-
-def _search(location: Location, steps: range) -> FilteredRows:
+def find_matches(location: Location, *, after: int = 0, before: int | None = None) -> FilteredRows:
+    """The last matches before a step, or else the next ones after a step."""
+    steps = range(max(0, after) + 1, location.steps + 1)
+    if before is not None:
+        steps = range(min(before - 1, location.steps), 0, -1)
     found = StepSearch(location.history, location.filter.step_filter, steps).find(AROUND)
     rest = None
     if found.more is not None:

@@ -117,26 +117,23 @@ def _step_bars(history: History, slots: int) -> Iterator[TimelineBar]:
     most = max((tokens for _, _, tokens, _ in shares), default=0)
     for before, row, tokens, errors in shares:
         steps = row.number - before
+        if steps == 1:
+            tools, status = visible(", ".join(row.tool_names[:3])), STATUS_LABELS.get(row.status, row.status)
+            label = " · ".join(filter(None, (f"step {row.number:,}", tools, status)))
+        else:
+            failed = f"{errors:,} error{'s' * (errors != 1)}" if errors else "no errors"
+            label = f"steps {before + 1:,}–{row.number:,} · {failed}"
         yield TimelineBar(
             first=before + 1,
             last=row.number,
             outcome=row.status if steps == 1 else "success",
             tokens=tokens,
             errors=errors,
-            label=_label(row, before, errors),
+            label=label,
             x=percent(before, slots),
             width=bar_width(steps, slots),
             height=LEAST + round((HEIGHT - LEAST) * (tokens / most) ** 0.5) if most else LEAST,
         )
-
-
-def _label(row: StepSample, before: int, errors: int) -> str:
-    if row.number == before + 1:
-        tools = visible(", ".join(row.tool_names[:3]))
-        status = STATUS_LABELS.get(row.status, row.status)
-        return " · ".join(filter(None, (f"step {row.number:,}", tools, status)))
-    failed = f"{errors:,} error{'s' * (errors != 1)}" if errors else "no errors"
-    return f"steps {before + 1:,}–{row.number:,} · {failed}"
 
 
 def percent(value: float, of: float) -> str:

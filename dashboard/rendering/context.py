@@ -109,21 +109,19 @@ def list_contents(manifest: Manifest) -> Contents:
     for left in manifest.left_out:
         if left.first_step is not None:
             ranges["left out"].append((left.first_step, left.last_step or left.first_step))
-    forms = ("in full", "clipped", "masked", "summarised", "left out")
+    counts: list[tuple[str, int]] = []
+    for label in ("in full", "clipped", "masked", "summarised", "left out"):
+        count = reached = 0
+        for first, last in sorted(ranges[label]):  # they may overlap
+            count += max(0, last - max(first, reached + 1) + 1)
+            reached = max(reached, last)
+        if ranges[label]:
+            counts.append((label, count))
     return Contents(
         segments=[(kind_of(segment), segment) for segment in manifest.segments[-LISTED:]],
         unlisted=max(0, len(manifest.segments) - LISTED),
-        counts=[(form, _count_steps(ranges[form])) for form in forms if ranges[form]],
+        counts=counts,
     )
-
-
-def _count_steps(ranges: list[tuple[int, int]]) -> int:
-    """How many steps the ranges cover together, first and last included; they may overlap."""
-    count = reached = 0
-    for first, last in sorted(ranges):
-        count += max(0, last - max(first, reached + 1) + 1)
-        reached = max(reached, last)
-    return count
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,8 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
         NotFound: when there is no such live step.
     """
     number = history.resolve(number)
+    is_newest = number == history.steps
     *before, row = history.rows(number - 1, number)
-    inputs = _entries_between(history, before[0].first_position if before else 0, row.first_position)
-    inputs_after = _entries_between(history, row.first_position, None) if number == history.steps else []
     after, before_next = row.first_position - 1, row.last_position + 1
     entries = list(history.entries(after=after, before=before_next, kinds=core.STEP_KINDS, limit=ENTRIES))
     positions = row.first_position, row.first_position
@@ -116,14 +115,19 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
         calls = [output.use_tool]
+    names = ("analysis", "supervision")
+    reviews = [
+        (review, {name: text for name in names if (text := getattr(review, name)) is not None})
+        for review in episode.reviews[:CALLS]
+    ]
     # Blocks are made in the order of the page: the folder shows less and less of them.
     folder = Folder()
-    input_views = [_input(folder, entry) for entry in inputs]
+    inputs = load_inputs(history, before[0].first_position if before else 0, row.first_position, folder)
     thought = folder.block("thought", episode.thoughts) if episode.thoughts else None
     text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
     return StepView(
         row=row,
-        inputs=input_views,
+        inputs=inputs,
         thought=thought,
         text=text if not calls or output.text != episode.thoughts else None,
         calls=_calls(folder, episode, calls, first_call),
@@ -133,9 +137,12 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
         overall=[folder.block(f"overall-{n}", text) for n, text in enumerate(episode.overall[:CALLS])],
         late_results=[_result(folder, f"late-{n}", result) for n, result in enumerate(late)],
         more_late=max(0, row.unpaired - len(late)),
-        reviews=[_review(folder, n, review) for n, review in enumerate(episode.reviews[:CALLS])],
+        reviews=[
+            (review, argument_values(folder, f"review-{number}", texts))
+            for number, (review, texts) in enumerate(reviews)
+        ],
         summaries=_summaries(folder, covering),
-        inputs_after=[_input(folder, entry) for entry in inputs_after],
+        inputs_after=load_inputs(history, row.first_position, None, folder) if is_newest else [],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
         entries=entries,
@@ -143,10 +150,17 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     )
 
 
-def load_inputs(history: History) -> list[InputView]:
-    """The inputs of a session without steps."""
-    folder = Folder()
-    return [_input(folder, entry) for entry in _entries_between(history, 0, None)]
+def load_inputs(
+    history: History, after: int = 0, before: int | None = None, folder: Folder | None = None
+) -> list[InputView]:
+    """The newest inputs, instructions and notes between two positions."""
+    folder, views = folder or Folder(), []
+    newest = history.entries(after=after, before=before, kinds=BETWEEN_STEPS, newest_first=True, limit=INPUTS)
+    for entry in list(newest)[::-1]:
+        body = entry.core().body
+        block = folder.block(f"input-{entry.position}", content_text(body.message_content))
+        views.append(InputView(body.heading, block, entry.kind in core.INPUT_KINDS))
+    return views
 
 
 def raw_blocks(entries: Iterable[Entry]) -> list[Block]:
@@ -164,11 +178,6 @@ def raw_blocks(entries: Iterable[Entry]) -> list[Block]:
         label = f"{entry.position} {entry.kind}"
         blocks.append(folder.block(f"raw-{entry.position}", pretty_json(raw), "json", label))
     return blocks
-
-
-def _entries_between(history: History, after: int, before: int | None) -> list[Entry]:
-    newest = history.entries(after=after, before=before, kinds=BETWEEN_STEPS, newest_first=True, limit=INPUTS)
-    return list(newest)[::-1]
 
 
 def _calls(
@@ -198,12 +207,6 @@ def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
     return views
 
 
-def _input(folder: Folder, entry: Entry) -> InputView:
-    body = entry.core().body
-    block = folder.block(f"input-{entry.position}", content_text(body.message_content))
-    return InputView(body.heading, block, entry.kind in core.INPUT_KINDS)
-
-
 def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
     texts = {"reason": result.reason, "feedback": result.feedback}
     blocks = [folder.block(f"{key}-{name}", text) for name, text in texts.items() if text]
@@ -211,9 +214,3 @@ def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
     if result.error and result.error.repr != result.reason:
         blocks.append(folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type))
     return ResultView(result.status, blocks, result.tool_name or "", result.tool_call_id or "")
-
-
-def _review(folder: Folder, number: int, review: core.Review) -> tuple[core.Review, list[LabelledValue]]:
-    texts = {"analysis": review.analysis, "supervision": review.supervision}
-    given = {name: text for name, text in texts.items() if text is not None}
-    return review, argument_values(folder, f"review-{number}", given)

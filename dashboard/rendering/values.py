@@ -45,7 +45,7 @@ class LabelledValue:
 def argument_values(folder: Folder, key: str, arguments: Any) -> list[LabelledValue]:
     """The arguments of an action. The keys of its blocks begin with ``key``."""
     if isinstance(arguments, str):
-        return [_text_value(folder, key, "", arguments, "")] if arguments else []
+        return [_value(folder, key, "", arguments, "")] if arguments else []
     if not isinstance(arguments, Mapping) or len(arguments) > MAX_FIELDS:
         return [LabelledValue("", block=folder.block(key, pretty_json(arguments), "json"))]
     path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
@@ -57,7 +57,8 @@ def argument_values(folder: Folder, key: str, arguments: Any) -> list[LabelledVa
     for number, (name, value) in enumerate(arguments.items()):
         if name in done:
             continue
-        if name == "edits" and _are_edits(value):
+        are_edits = name == "edits" and isinstance(value, list) and 0 < len(value) <= MAX_FIELDS
+        if are_edits and all(isinstance(edit, Mapping) and any(_edit_names(edit)) for edit in value):
             for index, edit in enumerate(value):
                 values.append(_edit(folder, f"{key}-{number}-{index}", edit, next(_edit_names(edit))))
         else:
@@ -69,14 +70,6 @@ def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for names in _EDITS:
         if all(isinstance(arguments.get(name), str) for name in names):
             yield names
-
-
-def _are_edits(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and 0 < len(value) <= MAX_FIELDS
-        and all(isinstance(edit, Mapping) and any(_edit_names(edit)) for edit in value)
-    )
 
 
 def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> LabelledValue:
@@ -98,18 +91,14 @@ def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> Labell
         is_script = len(value) == 3 and value[0].endswith("sh") and value[1] in ("-c", "-lc")
         value = value[2] if is_script else shlex.join(value)  # of ``bash -lc SCRIPT`` the script
     if isinstance(value, str):
-        return _text_value(folder, key, name, value, path)
+        language = _language(name, value, path)
+        if language == TERMINAL and len(value) <= SHORT and "\n" not in value.strip():
+            return LabelledValue(name, value)
+        return LabelledValue(name, block=folder.block(key, value, language, name))
     short = json.dumps(value, ensure_ascii=False)
     if len(short) <= SHORT // 2:
         return LabelledValue(name, short)
     return LabelledValue(name, block=folder.block(key, pretty_json(value), "json", name))
-
-
-def _text_value(folder: Folder, key: str, name: str, text: str, path: str) -> LabelledValue:
-    language = _language(name, text, path)
-    if language == TERMINAL and len(text) <= SHORT and "\n" not in text.strip():
-        return LabelledValue(name, text)
-    return LabelledValue(name, block=folder.block(key, text, language, name))
 
 
 def _language(name: str, text: str, path: str) -> str:

@@ -14,7 +14,6 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
-from historyapp.models.takes import Take
 
 register = template.Library()
 
@@ -57,16 +56,8 @@ def status_words(status: str) -> str:
     return OUTCOMES.get(status, ("", status))[1]
 
 
-@register.simple_tag
-def step_url(location: Location, number: int) -> str:
-    """The address of a step, as of the same position."""
-    return location.address_of(number)
-
-
-@register.simple_tag
-def take_url(location: Location, take: Take) -> str:
-    """The address of a take."""
-    return location.address_of_take(take)
+register.simple_tag(Location.address_of, name="step_url")
+register.simple_tag(Location.address_of_take, name="take_url")
 
 
 @register.simple_tag

@@ -113,23 +113,22 @@ def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) ->
     """Two runs side by side with what they wrote; for htmx the sides alone."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id)
+    sides = []
     for run in runs:
         run.session = session
+        # The fields of the form that compresses the same steps with the same strategy and options.
+        fields = {"strategy": run.strategy, "model": run.model, "again": "1"}
+        fields |= {"from_step": str(run.from_step), "to_step": str(run.to_step)}
+        fields |= {f"{run.strategy}.{name}": str(value) for name, value in run.options.items()}
+        sides.append((run, list(run.items.order_by("number")), fields))
     context = {
         **page_context(request, newest_step(session)),
         "runs": runs,
-        "sides": [(run, list(run.items.order_by("number")), _form_fields(run)) for run in runs],
+        "sides": sides,
         "watched": [run for run in runs if run.active],
         "shown": SHOWN,
     }
     return render(request, "_comparison.html" if request.htmx else "comparison.html", context)
-
-
-def _form_fields(run: CompressionRun) -> dict[str, str]:
-    """The fields of the form that compresses the same steps with the same strategy and options."""
-    options = {f"{run.strategy}.{name}": str(value) for name, value in run.options.items()}
-    steps = {"from_step": str(run.from_step), "to_step": str(run.to_step)}
-    return {"strategy": run.strategy, "model": run.model, "again": "1", **steps, **options}
 
 
 @signed_in

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpResponse, QueryDict
@@ -36,28 +37,12 @@ class ContextForm:
     model: str
     max_tokens: int | None
     view: str
-
-    @property
-    def default_budget(self) -> int | None:
-        """The budget of the session's settings, in tokens; None: no limit."""
-        session = self.location.session
-        return load_settings(session.settings).budget(self.model or session.model)
-
-    @property
-    def budget(self) -> int:
-        """The budget in tokens."""
-        if self.max_tokens is not None:
-            return self.max_tokens
-        default = self.default_budget
-        return min(UNLIMITED if default is None else default, MOST)
-
-    @property
-    def query(self) -> str:
-        """The form as an address has it, without a question mark."""
-        query = QueryDict(mutable=True)
-        query.update({name: str(getattr(self, name) or "") for name in ("policy", "format", "model")})
-        query.update({"max_tokens": "" if self.max_tokens is None else str(self.max_tokens)})
-        return f"{self.location.query}&{query.urlencode()}"
+    default_budget: int | None
+    """The budget of the session's settings, in tokens; None: no limit."""
+    budget: int
+    """The budget in tokens."""
+    query: str
+    """The form as an address has it, without a question mark."""
 
     def build(self, position: int | None) -> BuiltContext:
         """The context as of a position.
@@ -102,8 +87,15 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")
-    policy, format, model = (clean(query.get(name, "").strip()) for name in ("policy", "format", "model"))
-    return ContextForm(location, policy[:50], format[:50], model[:200], max_tokens, view)
+    lengths = {"policy": 50, "format": 50, "model": 200}
+    policy, format, model = (clean(query.get(name, "").strip())[:most] for name, most in lengths.items())
+    session = location.session
+    default = load_settings(session.settings).budget(model or session.model)
+    budget = min(UNLIMITED if default is None else default, MOST) if max_tokens is None else max_tokens
+    fields = {"policy": policy, "format": format, "model": model}
+    fields |= {"max_tokens": "" if max_tokens is None else str(max_tokens)}
+    address = f"{location.query}&{urlencode(fields)}"
+    return ContextForm(location, policy, format, model, max_tokens, view, default, budget, address)
 
 
 @signed_in

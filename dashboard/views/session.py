@@ -12,7 +12,7 @@ from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.location import Location, find_location, newest_step, page_context, read_number
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.step_filter import read_filter
-from dashboard.step_list import AROUND, matches_after, matches_around, matches_before, step_rows
+from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
 from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
 from dashboard.views.context import form_context
@@ -81,9 +81,9 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return redirect(location.address_of(max(1, after or before or around or 1)))
     if location.filter.fields:
         if after is not None:
-            found = matches_after(location, after)
+            found = find_matches(location, after=after)
         elif before is not None:
-            found = matches_before(location, before)
+            found = find_matches(location, before=before)
         else:
             found = matches_around(location, around or 1)
         return render(request, "_filtered_rows.html", {"found": found})

@@ -14,7 +14,6 @@ from dashboard.access import PersonRequest, current_project, projects, signed_in
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session
-from historyapp.models.sessions import SessionQuerySet
 
 PAGE = 50
 STATUSES = ("live", "finished", "archived")
@@ -33,21 +32,10 @@ class SessionFilters:
     """``with`` or ``without``."""
 
     @property
-    def any(self) -> bool:
-        return bool(self.q or self.status or self.errors)
-
-    @property
     def query_prefix(self) -> str:
         """The filters as they stand in an address before further parameters: ``q=totals&`` or empty."""
         given = {name: getattr(self, name) for name in ("q", "status", "errors") if getattr(self, name)}
         return f"{urlencode(given)}&" if given else ""
-
-    def apply(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        found = sessions.search(self.q)
-        found = found.filter(status=self.status) if self.status else found.exclude(status="archived")
-        if self.errors:
-            found = found.filter(errors__gt=0) if self.errors == "with" else found.filter(errors=0)
-        return found
 
 
 @signed_in
@@ -60,7 +48,10 @@ def sessions(request: PersonRequest) -> HttpResponse:
     if status not in ("", *STATUSES) or errors not in ("", "with", "without"):
         raise Invalid(f"status must be one of {', '.join(STATUSES)}; errors must be with or without.")
     filters = SessionFilters(clean(request.GET.get("q", ""))[:200].strip(), status, errors)
-    found = filters.apply(Session.objects.filter(project=project))
+    found = Session.objects.filter(project=project).search(filters.q)
+    found = found.filter(status=status) if status else found.exclude(status="archived")
+    if errors:
+        found = found.filter(errors__gt=0) if errors == "with" else found.filter(errors=0)
     if cursor := request.GET.get("cursor", ""):
         moment, id = _read_cursor(cursor)
         found = found.filter(Q(last_entry_at__lt=moment) | Q(last_entry_at=moment, id__lt=id))
