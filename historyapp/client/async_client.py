@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
@@ -56,15 +55,18 @@ class AsyncPlayhead:
         self._timeout = timeout
         self._outage = outage_of(on_outage)
         self._http = httpx.AsyncClient(
-            base_url=http_messages.api_url(base_url),
-            headers=http_messages.headers(api_key),
-            timeout=timeout,
-            transport=transport,
+            transport=transport, **http_messages.client_options(base_url, api_key, timeout)
         )
         self._server = http_messages.server_of(self._http)
         self._sender = None
         if isinstance(self._outage, Spool):
-            self._sender = AsyncSender(self._outage, self._server, self._attempt_spooled)
+            self._sender = AsyncSender(
+                self._outage,
+                self._server,
+                lambda write, seconds: self._attempt(
+                    *spooled_writes.request_of(self._http, write), min(seconds, timeout)
+                ),
+            )
 
     create_session = _answered(endpoints.sessions.create_session)
     sessions = _listed(endpoints.sessions.sessions)
@@ -161,9 +163,7 @@ class AsyncPlayhead:
             await self._sender.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __repr__(self) -> str:
@@ -194,13 +194,14 @@ class AsyncPlayhead:
         """Sends a write, or keeps it behind those that wait."""
         api_call = spooled_writes.stamped(api_call)
         request = http_messages.request_of(self._http, api_call)
-        if await asyncio.to_thread(sender.spool.is_empty, self._server):
+        if not await asyncio.to_thread(sender.spool.first, self._server):
             patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
             outcome, attempts = await self._deliver(api_call, request, patience)
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
                 return http_messages.answer_of(api_call, response, self._server)
-        await sender.put(spooled_writes.write_of(request, api_call, self._server))
+        key = request.headers["Idempotency-Key"]
+        await sender.put(Write(self._server, api_call.path, key, request.content))
         return spooled()
 
     async def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
@@ -218,7 +219,7 @@ class AsyncPlayhead:
         attempts = Attempts(api_call, self._timeout, patience)
         while True:
             outcome = await self._attempt(api_call, request, attempts.limit, stream=stream)
-            pause = http_messages.pause_after(outcome, attempts, api_call)
+            pause = attempts.pause_after(outcome)
             if pause is None:
                 return outcome, attempts
             await asyncio.sleep(pause)
@@ -237,7 +238,3 @@ class AsyncPlayhead:
             return error
         except TimeoutError:
             return httpx.ReadTimeout("the time for the whole request is over", request=request)
-
-    async def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
-        request = spooled_writes.request_of(self._http, write)
-        return await self._attempt(spooled_writes.api_call_of(write), request, min(seconds, self._timeout))

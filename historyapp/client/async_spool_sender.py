@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import math
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
@@ -38,7 +37,7 @@ class AsyncSender:
         await self.start()
 
     async def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
-        if await asyncio.to_thread(self.spool.is_empty, self._server):
+        if not await asyncio.to_thread(self.spool.first, self._server):
             return patience
         begun = time.monotonic()
         if why := await self.send_all(patience):
@@ -57,9 +56,10 @@ class AsyncSender:
 
     async def drain(self, seconds: float) -> str:
         end = time.monotonic() + seconds
-        held = await self._lock(end)
-        if held is None:
-            return "another client is sending from it."
+        while (held := self.spool.lock()) is None:
+            if time.monotonic() >= end:
+                return "another client is sending from it."
+            await asyncio.sleep(TURN_PAUSE)
         with closing(held):
             while write := await asyncio.to_thread(self.spool.first, self._server):
                 left = end - time.monotonic()
@@ -99,16 +99,9 @@ class AsyncSender:
     async def _is_done(self) -> bool:
         """Whether nothing is left. A write that comes later finds no task and starts one."""
         try:
-            done = self.spool.is_empty(self._server)  # in this thread, so that nothing comes in between
+            done = self.spool.first(self._server) is None  # in this thread, so that nothing comes in between
         except NotSpooled:
             return False
         if done:
             self._task = None
         return done
-
-    async def _lock(self, end: float) -> sqlite3.Connection | None:
-        while True:
-            held = self.spool.lock()
-            if held is not None or time.monotonic() >= end:
-                return held
-            await asyncio.sleep(TURN_PAUSE)

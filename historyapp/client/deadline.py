@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import httpcore
@@ -50,9 +51,9 @@ def _left(timeout: float | None, error: type[httpcore.TimeoutException]) -> floa
     return left if timeout is None else min(timeout, left)
 
 
+@dataclass(eq=False)
 class _Backend(httpcore.NetworkBackend):
-    def __init__(self, inner: httpcore.NetworkBackend) -> None:
-        self._inner = inner
+    inner: httpcore.NetworkBackend
 
     def connect_tcp(
         self,
@@ -66,7 +67,7 @@ class _Backend(httpcore.NetworkBackend):
         for address in _addresses(host, port, _left(timeout, httpcore.ConnectTimeout)):
             left = _left(timeout, httpcore.ConnectTimeout)
             try:
-                return _Stream(self._inner.connect_tcp(address, port, left, local_address, socket_options))
+                return _Stream(self.inner.connect_tcp(address, port, left, local_address, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
         raise failed
@@ -75,31 +76,31 @@ class _Backend(httpcore.NetworkBackend):
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.NetworkStream:
         left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._inner.connect_unix_socket(path, left, socket_options))
+        return _Stream(self.inner.connect_unix_socket(path, left, socket_options))
 
 
+@dataclass(eq=False)
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream) -> None:
-        self._inner = inner
+    inner: httpcore.NetworkStream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        return self.inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE):
-            self._inner.write(buffer[start : start + _PIECE], _left(timeout, httpcore.WriteTimeout))
+            self.inner.write(buffer[start : start + _PIECE], _left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         left = _left(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
+        return _Stream(self.inner.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
+        return self.inner.get_extra_info(info)
 
 
 def _addresses(host: str, port: int, seconds: float | None) -> list[str]:

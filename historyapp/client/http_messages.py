@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +12,11 @@ import httpx
 
 from historyapp.client.api_call import ApiCall
 from historyapp.client.response_checks import check_success, not_playhead, refusal_of
-from historyapp.client.retrying import Attempts, Outcome
+from historyapp.client.retrying import Attempts, Outcome, short
 from historyapp.core.json import dump_json
 from historyapp.wire.problems import ServerUnavailable
 
 T = TypeVar("T")
-log = logging.getLogger("historyapp.client")
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
@@ -46,20 +44,19 @@ def as_method(method: M, returns: Any = None, *, first: int = 0) -> M:
     return method
 
 
-def api_url(base_url: str) -> str:
-    """The address of the API, given the server's, with or without ``/api/v1``."""
-    return base_url.rstrip("/").removesuffix(_ROOT) + _ROOT
-
-
-def headers(api_key: str) -> dict[str, str]:
-    """The headers of every request.
+def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any]:
+    """The options of an httpx client: the address may end in ``/api/v1`` or not.
 
     Raises:
         ValueError: for a key that no header can hold; the text does not repeat it.
     """
     if not _KEY.fullmatch(api_key):
         raise ValueError("The API key must be visible ASCII characters without spaces, as in ph_…")
-    return {"Authorization": f"Bearer {api_key}", "User-Agent": "playhead-client"}
+    return {
+        "base_url": base_url.rstrip("/").removesuffix(_ROOT) + _ROOT,
+        "headers": {"Authorization": f"Bearer {api_key}", "User-Agent": "playhead-client"},
+        "timeout": timeout,
+    }
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -> httpx.Request:
@@ -101,14 +98,6 @@ def limit_attempt(request: httpx.Request, api_call: ApiCall[Any], seconds: float
     request.extensions["timeout"] = limits
 
 
-def pause_after(outcome: Outcome, attempts: Attempts, api_call: ApiCall[Any]) -> float | None:
-    """Seconds until the next attempt; None when the outcome is final."""
-    pause = attempts.pause_after(outcome)
-    if pause is not None:
-        log.warning("%s %s: %s; again in %.2f s", api_call.method, api_call.path, short(outcome), pause)
-    return pause
-
-
 def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server: str) -> httpx.Response:
     """The response of a request that succeeded.
 
@@ -117,7 +106,8 @@ def checked(outcome: Outcome, api_call: ApiCall[Any], attempts: Attempts, server
     """
     if isinstance(outcome, httpx.RequestError):
         times = f"{attempts.made} attempt{'s' if attempts.made > 1 else ''}"
-        raise unavailable(outcome, api_call, server, f" in {attempts.seconds:.1f} s and {times}")
+        seconds = time.monotonic() - attempts.begun
+        raise unavailable(outcome, api_call, server, f" in {seconds:.1f} s and {times}")
     if not outcome.is_success:
         raise refusal_of(outcome, server)
     check_success(outcome, server, streamed=not outcome.is_closed)
@@ -161,10 +151,3 @@ def pauses(timeout: float | None) -> Iterator[float]:
             raise TimeoutError(f"It is still under way after {timeout:g} seconds.")
         yield min(pause, left)
         pause = min(pause * 1.5, LONGEST_PAUSE)
-
-
-def short(outcome: Outcome) -> str:
-    """An outcome in a few words."""
-    if isinstance(outcome, httpx.Response):
-        return f"status {outcome.status_code}"
-    return f"{type(outcome).__name__} {outcome}".strip()

@@ -1,11 +1,18 @@
 """The response of a provider's SDK as entries."""
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
-from historyapp.client.openai_responses import finish_reason, is_response, response_drafts
 from historyapp.client.provider_streams import whole_answer
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResults
 from historyapp.wire.contexts import ContextOut
+
+_SENT = ("message", "function_call", "custom_tool_call")
+"""Items that the next request has too; what OpenAI's own tools did stays in the raw message."""
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_KEPT = ("id", "object", "created_at", "model", "status", "incomplete_details", "output")
+"""Of a response: the rest repeats the request, instructions and tools included."""
 
 
 def entries_of(response: object, context: ContextOut | None = None) -> list[EntryDraft]:
@@ -27,8 +34,10 @@ def entries_of(response: object, context: ContextOut | None = None) -> list[Entr
     fields = whole_answer(response)
     reason: object
     choice = mapping(next(iter(listing(fields.get("choices"))), None))
-    if is_response(fields):
-        drafts, provider, reason = response_drafts(fields), "openai_responses", finish_reason(fields)
+    if isinstance(fields.get("output"), list):
+        drafts, provider = _response_drafts(fields), "openai_responses"
+        details = fields.get("incomplete_details") or {}
+        reason = str(details.get("reason") or fields.get("status") or "completed")
     elif message := mapping(choice.get("message")):
         drafts = list(ChatMessagesReader(uuid4().hex).drafts({**message, "role": "assistant"}))
         provider, reason = "openai", choice.get("finish_reason")
@@ -77,3 +86,54 @@ def open_calls(drafts: list[EntryDraft]) -> tuple[ToolCall, ...]:
                 answered = {result.tool_call_id for result in draft.body.results}
                 calls = tuple(call for call in calls if call.id not in answered)
     return calls
+
+
+def _response_drafts(fields: Mapping[str, Any]) -> list[EntryDraft]:
+    """The one output that a response amounts to.
+
+    Raises:
+        ValueError: when it failed or is not finished.
+    """
+    from historyapp.core.importers.messages import Calls, SourceCall
+    from historyapp.core.importers.records import known
+    from historyapp.core.json import listing, mapping, text
+
+    status = text(fields.get("status")) or "completed"
+    if status not in ("completed", "incomplete"):
+        why = text(mapping(fields.get("error")).get("message"))
+        raise ValueError(f"The response is {status}{f': {why}' if why else ''}. Nothing was recorded.")
+    items = [item for item in map(mapping, listing(fields["output"])) if item]
+    calls, renamed = Calls(uuid4().hex).begin(
+        SourceCall(item.get("call_id"), item.get("name"), item.get(_CALLS[item["type"]]))
+        for item in items
+        if item.get("type") in _CALLS
+    )
+    parts = [mapping(part) for item in items for part in listing(item.get("summary"))]
+    texts = [
+        "".join(
+            str(part.get("text") or part.get("refusal") or "")
+            for part in item.get("content") or ()
+            if isinstance(part, Mapping)
+        )
+        for item in items
+        if item.get("type") == "message"
+    ]
+    body = ModelOutput(
+        thoughts="\n\n".join(filter(None, (text(part.get("text")) for part in parts))) or None,
+        text="\n\n".join(filter(None, texts)),
+        tool_calls=calls,
+        reasoning=_reasoning(items),
+        raw_message={name: fields[name] for name in _KEPT if fields.get(name) is not None},
+    )
+    return [EntryDraft(body, metadata={"source": known(call_ids=renamed)})]
+
+
+def _reasoning(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Reasoning can only be sent again together with what it led to; a search of OpenAI's is not sent."""
+    sent, blocks = True, list[dict[str, Any]]()
+    for item in reversed(items):
+        if item.get("type") != "reasoning":
+            sent = item.get("type") in _SENT
+        elif sent:
+            blocks.append(item)
+    return blocks[::-1]

@@ -26,7 +26,7 @@ def refusal_of(response: httpx.Response, server: str) -> PlayheadError:
     facts = {"status": response.status_code} | ({"retry_after": wait} if wait is not None else {})
     if _media_type(response) == MEDIA_TYPE and isinstance(found, dict):
         return error_of({**found, **facts})
-    seen = f"{_address(response)} answered {_description(response)}"
+    seen = _description(response)
     if is_outage(response):
         detail = f"{seen}. A proxy answers, but Playhead behind it does not. Check that Playhead runs there."
         return ServerUnavailable(detail, **facts)
@@ -51,7 +51,7 @@ def check_success(response: httpx.Response, server: str, *, streamed: bool) -> N
 
 def not_playhead(response: httpx.Response, server: str, why: str = "") -> NotPlayhead:
     """The error for a successful response that is not Playhead's."""
-    seen = f"{_address(response)} answered {_description(response)}{f', and {why}' if why else ''}"
+    seen = f"{_description(response)}{f', and {why}' if why else ''}"
     return NotPlayhead(f"{seen}. {_advice(response, server)}", status=response.status_code)
 
 
@@ -68,19 +68,16 @@ def _advice(response: httpx.Response, server: str) -> str:
 
 
 def _description(response: httpx.Response) -> str:
-    """Status, type and the beginning of the text."""
+    """Address, status, type and the beginning of the text."""
+    address = response.url.copy_with(userinfo=b"", query=None)
     if response.is_redirect:
         target = response.headers.get("Location", "").partition("?")[0]
-        return f"{response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
+        return f"{address} answered {response.status_code}, a redirect to {target[:_LONGEST_TEXT]!r}"
     kind = _media_type(response) or "no content type"
     text = response.text[:_READ] if response.is_closed else ""
     title = _TITLE.search(text)
     said = " ".join((title[1] if title else text).split())[:_LONGEST_TEXT]
-    return f"{response.status_code} with {kind}{f', {said!r}' if said else ''}"
-
-
-def _address(response: httpx.Response) -> str:
-    return str(response.url.copy_with(userinfo=b"", query=None))
+    return f"{address} answered {response.status_code} with {kind}{f', {said!r}' if said else ''}"
 
 
 def _media_type(response: httpx.Response) -> str:

@@ -1,5 +1,7 @@
 """Whether to send a request again, and when. Every write carries an ``Idempotency-Key``, so it may be."""
 
+import logging
+import math
 import random
 import time
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import httpx
 
 from historyapp.client.api_call import ApiCall
 
+log = logging.getLogger("historyapp.client")
 LONGEST_PAUSE = 5.0
 """In seconds, between two attempts. A restart takes a few seconds, so a longer pause gains nothing."""
 QUICK_ATTEMPTS = 3
@@ -51,6 +54,13 @@ def pause_before_retry(outcome: Outcome, attempt: int, *, repeatable: bool) -> f
     return growing_pause(attempt)
 
 
+def short(outcome: Outcome) -> str:
+    """An outcome in a few words."""
+    if isinstance(outcome, httpx.Response):
+        return f"status {outcome.status_code}"
+    return f"{type(outcome).__name__} {outcome}".strip()
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long one call may take, over all its attempts."""
@@ -69,32 +79,26 @@ class Attempts:
 
     def __init__(self, api_call: ApiCall[Any], timeout: float, patience: Patience) -> None:
         self.made = 0
-        self._api_call, self._timeout, self._patience = api_call, timeout, patience
-        self._begun = time.monotonic()
+        self.begun = time.monotonic()
+        self._end = self.begun + patience.seconds
+        self._api_call, self._timeout, self._most = api_call, timeout, patience.attempts or math.inf
 
     @property
     def limit(self) -> float:
         """Seconds that the next attempt may take. A model has its own time until it answers."""
         if self._api_call.silence is not None:
             return self._api_call.silence
-        return max(0.001, min(self._timeout, self._left()))
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the first attempt began."""
-        return time.monotonic() - self._begun
+        return max(0.001, min(self._timeout, self._end - time.monotonic()))
 
     def pause_after(self, outcome: Outcome) -> float | None:
-        """Seconds until the next attempt; None when there is none."""
+        """Seconds until the next attempt; None when the outcome is final."""
         self.made += 1
-        pause = pause_before_retry(outcome, self.made, repeatable=self._api_call.repeatable)
-        most = self._patience.attempts
-        if pause is None or pause >= self._left() or (most is not None and self.made >= most):
+        api_call = self._api_call
+        pause = pause_before_retry(outcome, self.made, repeatable=api_call.repeatable)
+        if pause is None or pause >= self._end - time.monotonic() or self.made >= self._most:
             return None
+        log.warning("%s %s: %s; again in %.2f s", api_call.method, api_call.path, short(outcome), pause)
         return pause
-
-    def _left(self) -> float:
-        return self._begun + self._patience.seconds - time.monotonic()
 
 
 def _is_of_a_provider(answer: httpx.Response) -> bool:

@@ -86,7 +86,15 @@ class Spool:
             raise ValueError(f"patience is {patience!r}. It must be more than 0 seconds.")
         self.path = Path(path) if path is not None else Path.home() / ".local/state/playhead/spool"
         self.max_bytes, self.patience = max_bytes, patience
-        self._make()
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Agents' texts stand in it, so others must not read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            with self._connection(0) as file:
+                file.executescript(_TABLES)
+        except (OSError, sqlite3.Error) as error:
+            detail = f"{self.path} cannot be a spool: {error}. Name another file, or move this one away."
+            raise ValueError(detail) from error
 
     def waiting(self, server: str | None = None) -> int:
         """How many writes wait: for one server, or in all."""
@@ -110,10 +118,6 @@ class Spool:
             return file.execute("DELETE FROM writes WHERE problem IS NOT NULL").rowcount
 
     # What the clients do with it
-
-    def is_empty(self, server: str) -> bool:
-        """Whether nothing waits for this server."""
-        return self.first(server) is None
 
     def put(self, write: Write) -> None:
         """Keeps a write behind all others.
@@ -170,17 +174,6 @@ class Spool:
             raise NotSpooled(f"The lock of the spool {self.path} cannot be used: {error}.") from error
         return held
 
-    def _make(self) -> None:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Agents' texts stand in it, so others must not read it.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            with self._connection(0) as file:
-                file.executescript(_TABLES)
-        except (OSError, sqlite3.Error) as error:
-            detail = f"{self.path} cannot be a spool: {error}. Name another file, or move this one away."
-            raise ValueError(detail) from error
-
     @contextmanager
     def _open(self, reserve: int = 0) -> Iterator[sqlite3.Connection]:
         """A connection for one statement: connections survive no fork, and belong to one thread."""
@@ -188,22 +181,19 @@ class Spool:
             with self._connection(reserve) as file:
                 yield file
         except sqlite3.Error as error:
-            raise NotSpooled(self._why(error)) from error
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+                raise NotSpooled(f"The spool {self.path} cannot be used: {error}.") from error
+            raise NotSpooled(
+                f"This write is recorded nowhere, because the spool {self.path} is full: it may take "
+                f"{self.max_bytes:,} bytes, and the disk must have room. "
+                "Start the server so that it empties, or give it a larger max_bytes."
+            ) from error
 
     @contextmanager
     def _connection(self, reserve: int) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
             file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")
             yield file
-
-    def _why(self, error: sqlite3.Error) -> str:
-        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
-            return f"The spool {self.path} cannot be used: {error}."
-        return (
-            f"This write is recorded nowhere, because the spool {self.path} is full: it may take "
-            f"{self.max_bytes:,} bytes, and the disk must have room. "
-            "Start the server so that it empties, or give it a larger max_bytes."
-        )
 
     def __repr__(self) -> str:
         return f"Spool({str(self.path)!r}, max_bytes={self.max_bytes}, patience={self.patience})"

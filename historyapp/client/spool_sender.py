@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -50,7 +49,7 @@ class Sender:
         Raises:
             ServerUnavailable: when that cannot be done in the call's time.
         """
-        if self.spool.is_empty(self._server):
+        if not self.spool.first(self._server):
             return patience
         begun = time.monotonic()
         if why := self.send_all(patience):
@@ -79,9 +78,10 @@ class Sender:
             Why it is not all sent; empty when it is.
         """
         end = time.monotonic() + seconds
-        held = self._lock(end)
-        if held is None:
-            return "another client is sending from it."
+        while (held := self.spool.lock()) is None:
+            if self._stopped.is_set() or time.monotonic() >= end:
+                return "another client is sending from it."
+            time.sleep(TURN_PAUSE)
         with closing(held):
             while write := self.spool.first(self._server):
                 left = end - time.monotonic()
@@ -123,16 +123,9 @@ class Sender:
         """Whether nothing is left. Asked under the guard: a write that comes then starts the next thread."""
         with self._guard:
             try:
-                done = self.spool.is_empty(self._server)
+                done = self.spool.first(self._server) is None
             except NotSpooled:
                 return False
             if done:
                 self._thread = None
             return done
-
-    def _lock(self, end: float) -> sqlite3.Connection | None:
-        while True:
-            held = self.spool.lock()
-            if held is not None or self._stopped.is_set() or time.monotonic() >= end:
-                return held
-            time.sleep(TURN_PAUSE)

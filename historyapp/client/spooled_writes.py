@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import httpx
 
 from historyapp.client.api_call import ApiCall
-from historyapp.client.http_messages import short
 from historyapp.client.response_checks import check_success, refusal_of
-from historyapp.client.retrying import Outcome
+from historyapp.client.retrying import Outcome, short
 from historyapp.client.spool import Spool, Write
 from historyapp.core.errors import Conflict, Invalid, NotFound, PlayheadError
 from historyapp.wire.problems import ServerUnavailable, TooLarge
@@ -39,20 +38,11 @@ def stamped(api_call: ApiCall[T]) -> ApiCall[T]:
     return replace(api_call, body=body)
 
 
-def write_of(request: httpx.Request, api_call: ApiCall[Any], server: str) -> Write:
-    """A request as the spool keeps it."""
-    return Write(server, api_call.path, request.headers["Idempotency-Key"], request.content)
-
-
-def api_call_of(write: Write) -> ApiCall[None]:
-    """A write from the spool as an API call: for log lines and errors."""
-    return ApiCall("POST", write.path, lambda _: None, idempotency_key=write.key)
-
-
-def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> httpx.Request:
-    """The request of a spooled write: same path, same key, same bytes."""
+def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> tuple[ApiCall[None], httpx.Request]:
+    """A write from the spool as an API call, for log lines and errors, and as the request to send again."""
     headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
-    return http.build_request("POST", write.path, headers=headers, content=write.body)
+    request = http.build_request("POST", write.path, headers=headers, content=write.body)
+    return ApiCall("POST", write.path, lambda _: None, idempotency_key=write.key), request
 
 
 def settle(spool: Spool, write: Write, outcome: Outcome) -> str:

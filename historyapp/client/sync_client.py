@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from functools import wraps
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
@@ -69,16 +68,19 @@ class Playhead:
         self._timeout = timeout
         self._outage = outage_of(on_outage)
         self._http = httpx.Client(
-            base_url=http_messages.api_url(base_url),
-            headers=http_messages.headers(api_key),
-            timeout=timeout,
-            transport=transport,
+            transport=transport, **http_messages.client_options(base_url, api_key, timeout)
         )
         deadline.bound(self._http)
         self._server = http_messages.server_of(self._http)
         self._sender = None
         if isinstance(self._outage, Spool):
-            self._sender = Sender(self._outage, self._server, self._attempt_spooled)
+            self._sender = Sender(
+                self._outage,
+                self._server,
+                lambda write, seconds: self._attempt(
+                    *spooled_writes.request_of(self._http, write), min(seconds, timeout)
+                ),
+            )
             self._sender.start()
 
     create_session = _answered(endpoints.sessions.create_session)
@@ -172,9 +174,7 @@ class Playhead:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -202,14 +202,15 @@ class Playhead:
         """Sends a write, or keeps it behind those that wait."""
         api_call = spooled_writes.stamped(api_call)
         request = http_messages.request_of(self._http, api_call)
-        if sender.spool.is_empty(self._server):
+        if not sender.spool.first(self._server):
             outcome, attempts = self._deliver(
                 api_call, request, Patience(sender.spool.patience, QUICK_ATTEMPTS)
             )
             if not is_outage(outcome):
                 response = http_messages.checked(outcome, api_call, attempts, self._server)
                 return http_messages.answer_of(api_call, response, self._server)
-        sender.put(spooled_writes.write_of(request, api_call, self._server))
+        key = request.headers["Idempotency-Key"]
+        sender.put(Write(self._server, api_call.path, key, request.content))
         return spooled()
 
     def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
@@ -227,7 +228,7 @@ class Playhead:
         attempts = Attempts(api_call, self._timeout, patience)
         while True:
             outcome = self._attempt(api_call, request, attempts.limit, stream=stream)
-            pause = http_messages.pause_after(outcome, attempts, api_call)
+            pause = attempts.pause_after(outcome)
             if pause is None:
                 return outcome, attempts
             time.sleep(pause)
@@ -244,7 +245,3 @@ class Playhead:
                 return response
         except httpx.RequestError as error:
             return error
-
-    def _attempt_spooled(self, write: Write, seconds: float) -> Outcome:
-        request = spooled_writes.request_of(self._http, write)
-        return self._attempt(spooled_writes.api_call_of(write), request, min(seconds, self._timeout))

@@ -50,12 +50,12 @@ def test_writes_come_out_as_they_went_in(spool: Spool) -> None:
     assert (found.path, found.key, found.body) == ("/sessions/s/entries", "a", b"a")
     assert again.waiting() == 3
     assert emptied(again) == ["a", "b", "c"]
-    assert (spool.waiting(), spool.is_empty(SERVER)) == (0, True)
+    assert (spool.waiting(), spool.first(SERVER)) == (0, None)
 
 
 def test_a_server_is_sent_only_what_is_meant_for_it(spool: Spool) -> None:
     spool.put(write("a", server="http://other:1"))
-    assert spool.is_empty(SERVER)
+    assert spool.first(SERVER) is None
     assert (spool.waiting("http://other:1"), spool.waiting(SERVER), spool.waiting()) == (1, 0, 1)
 
 

@@ -66,12 +66,14 @@ def progress(
         max_tokens: of ``compiled``, in tokens; None: as the session's settings say.
     """
     query = {"style": style, "from": from_step, "to": to_step, "max_tokens": max_tokens, "as_of": as_of}
-    return ApiCall("GET", at("sessions", session_id, "progress"), _text, given(query))
+    path = at("sessions", session_id, "progress")
+    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, given(query))
 
 
 def history(session_id: Id, *, as_of: int | None = None) -> ApiCall[str]:
     """The sliding-window history as text: summaries of older steps, then the newest ones in detail."""
-    return ApiCall("GET", at("sessions", session_id, "history"), _text, given({"as_of": as_of}))
+    path = at("sessions", session_id, "history")
+    return ApiCall("GET", path, lambda data: TextOut.model_validate(data).text, given({"as_of": as_of}))
 
 
 def messages(
@@ -83,7 +85,3 @@ def messages(
         max_tokens: None: as the session's settings say.
     """
     return get(at("sessions", session_id, "messages"), MessagesOut, max_tokens=max_tokens, as_of=as_of)
-
-
-def _text(data: Any) -> str:
-    return TextOut.model_validate(data).text
