@@ -7,8 +7,6 @@ from dashboard.views import (
     compression_forms,
     compressions,
     context,
-    exports,
-    imports,
     preferences,
     rewinds,
     session,
@@ -17,7 +15,7 @@ from dashboard.views import (
     sign_in,
     steps,
     summaries,
-    tabs,
+    transfers,
 )
 
 SESSION = "sessions/<uuid:session_id>"
@@ -29,7 +27,7 @@ urlpatterns = [
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("theme", preferences.theme, name="theme"),
     path("projects/<uuid:project_id>/switch", preferences.switch_project, name="switch-project"),
-    path("imports", imports.imports, name="imports"),
+    path("imports", transfers.imports, name="imports"),
     path("compressions", compressions.compressions, name="compressions"),
     path("compressions/progress", compressions.progress, name="compressions-progress"),
     path(SESSION, session.session, name="session"),
@@ -44,7 +42,7 @@ urlpatterns = [
     path(f"{SESSION}/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
     path(f"{SESSION}/context", context.context, name="context"),
     path(f"{SESSION}/context/blocks/<slug:key>", context.context_block, name="context-block"),
-    *(path(f"{SESSION}/{name}", tabs.tab, {"name": name}, name=name) for name in TABS),
+    *(path(f"{SESSION}/{name}", session.tab, {"name": name}, name=name) for name in TABS),
     path(f"{SESSION}/rewinds", rewinds.rewind, name="rewind"),
     path(f"{SESSION}/rewinds/<int:position>/undo", rewinds.undo, name="undo"),
     path(f"{SESSION}/rewinds/<int:position>/dismiss", rewinds.dismiss, name="dismiss"),
@@ -57,5 +55,5 @@ urlpatterns = [
     path(f"{SESSION}/compressions/<uuid:run_id>/retry", compressions.retry, name="retry-compression"),
     path(f"{SESSION}/comparisons/new", compression_forms.compare, name="compare"),
     path(f"{SESSION}/comparisons/<uuid:comparison_id>", compressions.comparison, name="comparison"),
-    path(f"{SESSION}/exports/<slug:format>", exports.export, name="export"),
+    path(f"{SESSION}/exports/<slug:format>", transfers.export, name="export"),
 ]

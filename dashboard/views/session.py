@@ -9,7 +9,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
-from dashboard.location import Location, find_location, newest_step, page_context, read_number
+from dashboard.location import (
+    Location,
+    find_location,
+    newest_step,
+    page_context,
+    read_number,
+    render_fragment,
+)
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.step_filter import read_filter
 from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
@@ -147,6 +154,14 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
             "timeline": draw_timeline(location, found),
         }
     return render(request, "_session_update.html", context)
+
+
+@signed_in
+@require_safe
+def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
+    """A tab's content for a step. Without htmx: on a page of its own."""
+    location, found = find_location(request, session_id), TABS[name]
+    return render_fragment(request, found.template, location, found.content(location))
 
 
 @signed_in

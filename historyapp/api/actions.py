@@ -42,8 +42,7 @@ class ActionIn(RecordRequest, ActionProposal):
     model_config = shown({"thoughts": "Look at the parser first.", "use_tool": examples.USE_TOOL})
 
     raw_message: dict[Text, Any] | None = Field(
-        default=None,
-        description="The assistant message as the provider gave it: `content` and `tool_calls`.",
+        default=None, description="The assistant message as the provider gave it: `content` and `tool_calls`."
     )
 
 

@@ -45,7 +45,22 @@ class BearerKey(AuthBase):
             Unauthenticated: without a usable key.
             Forbidden: when the key lacks the scope for the method.
         """
-        key = _usable_key(bearer_token(request))
+        token = bearer_token(request)
+        if not token:
+            raise Unauthenticated(f"The request has no API key. {_HOW}")
+        key = find_key(token)
+        if key is None:
+            raise Unauthenticated(f"There is no such API key. {_HOW}")
+        now = timezone.now()
+        if key.revoked_at is not None:
+            raise Unauthenticated("This API key has been revoked. Use another one.")
+        if key.expires_at is not None and key.expires_at <= now:
+            raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
+        try:
+            note_use(key, now)
+        except DatabaseError:
+            # When a key was last used is not worth failing a request for.
+            log.warning("The use of a key could not be noted", exc_info=True)
         scope = SCOPES[request.method or "GET"]
         if scope not in key.scopes:
             raise Forbidden(
@@ -75,22 +90,3 @@ def bearer_token(request: HttpRequest) -> str:
     """The token in the ``Authorization`` header; empty without one."""
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def _usable_key(token: str) -> ApiKey:
-    if not token:
-        raise Unauthenticated(f"The request has no API key. {_HOW}")
-    key = find_key(token)
-    if key is None:
-        raise Unauthenticated(f"There is no such API key. {_HOW}")
-    now = timezone.now()
-    if key.revoked_at is not None:
-        raise Unauthenticated("This API key has been revoked. Use another one.")
-    if key.expires_at is not None and key.expires_at <= now:
-        raise Unauthenticated(f"This API key expired at {key.expires_at.isoformat()}. Use another one.")
-    try:
-        note_use(key, now)
-    except DatabaseError:
-        # When a key was last used is not worth failing a request for.
-        log.warning("The use of a key could not be noted", exc_info=True)
-    return key

@@ -41,11 +41,7 @@ class CompressionIn(StrategyChoice):
 
 class ComparisonIn(RequestBody):
     model_config = shown(
-        {
-            "from_step": 1,
-            "to_step": 4,
-            "sides": [{"strategy": "simple_extract"}, {"strategy": "structured"}],
-        }
+        {"from_step": 1, "to_step": 4, "sides": [{"strategy": "simple_extract"}, {"strategy": "structured"}]}
     )
 
     from_step: StepNumber = Field(description="Negative numbers count from the end.")

@@ -143,9 +143,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 
 
 @router.post(
-    "/sessions/{session_id}/contexts",
-    response={200: ContextOut, 201: ContextOut},
-    summary="Build a context",
+    "/sessions/{session_id}/contexts", response={200: ContextOut, 201: ContextOut}, summary="Build a context"
 )
 @raises(Conflict, ModelCallFailed)
 @keeps_its_key

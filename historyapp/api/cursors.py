@@ -22,10 +22,7 @@ Limit = Annotated[
 ]
 Cursor = Annotated[
     str,
-    Field(
-        max_length=500,
-        description="`next` of the page before. Keep the other parameters as they were.",
-    ),
+    Field(max_length=500, description="`next` of the page before. Keep the other parameters as they were."),
 ]
 _MOST = 2**31
 """What the database's columns hold."""

@@ -101,8 +101,7 @@ Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=
 Metadata = dict[Text, Any]
 
 AsOf = Annotated[
-    QueryPosition | None,
-    Field(description="Answer as the session stood when this position was its head."),
+    QueryPosition | None, Field(description="Answer as the session stood when this position was its head.")
 ]
 
 

@@ -9,13 +9,7 @@ from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
 from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
-from historyapp.wire.problems import (
-    LengthRequired,
-    Malformed,
-    NotValid,
-    TooLarge,
-    UnsupportedMediaType,
-)
+from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _READ_AWAY = 4
 """A body of up to this many times the limit is read before it is refused."""

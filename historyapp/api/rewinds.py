@@ -1,4 +1,4 @@
-"""Going back: rewinds, what they cut off, and undoing them."""
+"""Going back: rewinds, what they cut off, and undoing them; forks, which share a history."""
 
 from django.http import HttpResponse
 from ninja import Query, Router
@@ -6,16 +6,28 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, first_page
-from historyapp.api.fields import AppendRequest, PathPosition, Position, SessionId, StepNumber
+from historyapp.api.fields import (
+    AppendRequest,
+    GivenId,
+    PathPosition,
+    Position,
+    RequestBody,
+    SessionId,
+    StepNumber,
+    Title,
+)
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.sessions import session_out
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage
 from historyapp.core.text import Text
+from historyapp.models.history import History
 from historyapp.models.takes import rewinds
-from historyapp.services.rewinds import RewindResult, Target, rewind, undo_rewind
+from historyapp.services.rewinds import RewindResult, Target, fork, rewind, undo_rewind
 from historyapp.wire.base import RangeOut, shown
 from historyapp.wire.rewinds import RewindOut, RewindPage, TakeOut
+from historyapp.wire.sessions import SessionOut
 
 router = Router(tags=["rewinds"])
 
@@ -100,3 +112,38 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
 def _rewound(done: RewindResult) -> HttpResponse:
     cut_off = RangeOut.all_of(done.cut_off)
     return reply(fill(RewindOut, done, cut_off=cut_off, head=done.session.head), 201)
+
+
+class ForkIn(RequestBody):
+    """`at_step` or `at_position`, or neither: then the whole history is shared."""
+
+    model_config = shown({"at_step": 3, "title": "Fix the parser, the other way"})
+
+    at_step: StepNumber | None = Field(
+        default=None,
+        description="Share up to the end of this step; 0: nothing; negative: counted from the end.",
+    )
+    at_position: Position | None = Field(default=None, description="Share up to this position.")
+    title: Title = ""
+    id: GivenId | None = Field(default=None, description="Null: Playhead makes one.")
+
+
+_ANYWHERE = ForkIn()
+
+
+@router.post(
+    "/sessions/{session_id}/forks", response={201: SessionOut}, summary="Fork a session", tags=["forks"]
+)
+@raises(Conflict)
+def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWHERE) -> HttpResponse:
+    """Copies nothing: the new session points at the entries that it shares."""
+    child = fork(
+        request.auth.project,
+        session_id,
+        at_step=point.at_step,
+        at_position=point.at_position,
+        title=point.title,
+        actor=actor(request),
+        fork_id=point.id,
+    )
+    return reply(session_out(History(child)), 201)

@@ -8,7 +8,6 @@ from historyapp.api import (
     contexts,
     entries,
     episodes,
-    forks,
     ledger,
     model_calls,
     rewinds,
@@ -34,6 +33,6 @@ api = PlayheadAPI(
 api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
-    rewinds, forks, transfers,
+    rewinds, transfers,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -80,10 +80,7 @@ def post_import(
     openapi_extra={"responses": {200: {"content": _EXPORTED}}},
 )
 def read_export(
-    request: ApiRequest,
-    session_id: SessionId,
-    format: ExportFormat = "playhead_jsonl",
-    as_of: AsOf = None,
+    request: ApiRequest, session_id: SessionId, format: ExportFormat = "playhead_jsonl", as_of: AsOf = None
 ) -> StreamingHttpResponse:
     """Playhead's own format holds everything, takes and forks included; the others hold what is live."""
     session = find_session(request, session_id)

@@ -38,21 +38,18 @@ _VALIDATORS = ("function-", "json-or-python[")
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:
     """The problem for pydantic's errors; it names the first 20."""
-    shown = [{"loc": _loc(error["loc"]), "message": _message(error)} for error in errors[:MOST_FIELD_ERRORS]]
-    first = f"{_path(shown[0]['loc'])} {shown[0]['message']}"
+    shown: list[dict[str, Any]] = []
+    for error in errors[:MOST_FIELD_ERRORS]:
+        # Where, without names that only the code has: of the body, a group of parameters, validators.
+        loc: Sequence[str | int] = error["loc"]
+        grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
+        seen = (*loc[:1], *loc[2:]) if grouped else loc
+        place = [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
+        shown.append({"loc": place, "message": _message(error)})
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in shown[0]["loc"])
+    first = f"{''.join(steps).lstrip('.')} {shown[0]['message']}"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return NotValid(f"{first.removesuffix('.')}{more}.", errors=shown)
-
-
-def _loc(loc: Sequence[str | int]) -> list[str | int]:
-    """Where, without names that only the code has: of the body, a group of parameters, validators."""
-    grouped = loc[:1] == ("body",) or loc[:2] == ("query", "filter")
-    seen = (*loc[:1], *loc[2:]) if grouped else loc
-    return [part for part in seen if isinstance(part, int) or not part.startswith(_VALIDATORS)]
-
-
-def _path(loc: Sequence[str | int]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part[:100]}" for part in loc).lstrip(".")
 
 
 def _message(error: Mapping[str, Any]) -> str:

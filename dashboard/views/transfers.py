@@ -1,14 +1,17 @@
-"""Importing transcripts that a person uploads."""
+"""Importing transcripts that a person uploads, and exporting a session as a file."""
 
 from typing import BinaryIO, cast
+from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from dashboard.access import PersonRequest, actor, current_project, projects, signed_in
+from dashboard.location import find_location
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
+from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 
 FILES = 100
@@ -30,3 +33,14 @@ def imports(request: PersonRequest) -> HttpResponse:
         format = request.POST.get("format") or None
         reports.append(import_file(project, source, format=format, actor=actor(request)))
     return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
+
+
+@signed_in
+@require_GET
+def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
+    """The session in one of the export formats, as it stands or stood."""
+    location = find_location(request, session_id, -1)
+    file = export_session(location.session, format, as_of=location.as_of, actor=actor(request))
+    response = StreamingHttpResponse(file.chunks, content_type=file.media_type)
+    response["Content-Disposition"] = f'attachment; filename="{file.name}"'
+    return response
