@@ -1,10 +1,11 @@
 """Health checks for load balancers and for ``playhead up``."""
 
 import logging
-from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from historyapp.models import QueuedMessage, Worker
@@ -26,8 +27,11 @@ def readyz(request: HttpRequest) -> JsonResponse:
     Without broker or worker all requests are served and compressions wait: 200 with the status "degraded".
     """
     database = _database()
-    broker = _redis() if settings.REDIS_URL else _of_tables(database, _queue)
-    parts = {"database": database, "broker": broker, "worker": _of_tables(database, _worker)}
+    broker = (
+        _redis() if settings.REDIS_URL else _table(database, QueuedMessage.objects.all(), may_be_empty=True)
+    )
+    worker = _table(database, Worker.objects.alive(), may_be_empty=False)
+    parts = {"database": database, "broker": broker, "worker": worker}
     if database != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
     whole = all(state == "ok" for state in parts.values())
@@ -46,20 +50,16 @@ def _database() -> str:
     return "ok"
 
 
-def _of_tables(database: str, state: Callable[[], str]) -> str:
-    """The state of a part that the database knows; "unknown" if the database is unavailable."""
+def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
+    """The state of a part by its rows in the database; "unknown" if the database is unavailable."""
     if database != "ok":
         return "unknown"
     try:
-        return state()
+        found = rows.exists()  # fails where the tables are older than this version
     except DatabaseError as error:
         log.error("The state of the queue or the workers cannot be read: %s", error)
         return "unavailable"
-
-
-def _queue() -> str:
-    QueuedMessage.objects.exists()  # fails where the tables are older than this version
-    return "ok"
+    return "ok" if found or may_be_empty else "unavailable"
 
 
 def _redis() -> str:
@@ -73,8 +73,3 @@ def _redis() -> str:
         log.error("The broker does not answer: %s", type(error).__name__)
         return "unavailable"
     return "ok"
-
-
-def _worker() -> str:
-    """Whether any worker is running, on any machine."""
-    return "ok" if Worker.objects.alive().exists() else "unavailable"

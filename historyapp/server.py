@@ -125,7 +125,7 @@ def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], Non
 
 
 def _responds(ip: str, port: int) -> bool:
-    client = http.client.HTTPConnection(reachable(ip), port, timeout=5)
+    client = http.client.HTTPConnection(EVERYWHERE.get(ip, ip), port, timeout=5)
     try:
         client.request("GET", "/healthz")
         return client.getresponse().status == 200
@@ -133,8 +133,3 @@ def _responds(ip: str, port: int) -> bool:
         return False
     finally:
         client.close()
-
-
-def reachable(host: str) -> str:
-    """The address at which this machine reaches a server that listens on ``host``."""
-    return EVERYWHERE.get(host, host)

@@ -125,9 +125,8 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
     def claimable(self, now: datetime) -> Self:
         """Waiting items, and those whose claim has expired."""
         waiting = models.Q(state=CompressionItem.State.WAITING)
-        return self.filter(
-            waiting | models.Q(state=CompressionItem.State.CLAIMED, claimed_until__lt=now)
-        ).order_by("number")
+        expired = models.Q(state=CompressionItem.State.CLAIMED, claimed_until__lt=now)
+        return self.filter(waiting | expired).order_by("number")
 
 
 class CompressionItem(models.Model):

@@ -28,7 +28,7 @@ _OUTLINE_ROWS = (
     "FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
 _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
-_WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
+WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
 _KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
 """The conditions of the partial indexes: with a parameter for the kind SQLite would not use them."""
 
@@ -108,11 +108,6 @@ def api_key(key_hash: str) -> ApiKey | None:
         key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
         return key
     return None
-
-
-def has_waiting_message(queue: str) -> bool:
-    """Whether the queue in the database holds a message that a worker may take."""
-    return bool(fetch_all(_WAITING_MESSAGE, [queue]))
 
 
 def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:

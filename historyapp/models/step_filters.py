@@ -121,16 +121,12 @@ class StepSearch:
             numbers = self._numbers(stream, started)
             for page in self._pages(stream, numbers, started):
                 session, lineage = self._sessions[stream], self.history.lineage
-                passing = [
-                    one
-                    for one in page
-                    if self.wanted.matches(one) and is_live_row(lineage, session, one.anchor)
-                ]
+                matching = filter(self.wanted.matches, page)
+                passing = [one for one in matching if is_live_row(lineage, session, one.anchor)]
                 for start in range(0, len(passing), limit + 1):
                     some = passing[start : start + limit + 1]
-                    rows = Episode.objects.filter(
-                        session_id__in=session_ids(lineage), number__in=[one.number for one in some]
-                    )
+                    found = [one.number for one in some]
+                    rows = Episode.objects.filter(session_id__in=session_ids(lineage), number__in=found)
                     live = live_rows(rows.defer("excerpt"), lineage)
                     shown = {row.anchor: row for row in live if str(row.session_id) == session}
                     for one in some:

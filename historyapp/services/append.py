@@ -209,9 +209,8 @@ def _wants_compression(session: Session, tail: Tail) -> bool:
     if tail.step is None or tail.step.status == "in_flight":
         return False
     steps, tokens = session.compress_at, session.compress_at_tokens
-    return (steps is not None and tail.totals.steps >= steps) or (
-        tokens is not None and tail.totals.tokens >= tokens
-    )
+    by_steps = steps is not None and tail.totals.steps >= steps
+    return by_steps or (tokens is not None and tail.totals.tokens >= tokens)
 
 
 def apply_tail(session: Session, tail: Tail) -> None:

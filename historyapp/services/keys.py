@@ -109,9 +109,8 @@ def bootstrap_key(project: Project) -> str | None:
     It can be shown again at each start although only its hash is stored. Once it has been revoked, this
     returns None.
     """
-    derived = hmac.new(
-        settings.SECRET_KEY.encode(), f"first key of {project.pk}".encode(), "sha256"
-    ).hexdigest()
+    message = f"first key of {project.pk}".encode()
+    derived = hmac.new(settings.SECRET_KEY.encode(), message, "sha256").hexdigest()
     text = settings.PLAYHEAD_API_KEY or f"ph_{derived}"
     key = find_key(text)
     if key is None:
@@ -125,9 +124,8 @@ def create_sign_in_link(user: User) -> str:
     now = timezone.now()
     with writing():
         SignInLink.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()
-        SignInLink.objects.create(
-            token_hash=hash_secret(token), user=user, expires_at=now + timedelta(minutes=SIGN_IN_MINUTES)
-        )
+        end = now + timedelta(minutes=SIGN_IN_MINUTES)
+        SignInLink.objects.create(token_hash=hash_secret(token), user=user, expires_at=end)
     return token
 
 

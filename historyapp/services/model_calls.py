@@ -148,10 +148,8 @@ class ModelCall:
         model = self._request.model
         message = error.detail if "model" in error.fields else f"{model}: {error.detail}"
         known = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
-        draft = EntryDraft(
-            DebugLog(category=CATEGORY, message=message),
-            metadata={**known, "model": model, "snapshot": str(snapshot.pk)},
-        )
+        metadata = {**known, "model": model, "snapshot": str(snapshot.pk)}
+        draft = EntryDraft(DebugLog(category=CATEGORY, message=message), metadata=metadata)
         with suppress(Conflict):  # archived meanwhile: then nothing can be appended
             append(self._session.project, self._session.pk, [draft])
 

@@ -100,7 +100,9 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
         rows.stored = tail.step
         return tail
     step = advance(tail, entry.core())
-    rows.change(step.changed)
+    rows.changed.update((changed.anchor, changed) for changed in step.changed)
+    if len(rows.changed) >= _FLUSH_AT:
+        rows.flush()
     return step.tail
 
 
@@ -130,11 +132,6 @@ class _Rows:
         self.session = session
         self.stored = stored
         self.changed: dict[int, Step] = {}
-
-    def change(self, steps: tuple[Step, ...]) -> None:
-        self.changed.update((step.anchor, step) for step in steps)
-        if len(self.changed) >= _FLUSH_AT:
-            self.flush()
 
     def flush(self) -> None:
         newest = next(reversed(self.changed.values()), None)

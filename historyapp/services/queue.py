@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from historyapp.core.text import preview
 from historyapp.models import QueuedMessage
-from historyapp.models.sql import has_waiting_message
+from historyapp.models.sql import WAITING_MESSAGE, fetch_all
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def take(queue: str) -> str | None:
     Reading and deleting are one transaction, so no two workers get the same message. An idle worker only
     reads: SQLite's write lock is taken only if there is a message.
     """
-    if not has_waiting_message(queue):
+    if not fetch_all(WAITING_MESSAGE, [queue]):
         return None
     with writing():
         waiting = QueuedMessage.objects.waiting(queue)

@@ -89,9 +89,8 @@ def change_session(
         session = lock_session(project, session_id)
         check_names(changes.get("settings", {}))
         if changes.get("status", session.status) != session.status:
-            add_audit_record(
-                project.pk, actor, f"status: {changes['status']}", session.pk, {"was": session.status}
-            )
+            action, detail = f"status: {changes['status']}", {"was": session.status}
+            add_audit_record(project.pk, actor, action, session.pk, detail)
         for name, value in changes.items():
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
             setattr(session, name, dump_settings(merged) if merged else value)

@@ -17,9 +17,8 @@ def note_worker(id: UUID) -> None:
     """Notes that the worker is running, and deletes rows of workers that have long been dead."""
     now = timezone.now()
     with writing():
-        _, is_new = Worker.objects.update_or_create(
-            id=id, defaults={"seen_at": now, "host": preview(socket.gethostname())}
-        )
+        values = {"seen_at": now, "host": preview(socket.gethostname())}
+        _, is_new = Worker.objects.update_or_create(id=id, defaults=values)
         if is_new:
             Worker.objects.filter(seen_at__lt=now - _KEPT).delete()
 

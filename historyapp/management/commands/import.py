@@ -2,7 +2,6 @@
 # ruff: noqa: N999  (Django names commands after their modules, and nobody imports this one by name)
 
 import argparse
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -100,11 +99,16 @@ def _read(
 ) -> FileReport:
     """The report on one file. Without a project nothing is stored."""
     report = FileReport(file.label, error=file.error)
+    task, operations = bar.tasks[0], count()
+
+    def follow(position: int) -> None:
+        if next(operations) % _OPERATIONS_PER_REFRESH == 0:
+            bar.update(task.id, completed=task.fields["done"] + position)
+
     if not file.error:
         try:
             with file.path.open("rb") as stream:
                 source = Source(file.path.name, stream, str(file.path.parent))
-                follow = _follower(bar)
                 if project is None:
                     report = inspect_file(source, format=format, on_progress=follow)
                 else:
@@ -118,7 +122,6 @@ def _read(
                     )
         except OSError as error:
             report.error = error.strerror or str(error)
-    task = bar.tasks[0]
     bar.update(task.id, completed=task.fields["done"] + file.size, done=task.fields["done"] + file.size)
     return report
 
@@ -129,14 +132,3 @@ def _bar(console: Console, files: list[TranscriptFile]) -> Progress:
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     bar.add_task("", total=sum(file.size for file in files), done=0)
     return bar
-
-
-def _follower(bar: Progress) -> Callable[[int], None]:
-    """A callback that moves the bar as the file is read."""
-    task, operations = bar.tasks[0], count()
-
-    def follow(position: int) -> None:
-        if next(operations) % _OPERATIONS_PER_REFRESH == 0:
-            bar.update(task.id, completed=task.fields["done"] + position)
-
-    return follow

@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 from historyapp import demo
 from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
-from historyapp.server import EVERYWHERE, CannotListen, claim, reachable
+from historyapp.server import EVERYWHERE, CannotListen, claim
 from historyapp.services.bootstrap import bootstrap
 from historyapp.supervisor import ServerPlan, become_supervisor
 
@@ -58,7 +58,7 @@ class Command(PlayheadCommand):
         except DatabaseError as error:
             reason, *_ = str(error).strip().split("\n")
             raise CommandError(f"The database cannot be used: {reason}") from error
-        address = f"http://{_bracketed(reachable(host))}:{port}"
+        address = f"http://{_bracketed(EVERYWHERE.get(host, host))}:{port}"
 
         wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
         data = str(settings.PLAYHEAD_HOME)

@@ -64,9 +64,8 @@ def set_thresholds_after(session: Session, run: CompressionRun) -> None:
         session.compress_at_tokens = None
     elif session.compress_at is not None and session.status == Session.Status.LIVE:
         tokens = session.compress_at_tokens
-        session.compression_due = session.steps >= session.compress_at or (
-            tokens is not None and session.tokens >= tokens
-        )
+        by_tokens = tokens is not None and session.tokens >= tokens
+        session.compression_due = by_tokens or session.steps >= session.compress_at
     session.save(update_fields=THRESHOLDS)
 
 

@@ -50,9 +50,8 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
         if stopping():
             raise
         log.exception("The run %s is broken off", run_id)
-        break_off(
-            run_id, f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
-        )
+        reason = f"The run stopped at an unexpected {type(error).__name__}; the worker's log has details."
+        break_off(run_id, reason)
 
 
 @cache

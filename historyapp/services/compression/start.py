@@ -123,9 +123,8 @@ def choose_model(strategy: Strategy, requested: str | None, settings: SessionSet
     except Invalid as error:
         if settings.llm_name == DEFAULT_MODEL:
             with suppress(Invalid):
-                return ChosenModel(
-                    _with_key(FALLBACK_MODEL), f"{error.detail} {FALLBACK_MODEL} is used instead."
-                )
+                used = _with_key(FALLBACK_MODEL)
+                return ChosenModel(used, f"{error.detail} {FALLBACK_MODEL} is used instead.")
         note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
     titles: dict[str, None] = {}  # both providers of OpenAI have the same title
     for provider in PROVIDERS.values():
@@ -336,9 +335,8 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.note = f"Cancelled with {run.done} of {run.total} summaries made."
         run.note += " They are kept." if run.done else ""
         run.save()
-        add_audit_record(
-            run.session.project_id, actor, "cancel compression", run.session_id, {"run": str(run.pk)}
-        )
+        detail = {"run": str(run.pk)}
+        add_audit_record(run.session.project_id, actor, "cancel compression", run.session_id, detail)
     return run
 
 

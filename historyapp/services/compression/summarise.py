@@ -111,10 +111,8 @@ class Summariser:
             result = ItemResult(item.pk, draft, tokens=count_tokens(draft.text))
         except PlayheadError as error:
             # When a provider fails, every item fails for the same reason: it is logged once.
-            reason = (
-                type(error),
-                getattr(error, "provider_message", "") or getattr(error, "provider_status", None),
-            )
+            given = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
+            reason = type(error), given
             if reason not in self._logged:
                 self._logged.add(reason)
                 log.warning("Item %s of the run %s failed: %s", item.number, item.run_id, error.detail)
@@ -122,9 +120,8 @@ class Summariser:
             result = ItemResult(item.pk, error=error.detail, fatal=_is_fatal(error), unreachable=unreachable)
         except Exception as error:  # one item's failure must not cost the others their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
-            result = ItemResult(
-                item.pk, error=f"An unexpected {type(error).__name__}; the worker's log has details."
-            )
+            text = f"An unexpected {type(error).__name__}; the worker's log has details."
+            result = ItemResult(item.pk, error=text)
         return replace(result, usage=model.usage) if model else result
 
 
@@ -154,9 +151,8 @@ class MeteredModel:
             Invalid, ModelCallError: as ``call_model``.
         """
         provider = self._provider.name
-        written = format_named(self._provider.format).prompt(
-            prompt.instruction, prompt.material, prompt.answer_schema
-        )
+        format = format_named(self._provider.format)
+        written = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, written.context, prompt.max_output_tokens, written.options)
         retries = RetryPolicy(attempts=5, on_retry=functools.partial(_share_pause, provider))
         _wait_for_turn(provider)
@@ -166,9 +162,8 @@ class MeteredModel:
             self._add_usage(Usage())  # providers do not report what they bill for a failed call
             raise
         text = completion.output.text
-        counted = Usage(
-            input=count_tokens(prompt.instruction) + count_tokens(prompt.material), output=count_tokens(text)
-        )
+        sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
+        counted = Usage(input=sent, output=count_tokens(text))
         self._add_usage(completion.tokens if completion.usage else counted)
         reason = completion.finished.reason
         if reason == "refusal":

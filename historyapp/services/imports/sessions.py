@@ -126,9 +126,8 @@ class ImportJob:
             return None
         session = lock_session(self.project, source.session_id)
         reason = "read whole from another transcript"
-        rewind_locked(
-            session, EntryDraft(Rewind(to_position=0, spans=(), reason=reason, actor="import")), "import"
-        )
+        body = Rewind(to_position=0, spans=(), reason=reason, actor="import")
+        rewind_locked(session, EntryDraft(body), "import")
         source.source_id = _stored_id(start.session)
         source.settled, source.settled_digest, source.provisional_digests, source.shifts = 0, "", [], []
         source.settled_position = session.head

@@ -194,7 +194,10 @@ class SessionWriter:
         ]
         with writing():
             source = ImportSource.objects.select_for_update().get(pk=self.source.pk)
-            if _progress(source) != _progress(self.source):
+            now, before = (
+                (one.settled, one.settled_digest, one.provisional_digests) for one in (source, self.source)
+            )
+            if now != before:  # any import of the session changes these
                 raise Conflict(f"Another import of {self.start.session} is under way. Import it again later.")
             session = lock_session(source.project, source.session_id)
             status, head = session.status, session.head
@@ -229,11 +232,6 @@ class SessionWriter:
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
                     rewind_locked(session, draft, "import")
-
-
-def _progress(source: ImportSource) -> tuple[int, str, list[str]]:
-    """The columns that any import of the session changes."""
-    return source.settled, source.settled_digest, source.provisional_digests
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
