@@ -23,14 +23,11 @@ class FilterForm:
     until: str = ""
 
     @property
-    def fields(self) -> dict[str, str]:
-        given = {"status": self.status, "tool": self.tool, "since": self.since, "until": self.until}
-        return {name: value for name, value in given.items() if value}
-
-    @property
     def query(self) -> str:
         """For an address that has a query already; empty without a filter."""
-        return f"&{urlencode(self.fields)}" if self.fields else ""
+        fields = {"status": self.status, "tool": self.tool, "since": self.since, "until": self.until}
+        given = {name: value for name, value in fields.items() if value}
+        return f"&{urlencode(given)}" if given else ""
 
     @property
     def step_filter(self) -> StepFilter:

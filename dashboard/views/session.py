@@ -61,7 +61,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "tabs": TABS.values(),
         **form_context(location),
     }
-    if location.filter.fields:
+    if location.filter.query:
         context["found"] = matches_around(location, step)
     else:
         context["rows"] = step_rows(location, step - AROUND, step + AROUND, found)
@@ -86,7 +86,7 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
     after, before, around = (read_number(request.GET, name) for name in ("after", "before", "around"))
     if not request.htmx:
         return redirect(location.address_of(max(1, after or before or around or 1)))
-    if location.filter.fields:
+    if location.filter.query:
         if after is not None:
             found = find_matches(location, after=after)
         elif before is not None:
