@@ -51,4 +51,4 @@ def fixed_cost(recorded: Recorded) -> int:
                 system = text
             case MemoryNotebook(content=text):
                 notebook = text
-    return METER.fixed(system, notebook).total
+    return sum(METER.fixed(system, notebook))

@@ -9,7 +9,7 @@ from historyapp.core.context import Context, Item
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import ToolResults
 from historyapp.core.episodes import Episode
-from historyapp.core.excerpts import excerpt_of
+from historyapp.core.excerpts import begin_excerpt, continue_excerpt
 from historyapp.core.policies.base import StepOutline, SummaryLike
 from historyapp.core.policies.budgeted import BUDGETED
 from historyapp.core.settings import SessionSettings
@@ -65,7 +65,9 @@ class Replayed:
 def _outlined(episode: Episode) -> StepOutline:
     output_tokens = entry_tokens(episode.output, tokens_of)
     result_tokens = entry_tokens(ToolResults(results=episode.results), tokens_of) if episode.results else 0
-    excerpt = excerpt_of(episode, output_tokens, result_tokens, tokens_of)
+    excerpt = begin_excerpt(episode.output, output_tokens, tokens_of)
+    if episode.results:
+        excerpt = continue_excerpt(excerpt, episode.results, result_tokens, tokens_of)
     return StepOutline(episode.number, episode.first_position, episode.last_position, episode.status, excerpt)
 
 

@@ -123,13 +123,13 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     # Blocks are made in the order of the page: the folder shows less and less of them.
     folder = Folder()
     inputs = load_inputs(history, before[0].first_position if before else 0, row.first_position, folder)
-    thought = folder.block("thought", episode.thoughts) if episode.thoughts else None
+    thought = folder.block("thought", output.thoughts_text) if output.thoughts_text else None
     text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
     return StepView(
         row=row,
         inputs=inputs,
         thought=thought,
-        text=text if not calls or output.text != episode.thoughts else None,
+        text=text if not calls or output.text != output.thoughts_text else None,
         calls=_calls(folder, episode, calls, first_call),
         first_call=first_call,
         last_call=min(len(calls), first_call + CALLS),

@@ -113,7 +113,7 @@ def read_episode(
 
 
 def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:
-    thoughts, result = episode.output.thoughts, episode.result
+    thoughts, action, result = episode.output.thoughts, episode.action, episode.result
     shown = result.model_dump(exclude_none=True) if result else None
     if shown and result and result.status == "success":
         shown["outputs"] = result.outputs
@@ -121,7 +121,7 @@ def _with_bodies(row: Episode, episode: core.Episode) -> dict[str, Any]:
         EpisodeOut,
         row,
         thoughts=thoughts.model_dump() if isinstance(thoughts, Thoughts) else thoughts,
-        action=core.action_of(episode),
+        action={"name": action.name, "arguments": action.arguments} if action else None,
         tool_calls=[call.model_dump() for call in episode.output.tool_calls],
         result=shown,
         summary=episode.summary,

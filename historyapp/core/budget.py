@@ -31,10 +31,6 @@ class Fixed(NamedTuple):
     notebook: int
     tools: int
 
-    @property
-    def total(self) -> int:
-        return sum(self)
-
 
 @dataclass(frozen=True, slots=True)
 class RequestMeter:

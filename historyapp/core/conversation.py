@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from historyapp.core.content import plain_text
 from historyapp.core.entries import (
     Entry,
     MemoryNotebook,
@@ -218,10 +217,6 @@ def texts_of(part: ConversationPart) -> Iterator[str]:
     for result in part.results:
         yield reported_text(result, output) if output else returned_text(result)
     yield from part.remarks
-
-
-def has_text(message: InputMessage) -> bool:
-    return bool(plain_text(message.content).strip())
 
 
 def call_text(name: str, arguments: Any) -> str:

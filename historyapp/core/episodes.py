@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from historyapp.core.conversation import (
     ConversationPart,
@@ -45,10 +44,6 @@ class Episode:
     @property
     def status(self) -> Status:
         return self.progress.status
-
-    @property
-    def thoughts(self) -> str:
-        return self.output.thoughts_text
 
     @property
     def action(self) -> UseTool | ToolCall | None:
@@ -172,9 +167,3 @@ def combine(output: ModelOutput, received: Sequence[PairedResult]) -> ToolResult
             return ToolResult(status="interrupted_by_human", feedback=texts)
         case _:
             return ToolResult(status="success", outputs=texts)
-
-
-def action_of(episode: Episode) -> dict[str, Any] | None:
-    """``{name, arguments}`` of the action, as the API shows it."""
-    action = episode.action
-    return {"name": action.name, "arguments": action.arguments} if action else None

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from historyapp.core.entries import ModelOutput, ToolResult
-from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.results import returned_text
 from historyapp.core.text import clean
@@ -124,14 +123,6 @@ def continue_excerpt(
         result_names=excerpt.result_names + sum(len(line.names) for line in found),
         result_tokens=excerpt.result_tokens + tokens,
     )
-
-
-def excerpt_of(episode: Episode, output_tokens: int, result_tokens: int, count: TokenCounter) -> Excerpt:
-    """The excerpt of a step whose results were recorded together."""
-    excerpt = begin_excerpt(episode.output, output_tokens, count)
-    if not episode.results:
-        return excerpt
-    return continue_excerpt(excerpt, episode.results, result_tokens, count)
 
 
 def one_line(text: str, longest: int) -> str:

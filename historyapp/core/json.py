@@ -92,11 +92,6 @@ _decode_fast = msgspec.json.Decoder().decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _finite_or_none(text: str) -> float | None:
-    value = float(text)
-    return value if isfinite(value) else None
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
@@ -111,7 +106,11 @@ def _refuse_constant(name: str) -> Any:
 # strict=False accepts bare control characters in strings: terminal output contains them.
 _STRICT = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
 _EMBEDDED = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant, strict=False)
-_LENIENT = json.JSONDecoder(parse_float=_finite_or_none, parse_constant=lambda _: None, strict=False)
+_LENIENT = json.JSONDecoder(
+    parse_float=lambda number: value if isfinite(value := float(number)) else None,
+    parse_constant=lambda _: None,
+    strict=False,
+)
 
 
 def load_dumped(dumped: str) -> Any:

@@ -65,12 +65,6 @@ class EpisodicMessages:
         self.segments.append(Segment(tokens=tokens, **segment))
         self.used += tokens
 
-    def put_first(self, segments: list[Segment]) -> None:
-        """Accounts for what stands before all messages that were added."""
-        at = sum(segment.source in ("system", "notebook") for segment in self.segments)
-        self.segments[at:at] = segments
-        self.used += sum(segment.tokens for segment in segments)
-
     @property
     def manifest(self) -> Manifest:
         return Manifest(
@@ -123,7 +117,11 @@ def _add_newest(made: EpisodicMessages, past: Past, recent: list[Episode]) -> No
             if failed and not unit.output.tool_calls:
                 reason = "the details of its error; the inherited text gives the reason only"
                 made.left_out.append(LeftOut(first_step=unit.number, last_step=unit.number, reason=reason))
-    _leave_inputs(made, past, start, inputs)
+    # The earlier systems give no inputs from before the newest steps.
+    missed = next(iter(past.inputs_newest_first(inputs[-1].position if inputs else None)), None)
+    if missed is not None:
+        reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
+        made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))
 
 
 def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMessage]:
@@ -134,15 +132,6 @@ def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMes
             return
         taken += made.count(plain_text(message.content)) + OVERHEAD
         yield message
-
-
-def _leave_inputs(made: EpisodicMessages, past: Past, start: int, inputs: list[InputMessage]) -> None:
-    """The earlier systems give no inputs from before the newest steps."""
-    end = inputs[-1].position if inputs else None
-    missed = next(iter(past.inputs_newest_first(end)), None)
-    if missed is not None:
-        reason = "does not fit the budget" if missed.position > start else "older than the newest steps"
-        made.left_out.append(LeftOut(position=1, last_position=missed.position, reason=reason))
 
 
 def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
@@ -159,7 +148,9 @@ def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
                 Segment(source="step", step=episode.number, form=form_of(episode), tokens=tokens)
                 for episode, _, tokens in lines
             ]
-            made.put_first([Segment(source="overhead", tokens=heading), *steps])
+            at = sum(segment.source in ("system", "notebook") for segment in made.segments)
+            made.segments[at:at] = [Segment(source="overhead", tokens=heading), *steps]
+            made.used += total
             break
         # The text between the lines has a price too.
         del lines[0]
@@ -210,7 +201,7 @@ def assistant_message(episode: Episode) -> Message:
         )
     content = output.text
     if output.use_tool and not calls:
-        action = dump_json({"thoughts": episode.thoughts, "use_tool": output.use_tool.model_dump()})
+        action = dump_json({"thoughts": output.thoughts_text, "use_tool": output.use_tool.model_dump()})
         content = f"{content}\n\n{action}" if content else action
     return Message(role="assistant", content=content, tool_calls=calls, reasoning=output.reasoning)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from historyapp.core.content import arguments_of
+from historyapp.core.json import text
 from historyapp.core.text import Text
 
 _RESPONSE_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -106,9 +107,9 @@ def read_message(message: dict[str, Any]) -> MessageFields:
         parts += _blocks(block.get("content")) if block.get("type") == "message" else [block]
     texts = [content] if isinstance(content, str) else list(_texts(parts))
     cited = any(part.get("citations") for part in parts)  # one text, cut into parts
-    text = ("" if cited else "\n\n").join(filter(None, texts))
+    written = ("" if cited else "\n\n").join(filter(None, texts))
     return MessageFields(
-        text or _text(message.get("refusal")),
+        written or text(message.get("refusal")),
         "\n\n".join(filter(None, _thoughts(message, blocks))),
         tuple(_calls(message, blocks)),
         tuple(_reasoning(message, blocks)),
@@ -122,19 +123,19 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
 def _texts(parts: list[dict[str, Any]]) -> Iterator[str]:
     for part in parts:
         if part.get("type") in ("text", "output_text"):
-            yield _text(part.get("text"))
+            yield text(part.get("text"))
         elif part.get("type") == "refusal":
-            yield _text(part.get("refusal"))
+            yield text(part.get("refusal"))
 
 
 def _thoughts(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[str]:
-    yield _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    yield text(message.get("reasoning_content")) or text(message.get("reasoning"))
     for block in blocks:
         if block.get("type") == "thinking":
-            yield _text(block.get("thinking"))
+            yield text(block.get("thinking"))
         elif block.get("type") == "reasoning":
             for part in (*_blocks(block.get("summary")), *_blocks(block.get("content"))):
-                yield _text(part.get("text"))
+                yield text(part.get("text"))
 
 
 def _reasoning(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[Any]:
@@ -151,16 +152,12 @@ def _calls(message: dict[str, Any], blocks: list[dict[str, Any]]) -> Iterator[di
     if not found and isinstance(message.get("function_call"), dict):
         found = [{"function": message["function_call"]}]
     found += [block for block in blocks if block.get("type") in ("tool_use", *_RESPONSE_CALLS)]
-    calls = [call for call in map(call_fields, found) if _text(call.get("name"))]
+    calls = [call for call in map(call_fields, found) if text(call.get("name"))]
     taken = {call.get("id") for call in calls}
     number = 0
     for call in calls:
-        id = _text(call.get("id"))
+        id = text(call.get("id"))
         while not id:
             number += 1
             id = "" if f"call_{number}" in taken else f"call_{number}"
         yield {"id": id, "name": call["name"], "arguments": arguments_of(call.get("arguments"))}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -16,7 +16,7 @@ def long_form(episode: Episode) -> str:
     status = "did_not_finish" if episode.status in ("in_flight", "abandoned") else episode.status
     text = (
         f"Executed `{calls_text(episode.output)}`\n" if episode.action else "Answered\n"
-    ) + f'- **Reasoning:** "{episode.thoughts}"\n- **Status:** `{status}`\n'
+    ) + f'- **Reasoning:** "{episode.output.thoughts_text}"\n- **Status:** `{status}`\n'
     if not episode.action:
         text += f"- **Answer:** {_block(episode.output.text)}"
     elif episode.result:
@@ -45,13 +45,7 @@ def _further_lines(episode: Episode) -> Iterator[tuple[str, str]]:
 
 
 def _block(text: str) -> str:
-    return "\n" + _indent(text, 4) if "\n" in text else text
-
-
-def _indent(text: str, spaces: int) -> str:
-    """Every line moved right, blank ones too."""
-    pad = " " * spaces
-    return pad + text.replace("\n", "\n" + pad)
+    return "\n    " + text.replace("\n", "\n    ") if "\n" in text else text
 
 
 def detailed_form(episode: Episode) -> str:
@@ -86,4 +80,5 @@ def progress_line(episode: Episode, *, full: bool = False) -> str:
     """``* Step N:`` with the summary, or the long form where ``full`` or where there is none."""
     if episode.summary is not None and not full:
         return f"* Step {episode.number}: {episode.summary}"
-    return f"* Step {episode.number}: {_indent(long_form(episode), 2).strip()}"
+    text = long_form(episode).replace("\n", "\n  ").strip()
+    return f"* Step {episode.number}: {text}"

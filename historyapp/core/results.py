@@ -92,20 +92,19 @@ def result_text(result: ToolResult) -> str:
 def further_parts(result: ToolResult) -> list[tuple[str, str]]:
     """The fields of a result that its status does not usually have, as labels and texts."""
     usual = _USUAL[result.status]
-    words = {_part_text(result, name) for name in usual}
+    texts = {
+        "outputs": plain_text(result.outputs),
+        "reason": result.reason or "",
+        "error": result.error.repr if result.error else "",
+        "feedback": result.feedback or "",
+    }
+    words = {texts[name] for name in usual}
     parts = []
-    for name in ("outputs", "reason", "error", "feedback"):
-        text = _part_text(result, name)
+    for name, text in texts.items():
         if name not in usual and text.strip() and text not in words:
             words.add(text)
             parts.append((_LABELS[name], text))
     return parts
-
-
-def _part_text(result: ToolResult, name: str) -> str:
-    if name == "error":
-        return result.error.repr if result.error else ""
-    return plain_text(getattr(result, name))
 
 
 def returned_text(result: ToolResult) -> str:

@@ -12,7 +12,23 @@ from pydantic import (
     field_validator,
 )
 
-from historyapp.core.windows import window_of
+from historyapp.core.prices import bare_name
+
+UNKNOWN_WINDOW = 200_000
+"""Tokens, for models that the table does not list."""
+_WINDOWS = {
+    "gpt-5": 272_000,
+    "gpt-4.1": 1_014_000,
+    "gpt-4o": 111_000,
+    "gpt-4": 8_000,
+    "gpt-3.5-turbo": 12_000,
+    "o1": 100_000,
+    "o3": 100_000,
+    "o4-mini": 100_000,
+    "claude": 200_000,
+}
+"""Tokens of input, by how the names of a family begin: the window less the room that its answers may take.
+Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22."""
 
 
 class SessionSettings(BaseModel):
@@ -64,3 +80,10 @@ def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
         pydantic.ValidationError: for unknown names and values out of range.
     """
     return SessionSettings.model_validate(stored)
+
+
+def window_of(model: str) -> int:
+    """Tokens that a request to the model may have, by the longest beginning of its name that is listed."""
+    name = bare_name(model)
+    known = [family for family in _WINDOWS if name.startswith(family)]
+    return _WINDOWS[max(known, key=len)] if known else UNKNOWN_WINDOW

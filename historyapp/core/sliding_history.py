@@ -6,8 +6,7 @@ silently. It is read from the newest end, in bounded time whatever the session's
 
 from dataclasses import dataclass, field
 
-from historyapp.core.policies.base import Past
-from historyapp.core.policies.summaries import visible_summaries
+from historyapp.core.policies.base import Past, visible_summaries
 from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.core import sliding_history
-from historyapp.core.policies import summaries
+from historyapp.core.policies import base as policies
 from tests.api.agent import Agent, called, returned
 
 
@@ -91,7 +91,7 @@ def test_a_higher_summary_hides_those_that_it_covers(ten: Agent) -> None:
 
 
 def test_many_hidden_summaries_are_not_read(ten: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summaries, "MOST_HIDDEN", 2)
+    monkeypatch.setattr(policies, "MOST_HIDDEN", 2)
     summarise(ten, 1, 1, "the first")
     for number in range(2, 9):
         summarise(ten, number, number, f"step {number}")

@@ -14,7 +14,6 @@ from historyapp.core.excerpts import (
     Excerpt,
     begin_excerpt,
     continue_excerpt,
-    excerpt_of,
     one_line,
     split_lines,
 )
@@ -33,7 +32,8 @@ def step(result: str, arguments: dict[str, Any] | None = None, status: Any = "su
 
 
 def excerpt(episode: Episode) -> Excerpt:
-    return excerpt_of(episode, 10, 20, count_tokens)
+    begun = begin_excerpt(episode.output, 10)
+    return continue_excerpt(begun, episode.results, 20) if episode.results else begun
 
 
 def test_it_holds_the_call_its_names_and_the_telling_lines() -> None:

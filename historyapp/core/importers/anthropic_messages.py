@@ -12,7 +12,7 @@ from historyapp.core.content import neutral_content, plain_text
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolResults
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
 from historyapp.core.importers.event_streams import streamed_message
-from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
+from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, readable
 from historyapp.core.importers.messages import Calls, SourceCall, session_of, tool_result, usage_facts
 from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -139,25 +139,18 @@ def _failure(block: dict[str, Any]) -> str:
     return ""
 
 
-class _AnthropicDialect:
-    """The dialect."""
+def _key(message: dict[str, Any]) -> str:
+    parts: list[Any] = [message.get("role")]
+    for block in _blocks(message.get("content")):
+        if block.get("type") in _CALLS:
+            parts.append([block.get("name"), block.get("input")])
+        elif block.get("type") not in _THINKING:  # clients may leave thinking out when they send it back
+            parts.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
+    return dump_json(parts)
 
-    name = "anthropic_messages"
 
-    def reader(self, session: str) -> AnthropicReader:
-        return AnthropicReader(session)
-
-    def key(self, message: dict[str, Any]) -> str:
-        parts: list[Any] = [message.get("role")]
-        for block in _blocks(message.get("content")):
-            if block.get("type") in _CALLS:
-                parts.append([block.get("name"), block.get("input")])
-            elif block.get("type") not in _THINKING:  # clients may leave thinking out when they send it back
-                parts.append(block.get("text") or plain_text(neutral_content(block.get("content"))))
-        return dump_json(parts)
-
-    def call_ids(self, message: dict[str, Any]) -> list[Any]:
-        return [block.get("id") for block in _blocks(message.get("content")) if block.get("type") in _CALLS]
+def _call_ids(message: dict[str, Any]) -> list[Any]:
+    return [block.get("id") for block in _blocks(message.get("content")) if block.get("type") in _CALLS]
 
 
 class _AnthropicMessagesImporter:
@@ -173,9 +166,8 @@ class _AnthropicMessagesImporter:
 
     def read(self, source: Source) -> Iterator[Operation]:
         exchanges = _exchanges(source, head_of(source))
-        yield from readable(
-            import_exchanges(exchanges, _AnthropicDialect(), session_of(source)), source, self.title
-        )
+        dialect = Dialect(self.name, AnthropicReader, _key, _call_ids)
+        yield from readable(import_exchanges(exchanges, dialect, session_of(source)), source, self.title)
 
 
 def _is_own(messages: Any) -> bool:

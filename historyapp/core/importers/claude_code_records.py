@@ -195,16 +195,13 @@ def attachment_of(record: dict[str, Any]) -> ModelInput | DebugLog | None:
         return DebugLog(category="hook", message=f"{text(attachment.get('hookName'))}: {words}")
     if kind.startswith("hook_") and kind != "hook_additional_context":
         return DebugLog(category="hook", message=dump_json(attachment))
+    name = text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
     if kind == "file" and (picture := _picture(mapping(attachment.get("content")))):
-        return ModelInput(channel="meta", content=[{"type": "text", "text": _name(attachment)}, picture])
+        return ModelInput(channel="meta", content=[{"type": "text", "text": name}, picture])
     words = "\n\n".join(_texts(attachment))
     if kind == "file" and words.strip():
-        words = f"{_name(attachment)}:\n\n{words}"
+        words = f"{name}:\n\n{words}"
     return ModelInput(channel="meta", raw_input=attachment, content=words) if words.strip() else None
-
-
-def _name(attachment: dict[str, Any]) -> str:
-    return text(attachment.get("displayPath")) or text(attachment.get("filename")) or "file"
 
 
 def _picture(content: dict[str, Any]) -> dict[str, Any] | None:

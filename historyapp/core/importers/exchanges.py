@@ -4,7 +4,7 @@ Each recorded call repeats its whole conversation so far. Calls of several conve
 that begins with all messages of another one continues it, and only its new messages are imported.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -58,20 +58,17 @@ class DialectReader(Protocol):
         ...
 
 
-class Dialect(Protocol):
+@dataclass(frozen=True, slots=True)
+class Dialect:
     """How one provider writes messages."""
 
     name: str
-
-    def reader(self, session: str) -> DialectReader: ...
-
-    def key(self, message: dict[str, Any]) -> str:
-        """The same for a reply and for its repetition in the next request, whatever ids these have."""
-        ...
-
-    def call_ids(self, message: dict[str, Any]) -> list[Any]:
-        """The ids of an assistant message's calls."""
-        ...
+    reader: Callable[[str], DialectReader]
+    """Of the session with this id."""
+    key: Callable[[dict[str, Any]], str]
+    """The same for a reply and for its repetition in the next request, whatever ids these have."""
+    call_ids: Callable[[dict[str, Any]], list[Any]]
+    """The ids of an assistant message's calls."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ A bare list; an object with ``messages`` (and ``response``, as OpenHands logs it
 run or a list of them; recorded requests and responses, which repeat their prefix; JSON lines of any of these.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.importers.base import Head, Operation, Skipped, Source
@@ -15,7 +15,7 @@ from historyapp.core.importers.chat_messages import (
     split_instruction,
 )
 from historyapp.core.importers.event_streams import streamed_message
-from historyapp.core.importers.exchanges import Exchange, import_exchanges, readable
+from historyapp.core.importers.exchanges import Dialect, Exchange, import_exchanges, readable
 from historyapp.core.importers.messages import moment, session_of, title_of, usage_facts
 from historyapp.core.importers.records import head_of, known, read_lines, records
 from historyapp.core.json import dump_json, listing, mapping, text
@@ -23,24 +23,6 @@ from historyapp.core.json import dump_json, listing, mapping, text
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _TAU_ERROR = "Error:"
 """How tau-bench's tools begin what they say when they fail; nothing else marks it."""
-
-
-class _ChatDialect:
-    """The dialect, with a way to tell failed results where the format has one."""
-
-    name = "openai_chat"
-
-    def __init__(self, fails: Callable[[str], bool]) -> None:
-        self._fails = fails
-
-    def reader(self, session: str) -> ChatMessagesReader:
-        return ChatMessagesReader(session, self._fails)
-
-    def key(self, message: dict[str, Any]) -> str:
-        return message_key(message)
-
-    def call_ids(self, message: dict[str, Any]) -> list[Any]:
-        return [call.id for call in source_calls(message)]
 
 
 class _OpenAIChat:
@@ -57,7 +39,12 @@ class _OpenAIChat:
         tau = any(
             "traj" in mapping(item) for item in [head.document, *listing(head.document)[:20], *head.lines]
         )
-        dialect = _ChatDialect((lambda output: output.startswith(_TAU_ERROR)) if tau else (lambda _: False))
+        dialect = Dialect(
+            self.name,
+            lambda session: ChatMessagesReader(session, lambda output: tau and output.startswith(_TAU_ERROR)),
+            message_key,
+            lambda message: [call.id for call in source_calls(message)],
+        )
         yield from readable(
             import_exchanges(_exchanges(source, head), dialect, session_of(source)), source, self.title
         )

@@ -62,7 +62,9 @@ def _is_row(record: dict[str, Any]) -> bool:
     if record.keys().isdisjoint(("instance_id", "instruction", "issue")):
         return False
     events = map(mapping, _flat(listing(record.get("history"))[:5]))
-    return any(_is_event(event) or v0.is_bare_event(event) for event in events)
+    # The earliest versions had no ``args`` and no ``extras``.
+    names = ("action", "observation")
+    return any(_is_event(event) or any(isinstance(event.get(n), str) for n in names) for event in events)
 
 
 def _is_state(record: dict[str, Any]) -> bool:

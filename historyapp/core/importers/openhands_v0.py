@@ -46,11 +46,6 @@ def is_event(record: dict[str, Any]) -> bool:
     return isinstance(record.get("observation"), str) and "content" in record and "extras" in record
 
 
-def is_bare_event(record: dict[str, Any]) -> bool:
-    """Whether it may be an event of the earliest versions, which had no ``args`` and no ``extras``."""
-    return any(isinstance(record.get(name), str) for name in ("action", "observation"))
-
-
 def facts_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
     """The session's ``title`` and ``model``, as far as they are in its events."""
     facts: dict[str, str] = {}

@@ -48,7 +48,10 @@ class _StateJson:
 
     def read(self, source: Source) -> Iterator[Operation]:
         document = mapping(read_document(source))
-        session = text(document.get("agent_id")) or _place(source)
+        # Every agent's file has the same name.
+        folder = source.folder.replace("\\", "/").rstrip("/").split("/")[-1]
+        place = f"{folder}/{session_of(source)}" if folder else session_of(source)
+        session = text(document.get("agent_id")) or place
         yield from readable(_State(document, session).operations(), source, self.title)
 
 
@@ -58,12 +61,6 @@ STATE_JSON = _StateJson()
 def _history(document: dict[str, Any]) -> dict[str, Any]:
     """The episodes' object; the file may be nothing else."""
     return mapping(document.get("history")) or (document if "episodes" in document else {})
-
-
-def _place(source: Source) -> str:
-    """The file's name with its folder's: every agent's file has the same name."""
-    folder = source.folder.replace("\\", "/").rstrip("/").split("/")[-1]
-    return f"{folder}/{session_of(source)}" if folder else session_of(source)
 
 
 class _State:

@@ -129,7 +129,12 @@ class _SweAgentRun:
             case "system":
                 yield self._append(SystemInstruction(text=words), source)
             case "assistant":
-                at = self._find(message)
+                at: int | None = None  # its step: the next one, or one soon after it
+                near = self._steps[self._next_step : self._next_step + _LOOK_AHEAD]
+                for number, step in enumerate(near, self._next_step):
+                    if any(step.get(a) and step.get(a) == message.get(b) for a, b in _SAME):
+                        at = number
+                        break
                 for number in range(self._next_step, at or self._next_step):
                     yield from self._step_alone(number)
                 self._step = self._steps[at] if at is not None else {}
@@ -153,14 +158,6 @@ class _SweAgentRun:
                 yield self._results({}, observation, source)
         for number in range(self._next_step, len(self._steps)):
             yield from self._step_alone(number)
-
-    def _find(self, message: dict[str, Any]) -> int | None:
-        """The step that the message belongs to: the next one, or one soon after it."""
-        for at in range(self._next_step, min(self._next_step + _LOOK_AHEAD, len(self._steps))):
-            step = self._steps[at]
-            if any(step.get(a) and step.get(a) == message.get(b) for a, b in _SAME):
-                return at
-        return None
 
     def _step_alone(self, number: int) -> Iterator[Operation]:
         self._step = self._steps[number]

@@ -96,15 +96,10 @@ class Assembly:
         self.add(part)
         return True
 
-    def add(self, part: ContextPart) -> None:
-        """Adds the part whether it fits or not."""
+    def add(self, part: ContextPart, *, before_newest: bool = False) -> None:
+        """Adds the part whether it fits or not, at the end or before the last one."""
         self.used += part.segment.tokens
-        self.parts.append(part)
-
-    def insert_before_newest(self, part: ContextPart) -> None:
-        """Adds the part before the last one."""
-        self.used += part.segment.tokens
-        self.parts.insert(-1, part)
+        self.parts.insert(len(self.parts) - before_newest, part)
 
     @property
     def parts_tokens(self) -> int:

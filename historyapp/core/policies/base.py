@@ -1,9 +1,9 @@
 """What a policy is: it reads a session's past from its newest end and chooses a context."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from historyapp.core.budget import RequestMeter
 from historyapp.core.context import Context
@@ -16,20 +16,13 @@ from historyapp.core.settings import SessionSettings
 class SummaryLike(Protocol):
     """The fields of a summary that contexts use."""
 
-    @property
-    def id(self) -> Any: ...
-    @property
-    def first_position(self) -> int: ...
-    @property
-    def last_position(self) -> int: ...
-    @property
-    def first_step(self) -> int: ...
-    @property
-    def last_step(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def key_points(self) -> Sequence[str]: ...
+    id: Any
+    first_position: int
+    last_position: int
+    first_step: int
+    last_step: int
+    text: str
+    key_points: Sequence[str]
 
 
 class Past(Protocol):
@@ -113,11 +106,13 @@ class RequestExtras:
 
 
 NO_EXTRAS = RequestExtras()
+MOST_HIDDEN = 20
+"""Summaries under another one that are read past before those before it are asked for."""
+Some = TypeVar("Some", bound=SummaryLike)
 
 
 class Policy(Protocol):
-    @property
-    def name(self) -> str: ...
+    name: str
 
     def choose(
         self,
@@ -145,3 +140,23 @@ def newest_first(past: Past) -> Iterator[Unit]:
 
 def unit_position(unit: Unit) -> int:
     return unit.first_position if isinstance(unit, Episode) else unit.position
+
+
+def visible_summaries(read: Callable[[int], Iterator[Some]], end: int) -> Iterator[Some]:
+    """Summaries that end before a position, the newest first; those under a higher one are hidden.
+
+    Args:
+        read: gives those that end before a position, by their ends, the higher one of two first.
+    """
+    while True:
+        hidden = 0
+        for summary in read(end):
+            if summary.last_position < end:
+                yield summary
+                end, hidden = summary.first_position, 0
+            else:
+                hidden += 1
+            if hidden > MOST_HIDDEN:
+                break
+        else:
+            return

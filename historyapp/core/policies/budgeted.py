@@ -13,16 +13,21 @@ from itertools import islice
 from historyapp.core.budget import RequestMeter
 from historyapp.core.content import plain_text
 from historyapp.core.context import Context
-from historyapp.core.conversation import InputMessage, has_text, texts_of
+from historyapp.core.conversation import InputMessage, texts_of
 from historyapp.core.episodes import Episode
 from historyapp.core.identifiers import identifiers
 from historyapp.core.manifest import LeftOut, Segment
 from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
-from historyapp.core.policies.base import NO_EXTRAS, OutlinedPast, RequestExtras, StepOutline
+from historyapp.core.policies.base import (
+    NO_EXTRAS,
+    OutlinedPast,
+    RequestExtras,
+    StepOutline,
+    visible_summaries,
+)
 from historyapp.core.policies.clipping import clip_input, clipped_step, fair_share, without_reasoning
 from historyapp.core.policies.cuts import CutPlan, first_outlined, plan_cuts
 from historyapp.core.policies.notes import Note, Notes, noted_steps, notes_text
-from historyapp.core.policies.summaries import visible_summaries
 from historyapp.core.settings import SessionSettings
 
 INPUTS = 0.7
@@ -122,7 +127,7 @@ def _material(past: OutlinedPast, room: int, meter: RequestMeter) -> _Material:
             found.append(oldest or message)
             break
         found.append(message)
-    inputs = [message for message in reversed(found) if has_text(message)]
+    inputs = [message for message in reversed(found) if plain_text(message.content).strip()]
     left_out = []
     if missed:
         begin = min(missed, inputs[0].position + 1) if inputs else 1
@@ -141,7 +146,7 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
     room = material.room - assembly.parts_tokens
     planned = plan_cuts(material.steps, max(1, room))
     episodes = material.past.bodies(material.steps[planned.start :])
-    notes = Notes(material.steps, _names(assembly.parts))
+    notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts))))
     # Notes come before the messages: a part stands after those of the same position that were added earlier.
     noted = _add_notes(assembly, material, planned, notes)
     for episode in episodes[:-1]:
@@ -156,7 +161,7 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
     if planned.start:
         room = min(fresh, material.room - assembly.parts_tokens)
         if names := _latest(assembly, material, notes, (_FRESH, []), room):
-            assembly.insert_before_newest(names)
+            assembly.add(names, before_newest=True)
     _list_missing(assembly, material.steps[: planned.start], noted)
     return sum(part.position < episodes[-1].first_position for part in assembly.parts)
 
@@ -176,14 +181,14 @@ def _thrifty(assembly: Assembly, material: _Material) -> int:
     if assembly.part(newest).segment.tokens > left:
         left //= 2
     _add_newest(assembly, newest, left, material.meter)
-    notes = Notes(material.steps, _names(assembly.parts[:-1]))
+    notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts[:-1]))))
     at = len(material.steps) - 1
     left = room - assembly.parts_tokens
     chosen, _ = notes.lines(at, at, int(LINES * left))
     if last := newest.number - 1:
         noted = _latest(assembly, material, notes, (_HEADING.format(1, last), chosen), left)
         gone = _note(_GONE.format(last), (1, last), newest.first_position, material.meter)
-        assembly.insert_before_newest(noted or gone)
+        assembly.add(noted or gone, before_newest=True)
     _list_missing(assembly, material.steps[:at], noted_steps(material.steps, chosen))
     return sum(part.position < newest.first_position for part in assembly.parts)
 
@@ -306,10 +311,6 @@ def _list_missing(assembly: Assembly, steps: Sequence[StepOutline], noted: set[i
             while last + 1 in missing:
                 last += 1
             assembly.leave_out(first, last, "none of their lines is among the likeliest to be needed")
-
-
-def _names(parts: Iterable[ContextPart]) -> list[str]:
-    return [name for text in _texts(parts) for name in identifiers(text)]
 
 
 def _texts(parts: Iterable[ContextPart]) -> Iterator[str]:

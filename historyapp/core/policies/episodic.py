@@ -84,7 +84,8 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
 def _line(episode: Episode) -> str:
     """The line of the inherited progress message, with the text beside the action."""
     line, text = progress_line(episode), episode.output.text
-    if episode.summary is not None or not episode.action or not text.strip() or text == episode.thoughts:
+    text = "" if text == episode.output.thoughts_text else text
+    if episode.summary is not None or not episode.action or not text.strip():
         return line
     return f"{line}\n  - **Text:** {text}"
 

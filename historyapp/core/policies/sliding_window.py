@@ -13,8 +13,15 @@ from historyapp.core.context import Context
 from historyapp.core.conversation import InputMessage
 from historyapp.core.episodes import Episode
 from historyapp.core.policies.assembly import Assembly, ContextPart, summary_part
-from historyapp.core.policies.base import NO_EXTRAS, Past, RequestExtras, SummaryLike, Unit, unit_position
-from historyapp.core.policies.summaries import visible_summaries
+from historyapp.core.policies.base import (
+    NO_EXTRAS,
+    Past,
+    RequestExtras,
+    SummaryLike,
+    Unit,
+    unit_position,
+    visible_summaries,
+)
 from historyapp.core.settings import SessionSettings
 
 PATIENCE = 4

@@ -9,11 +9,10 @@ from historyapp.core.quoting import DATA_NOTE
 from historyapp.core.strategies.base import Material, Resources, Strategy, SummaryDraft, SummaryPrompt
 from historyapp.core.strategies.prompts import (
     UnusableAnswer,
+    bare_answer,
     check_content,
-    check_size,
     complete_checked,
     quote_steps,
-    without_fence,
 )
 from historyapp.core.strategies.shortening import shorten
 from historyapp.core.strategies.simple_extract import extract_steps
@@ -78,7 +77,7 @@ def write(material: Material, resources: Resources) -> SummaryDraft:
 
 def _parse(answer: str, material: str, longest: int) -> RangeAnswer:
     """Raises ``UnusableAnswer`` where the answer does not fit the schema, or its summary is empty."""
-    text = without_fence(check_size(answer, longest))
+    text = bare_answer(answer, longest)
     check_content(text, material)
     try:
         found = RangeAnswer.model_validate_json(text[text.find("{") : text.rfind("}") + 1] or text)

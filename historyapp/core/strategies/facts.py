@@ -77,7 +77,7 @@ def facts_of(episode: Episode, language: Language) -> Facts:
     """Reads at most ``LONGEST_TEXT`` characters of results and ``LONGEST_PROSE`` of what the agent wrote."""
     output = episode.output
     calls = output.tool_calls or ((output.use_tool,) if output.use_tool else ())
-    prose = ((episode.thoughts if calls else output.text) or episode.thoughts)[:LONGEST_PROSE]
+    prose = ((output.text if not calls else "") or output.thoughts_text)[:LONGEST_PROSE]
     entities = tuple(language.names(prose))
     if not calls:
         sentences = language.sentences(prose) if len(prose) > LONGEST_LINE else [prose]
@@ -131,7 +131,7 @@ def extract(episode: Episode, tokens: int, language: Language, count: TokenCount
                 left -= size
         longer = clean("\n".join([best.text, " ".join(names)])) if names else best.text
     elif left >= _LEAST and episode.action and not fields:
-        thoughts = one_line(episode.thoughts, min(3 * left, LONGEST_CALL))
+        thoughts = one_line(episode.output.thoughts_text, min(3 * left, LONGEST_CALL))
         thought = f"Thought: {language.sentences(thoughts)[0].strip()}" if thoughts else ""
         longer = f"{best.text}\n{thought}".strip()
     return longer if longer == best.text or count(longer) <= tokens else best.text

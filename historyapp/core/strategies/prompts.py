@@ -144,7 +144,7 @@ def plain_answer(answer: str, material: str, longest: int) -> str:
     Raises:
         UnusableAnswer: when it is empty, a refusal, too long, or a copy of the material.
     """
-    text = without_fence(check_size(answer, longest))
+    text = bare_answer(answer, longest)
     check_content(text, material)
     if len(text) > longest:
         reason = f"was {len(text):,} characters long instead of at most {longest:,}"
@@ -152,15 +152,15 @@ def plain_answer(answer: str, material: str, longest: int) -> str:
     return text
 
 
-def check_size(answer: str, longest: int) -> str:
-    """The answer as clean text. Raises ``UnusableAnswer`` where it is far too long."""
+def bare_answer(answer: str, longest: int) -> str:
+    """The answer as clean text without a code fence around it.
+
+    Raises:
+        UnusableAnswer: when it is far too long.
+    """
     if len(answer) > TOO_LONG * max(longest, 1000):
         raise UnusableAnswer(f"was {len(answer):,} characters long instead of at most {longest:,}")
-    return clean(answer).strip()
-
-
-def without_fence(text: str) -> str:
-    """The text without the code fence around it, if it has one."""
+    text = clean(answer).strip()
     found = _FENCE.fullmatch(text)
     return (found[1] if found else text).strip()
 

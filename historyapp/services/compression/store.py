@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
-from historyapp.core.policies.summaries import visible_summaries
+from historyapp.core.policies.base import visible_summaries
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.core.text import preview

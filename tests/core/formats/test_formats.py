@@ -88,7 +88,7 @@ def test_what_is_metered_is_what_the_request_costs(
     meter = RequestMeter(name, factor=1.25)
     given = context(name, said, **fields)
     parts = (
-        meter.fixed(given.system, given.notebook, tools).total
+        sum(meter.fixed(given.system, given.notebook, tools))
         + sum(meter.write(each).tokens for each in said)
         + meter.message(fields["live_screen"])
         + meter.added(given)

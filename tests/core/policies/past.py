@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.entries import Entry, MemoryNotebook, ModelInput, SystemInstruction, ToolResults
 from historyapp.core.episodes import Episode, group_episodes
-from historyapp.core.excerpts import ExcerptLine, excerpt_of
+from historyapp.core.excerpts import ExcerptLine, begin_excerpt, continue_excerpt
 from historyapp.core.identifiers import identifiers
 from historyapp.core.policies.base import RangeSummary, StepOutline
 from historyapp.core.tokens import count_tokens, entry_tokens
 
 
-@dataclass(frozen=True)
+@dataclass
 class Summary:
     """A summary as the database would hold it."""
 
@@ -24,7 +24,7 @@ class Summary:
     last_step: int
     text: str
     level: int = 2
-    key_points: tuple[str, ...] = ()
+    key_points: Sequence[str] = ()
 
 
 class MemoryPast:
@@ -87,7 +87,9 @@ class MemoryPast:
 
 def _outlined(episode: Episode, range: Summary | None) -> StepOutline:
     told = entry_tokens(ToolResults(results=episode.results)) if episode.results else 0
-    excerpt = excerpt_of(episode, entry_tokens(episode.output), told, count_tokens)
+    excerpt = begin_excerpt(episode.output, entry_tokens(episode.output))
+    if episode.results:
+        excerpt = continue_excerpt(excerpt, episode.results, told)
     outlined = StepOutline(
         episode.number, episode.first_position, episode.last_position, episode.status, excerpt
     )
