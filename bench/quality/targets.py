@@ -56,7 +56,9 @@ def _texts(recorded: Recorded) -> list[tuple[int, bool, str]]:
     texts = [(entry.position, True, text_of(entry.body.content)) for entry in recorded.inputs]  # type: ignore[union-attr]
     texts += [(entry.position, False, getattr(entry.body, "text", "")) for entry in recorded.fixed]
     for episode in recorded.episodes:
-        written = "\n".join([episode.thoughts, episode.output.text, *arguments_of(episode.output)])
+        written = "\n".join(
+            [episode.output.thoughts_text, episode.output.text, *arguments_of(episode.output)]
+        )
         texts.append((episode.first_position, False, written))
         texts.extend((episode.last_position, True, returned_text(result)) for result in episode.results)
     return sorted(texts, key=lambda item: item[0])

@@ -50,9 +50,7 @@ def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> Segmen
     return SegmentDiff(
         added=[segment for key, segment in new.items() if key not in old],
         removed=[segment for key, segment in old.items() if key not in new],
-        changed=[
-            Change(old[key], segment) for key, segment in new.items() if key in old and old[key] != segment
-        ],
+        changed=[Change(old[key], new[key]) for key in new if key in old and old[key] != new[key]],
     )
 
 

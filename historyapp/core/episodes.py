@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import get_args
 
 from historyapp.core.conversation import (
     ConversationPart,
@@ -18,9 +19,7 @@ from historyapp.core.conversation import (
 from historyapp.core.entries import Entry, ModelOutput, Review, ToolCall, ToolResult, ToolResults, UseTool
 from historyapp.core.results import result_text
 
-STATUSES: tuple[Status, ...] = (
-    "in_flight", "success", "error", "interrupted_by_human", "answered", "abandoned",
-)  # fmt: skip
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)

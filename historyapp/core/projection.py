@@ -10,14 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from historyapp.core.conversation import Progress, Status, calls_text
-from historyapp.core.entries import (
-    Entry,
-    ModelInput,
-    ModelOutput,
-    Review,
-    ToolResults,
-    text_of,
-)
+from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review, ToolResults, text_of
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import result_text

@@ -4,14 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from historyapp.core.entries import (
-    Body,
-    DebugLog,
-    ModelOutput,
-    Review,
-    ToolResults,
-    text_of,
-)
+from historyapp.core.entries import Body, DebugLog, ModelOutput, Review, ToolResults, text_of
 from historyapp.core.json import dump_json
 from historyapp.core.text import clean
 from historyapp.core.vocabularies import EncodingName, tokenizer

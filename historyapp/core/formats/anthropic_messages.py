@@ -152,9 +152,8 @@ class AnthropicMessages(Format):
         context = {"system": instruction, "messages": [{"role": "user", "content": material}]}
         if schema is None:
             return PromptRequest(context, {})
-        return PromptRequest(
-            context, {"output_config": {"format": {"type": "json_schema", "schema": dict(schema)}}}
-        )
+        wanted = {"type": "json_schema", "schema": dict(schema)}
+        return PromptRequest(context, {"output_config": {"format": wanted}})
 
 
 ANTHROPIC_MESSAGES = AnthropicMessages()

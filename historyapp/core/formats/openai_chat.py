@@ -40,12 +40,10 @@ class OpenAIChat(Format):
         yield from map(_user, turn.remarks)
 
     def input_items(self, message: InputMessage) -> Iterable[Item]:
-        role = "system" if message.is_instruction else "user"
-        content = (
-            plain_text(message.content) if message.is_instruction else shaped_content(message.content, _block)
-        )
+        given, is_system = message.content, message.is_instruction
+        content = plain_text(given) if is_system else shaped_content(given, _block)
         if content and (not isinstance(content, str) or content.strip()):
-            yield {"role": role, "content": content}
+            yield {"role": "system" if is_system else "user", "content": content}
 
     def with_ids(self, items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
         call, *rest = items

@@ -67,15 +67,10 @@ def ends_turn(record: dict[str, Any], blocks: list[dict[str, Any]]) -> bool:
     """Whether the message before it is complete: a person's prompt, or a turn's summary, follows."""
     if record["type"] == "system":
         return record.get("subtype") in _TURN_ENDS
-    if record["type"] != "user" or has_results(blocks):
+    if record["type"] != "user" or any(block.get("type") == "tool_result" for block in blocks):
         return False
     body = input_of(record, blocks)
     return isinstance(body, ModelInput) and body.channel == "user"
-
-
-def has_results(blocks: list[dict[str, Any]]) -> bool:
-    """Whether the message answers calls of the client's own tools."""
-    return any(block.get("type") == "tool_result" for block in blocks)
 
 
 def input_of(record: dict[str, Any], blocks: list[dict[str, Any]]) -> ModelInput | DebugLog | None:
@@ -210,10 +205,7 @@ def _picture(content: dict[str, Any]) -> dict[str, Any] | None:
     if content.get("type") != "image" or not text(file.get("base64")):
         return None
     media_type = text(file.get("type")) or "image/png"
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": media_type, "data": file["base64"]},
-    }
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": file["base64"]}}
 
 
 def _texts(attachment: dict[str, Any]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from historyapp.core.importers.claude_code_records import (
     blocks_of,
     channel_of,
     ends_turn,
-    has_results,
     input_of,
     parts_of,
     restarts,
@@ -228,7 +227,7 @@ class ClaudeCodeSession:
     def _handle_user(
         self, record: dict[str, Any], blocks: _Blocks, source: dict[str, Any]
     ) -> Iterator[Operation]:
-        answers = has_results(blocks)
+        answers = any(block.get("type") == "tool_result" for block in blocks)
         if answers:
             yield from self._branch(record, by_person=False)
             results = results_of(blocks, record, self.recording.calls)

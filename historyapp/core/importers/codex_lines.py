@@ -52,11 +52,8 @@ def as_item(event: RolloutLine) -> RolloutLine:
     if kind == "agent_reasoning":
         item: dict[str, Any] = {"type": "reasoning", "summary": [{"text": words}]}
     else:
-        item = {
-            "type": "message",
-            "role": "user" if kind == "user_message" else "assistant",
-            "content": words,
-        }
+        role = "user" if kind == "user_message" else "assistant"
+        item = {"type": "message", "role": role, "content": words}
     return event._replace(kind="response_item", payload=item)
 
 
@@ -66,7 +63,6 @@ def described(meta: dict[str, Any], recording: Recording) -> Recording:
     spawn = mapping(origin.get("thread_spawn"))
     parent = text(meta.get("parent_thread_id")) or text(spawn.get("parent_thread_id"))
     branch = text(git.get("branch"))
-    source = meta.get("source")
     return Recording(
         text(meta.get("id")) or recording.session,
         agent="codex",
@@ -78,7 +74,7 @@ def described(meta: dict[str, Any], recording: Recording) -> Recording:
             cwd=meta.get("cwd"),
             version=meta.get("cli_version"),
             originator=meta.get("originator"),
-            source=source,
+            source=meta.get("source"),
             forked_from=meta.get("forked_from_id"),
             commit=git.get("commit_hash"),
         ),

@@ -243,9 +243,8 @@ class CodexSession:
         if self._instructions and text(self._instructions.payload["instructions"]).strip() in words:
             self._instructions = None
         if role in ("developer", "system"):
-            self._developer = [*self._developer, (self._recording.position + 1, words)][
-                -_MOST_DEVELOPER_MESSAGES:
-            ]
+            self._developer.append((self._recording.position + 1, words))
+            del self._developer[:-_MOST_DEVELOPER_MESSAGES]
             yield from self._give_instruction(line)
             return
         channel = "agent" if line.payload.get("type") == "agent_message" else channel_of(words)
@@ -261,11 +260,9 @@ class CodexSession:
     def _give_compaction(self, line: RolloutLine) -> Iterator[Operation]:
         words = text(line.payload.get("message"))
         history = listing(line.payload.get("replacement_history"))
-        log = DebugLog(
-            category="compaction", message=f"{len(history)} items replaced the history in the context."
-        )
+        message = f"{len(history)} items replaced the history in the context."
         facts = {"source": line.source()} | known(replacement_history=history)
-        yield from self._append(log, line, facts)
+        yield from self._append(DebugLog(category="compaction", message=message), line, facts)
         if words.strip():
             yield from self._append(ModelInput(channel="compaction", content=words), line)
 

@@ -9,14 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from historyapp.core.content import neutral_content, plain_text
-from historyapp.core.entries import (
-    DebugLog,
-    EntryDraft,
-    ModelInput,
-    ModelOutput,
-    ToolResults,
-    UseTool,
-)
+from historyapp.core.entries import DebugLog, EntryDraft, ModelInput, ModelOutput, ToolResults, UseTool
 from historyapp.core.importers.base import Append, Head, Operation, SessionStart, Skipped, Source
 from historyapp.core.importers.chat_messages import ChatMessagesReader
 from historyapp.core.importers.exchanges import readable

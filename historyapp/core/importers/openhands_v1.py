@@ -93,10 +93,8 @@ class V1EventReader:
             call = mapping(action.get("tool_call"))
             fields = mapping(action.get("action"))
             arguments = {name: value for name, value in fields.items() if name != "kind"}
-            id, name = (
-                call.get("id") or action.get("tool_call_id"),
-                call.get("name") or action.get("tool_name"),
-            )
+            id = call.get("id") or action.get("tool_call_id")
+            name = call.get("name") or action.get("tool_name")
             source_calls.append(SourceCall(id, name, call.get("arguments", arguments)))
         calls, renamed = self._calls.begin(source_calls)
         content = "".join(plain_text(neutral_content(action.get("thought"))) for action in actions)

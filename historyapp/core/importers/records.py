@@ -130,13 +130,12 @@ def read_document(source: Source) -> Any:
 
 
 def parse_document(data: bytes) -> Any:
-    """The value that ``data`` holds, read as leniently as JSON lines are (see ``jsonl``).
+    """The value that ``data`` holds, read as leniently as JSON lines are.
 
     Raises:
         ValueError: when it is not JSON, or nested deeper than Python's parser goes.
     """
-    text = data.removeprefix(_BOM).decode("utf-8", "surrogateescape")
-    return parse_lenient(text)
+    return parse_lenient(data.removeprefix(_BOM).decode("utf-8", "surrogateescape"))
 
 
 def records(items: Iterable[Any]) -> Iterator[SourceRecord | Skipped]:

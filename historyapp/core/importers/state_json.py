@@ -117,10 +117,8 @@ class _State:
         first = self._position + 1
         yield self._append(self._output(action), source)
         if isinstance(result, dict):
-            yield self._append(
-                ToolResults(results=(_result(result, text(mapping(action.get("use_tool")).get("name"))),)),
-                source,
-            )
+            tool = text(mapping(action.get("use_tool")).get("name"))
+            yield self._append(ToolResults(results=(_result(result, tool),)), source)
         elif result is not None:
             yield Skipped(record.number, "a result that is not a JSON object")
         summary = record.data.get("summary")
@@ -138,21 +136,19 @@ class _State:
             wanted = [SourceCall(None, one.get("name"), one.get("arguments")) for one in several]
         calls, _ = self._calls.begin(wanted)
         tool = tool or (several[0] if several else {})
+        named = UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
         return ModelOutput(
             thoughts=_thoughts(action.get("thoughts")),
             text=text(raw.get("content")),
             tool_calls=calls,
-            use_tool=UseTool(name=text(tool.get("name")), arguments=mapping(tool.get("arguments")))
-            if tool
-            else None,
+            use_tool=named if tool else None,
             raw_message=raw or None,
         )
 
     def _append(self, body: Body, source: dict[str, Any]) -> Append:
         self._position += 1
-        return Append(
-            self._session, EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
-        )
+        draft = EntryDraft(body, metadata={"source": {"format": STATE_JSON.name, **source}})
+        return Append(self._session, draft)
 
 
 def _thoughts(thoughts: Any) -> str | Thoughts | None:

@@ -51,9 +51,8 @@ class _SweAgent:
         )
 
     def read(self, source: Source) -> Iterator[Operation]:
-        yield from readable(
-            _operations(mapping(read_document(source)), session_of(source)), source, self.title
-        )
+        document = mapping(read_document(source))
+        yield from readable(_operations(document, session_of(source)), source, self.title)
 
 
 SWE_AGENT = _SweAgent()

@@ -67,11 +67,8 @@ class Assembly:
         """With the parts that every context has: instruction, notebook, tools and live screen."""
         system, notebook = past.instruction or "", past.notebook or ""
         fixed = meter.fixed(system, notebook, extras.tools)
-        screen = (
-            meter.write(InputMessage(0, extras.live_screen, "live_screen"))
-            if extras.live_screen.strip()
-            else None
-        )
+        shown = InputMessage(0, extras.live_screen, "live_screen")
+        screen = meter.write(shown) if extras.live_screen.strip() else None
         costs = {**fixed._asdict(), "live_screen": screen.tokens if screen else 0}
         segments = [Segment.model_validate({"source": name, "tokens": n}) for name, n in costs.items() if n]
         used = sum(costs.values()) + meter.reserve

@@ -200,9 +200,8 @@ def _inputs(assembly: Assembly, material: _Material, room: int) -> list[ContextP
     if sum(sizes) <= room:
         return whole
     level = fair_share(sizes, room)
-    assembly.notes.append(
-        f"The inputs take {sum(sizes)} tokens, more than {room}: those over {level} are clipped."
-    )
+    note = f"The inputs take {sum(sizes)} tokens, more than {room}: those over {level} are clipped."
+    assembly.notes.append(note)
     return [
         part if part.segment.tokens <= level else _clipped_input(assembly, entry, level)
         for entry, part in zip(material.inputs, whole, strict=True)
@@ -268,9 +267,8 @@ def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMe
     if whole.segment.tokens > left:
         size = whole.segment.tokens
         whole = assembly.part(newest, clipped_step(newest, left, meter), "clipped")
-        assembly.notes.append(
-            f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
-        )
+        note = f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
+        assembly.notes.append(note)
     assembly.add(whole)
 
 

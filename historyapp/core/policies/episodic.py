@@ -41,9 +41,8 @@ class Episodic:
         first_older = next((step for step in rest if not assembly.take(assembly.part(step))), None)
         _add_progress(assembly, chain([first_older] if first_older else [], steps))
         held = [part.segment.step for part in assembly.parts if part.segment.step is not None]
-        assembly.leave_out(
-            1, min(held, default=past.steps + 1) - 1, "older than the first step that did not fit"
-        )
+        last = min(held, default=past.steps + 1) - 1
+        assembly.leave_out(1, last, "older than the first step that did not fit")
         return assembly.context()
 
 

@@ -90,10 +90,8 @@ def room_for(resources: Resources, instruction: str) -> int:
     """
     room = resources.window - resources.count(instruction) - _FRAMING
     if room < LEAST_ROOM:
-        window = f"{resources.window:,}"
-        raise NotSummarised(
-            f"The model's window of {window} tokens is too small for the instruction and any text."
-        )
+        window = f"The model's window of {resources.window:,} tokens"
+        raise NotSummarised(f"{window} is too small for the instruction and any text.")
     return room
 
 

@@ -73,15 +73,10 @@ def extract_steps(episodes: tuple[Episode, ...], resources: Resources, tokens: i
 
 def step_texts(episode: Episode) -> list[str]:
     """What a model would read of each of the step's entries."""
-    results = [
-        result.model_copy(update={"feedback": None})
-        for result in (*episode.results, *episode.unpaired_results)
-    ]
-    bodies: list[Body] = [
-        episode.output,
-        *(ToolResults(results=(result,)) for result in results),
-        *episode.reviews,
-    ]
+    received = (*episode.results, *episode.unpaired_results)
+    results = [result.model_copy(update={"feedback": None}) for result in received]
+    answers = (ToolResults(results=(result,)) for result in results)
+    bodies: list[Body] = [episode.output, *answers, *episode.reviews]
     return [text for body in bodies if (text := entry_text(body))]
 
 
