@@ -125,6 +125,7 @@ class _MiniSweAgentRun:
         extra = mapping(raw.get("extra"))
         is_person = text(extra.get("interrupt_type")).startswith("User")
         [draft] = self._chat.drafts({name: value for name, value in raw.items() if name != "extra"})
+        awaits = self._written or self._chat.calls.open
         match draft.body:
             case ModelOutput() as output:
                 self._written = bool(written := _written(output, extra))
@@ -136,7 +137,7 @@ class _MiniSweAgentRun:
                 return _with_status(results, extra)
             case ModelInput(channel="exit") as message:
                 return self._exit(message, extra)
-            case ModelInput(channel="user") as message if self._awaits and is_person:
+            case ModelInput(channel="user") as message if is_person and awaits:
                 return EntryDraft(self._answer(feedback=plain_text(message.content)))
             case ModelInput(channel="user") as message if self._written:
                 return _with_status(self._answer(message.content), extra)
@@ -145,10 +146,6 @@ class _MiniSweAgentRun:
                 return EntryDraft(body, metadata=known(extra=extra))
             case _:
                 return draft
-
-    @property
-    def _awaits(self) -> bool:
-        return self._written or self._chat.calls.open
 
     def _answer(
         self, outputs: Any = None, *, error: str | None = None, feedback: str | None = None
@@ -163,7 +160,7 @@ class _MiniSweAgentRun:
         """The end of the run. It stands for the result of the last command, which has no other."""
         status = text(extra.get("exit_status"))
         content = plain_text(message.content)
-        if not self._awaits:
+        if not (self._written or self._chat.calls.open):
             return EntryDraft(DebugLog(category="exit", message=f"{status}\n{content}".strip()))
         failed = status not in ("", _SUBMITTED)
         body = self._answer(error=content or status) if failed else self._answer(content)

@@ -101,10 +101,8 @@ class Notes:
     def names_missing(self, at: int, shown: str, room: int) -> list[str]:
         """The names with the highest scores when step ``at`` is the newest that are not in ``shown``."""
         self._read_to(at + 1)
-        likely = self._likeliest(
-            [name for name in self._scores if name not in self._known and name not in self._bare], room
-        )
-        return _fitting(likely, shown, room)
+        unseen = [name for name in self._scores if name not in self._known and name not in self._bare]
+        return self._fitting(unseen, shown, room)
 
     def _read_to(self, end: int) -> None:
         """Reads the names in the steps up to ``end``."""
@@ -209,18 +207,25 @@ class Notes:
         """The names with the highest scores of the noted steps, where only a name fits."""
         for name in self._known.intersection(self._open):
             del self._open[name]
-        likely = self._likeliest([name for name in self._open if name not in messages], room)
-        found = _fitting(likely, self._shown, room)
+        found = self._fitting((name for name in self._open if name not in messages), self._shown, room)
         for name in found:
             del self._open[name]
         self._bare.update(found)
         self._shown += f" {' '.join(found)}"
         return found
 
-    def _likeliest(self, names: Iterable[str], room: int) -> list[str]:
-        """As many names as could fit and some more, by score for their length."""
-        scores = self._scores
-        return nlargest(room // 4 + _SPARE, names, key=lambda name: scores[name] / (len(name) // 3 + 2))
+    def _fitting(self, names: Iterable[str], shown: str, room: int) -> list[str]:
+        """The names with the highest scores for their length that are not in ``shown``, as many as fit."""
+        costs = {name: len(name) // 3 + 2 for name in names}
+        likely = nlargest(room // 4 + _SPARE, costs, key=lambda name: self._scores[name] / costs[name])
+        found: list[str] = []
+        for name in likely:
+            if room < _LEAST_NAME:
+                break
+            if costs[name] <= room and not stands_in(name, shown):
+                room -= costs[name]
+                found.append(name)
+        return found
 
     def _named_in(self, start: int, end: int) -> Iterable[str]:
         """Names in the steps that are messages: in their arguments, and in the lines that clipping keeps."""
@@ -228,19 +233,6 @@ class Notes:
             yield from step.excerpt.names
             for line in step.excerpt.lines[:3]:
                 yield from line.names
-
-
-def _fitting(names: Iterable[str], shown: str, room: int) -> list[str]:
-    """The first names that are not in ``shown``, as many as fit."""
-    found: list[str] = []
-    for name in names:
-        if room < _LEAST_NAME:
-            break
-        cost = len(name) // 3 + 2
-        if cost <= room and not stands_in(name, shown):
-            room -= cost
-            found.append(name)
-    return found
 
 
 def _unresolved(steps: Sequence[StepOutline]) -> set[int]:
