@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-from historyapp.core.entries import ToolCall, ToolResult
+from historyapp.core.entries import ToolCall
 from historyapp.core.json import depth_exceeds, dump_json
 from historyapp.core.results import (
     ActionError,
     ActionInterrupted,
     ActionSuccess,
-    as_tool_result,
     from_exception,
 )
 from historyapp.wire.episodes import ToolCallOut
@@ -29,12 +28,6 @@ def result_of(outcome: object) -> Result:
             details = from_exception(outcome)
             return ActionError(reason=details.message or details.repr, error=details)
     return ActionSuccess(outputs=recordable(outcome))
-
-
-def tool_result_of(tool_call: AnyToolCall, outcome: object) -> ToolResult:
-    """The same for one tool call of a provider."""
-    result = as_tool_result(result_of(outcome), tool_call.name)
-    return result.model_copy(update={"tool_call_id": tool_call.id})
 
 
 def recordable(value: Any) -> Any:

@@ -1,8 +1,9 @@
 """The client that awaits: the same calls as :class:`historyapp.client.Playhead`."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
@@ -10,7 +11,7 @@ import httpx
 from historyapp.client import endpoints, http_messages, spooled_writes
 from historyapp.client.api_call import ApiCall, Id, Pages, Stream
 from historyapp.client.async_spool_sender import AsyncSender
-from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.outage import OnOutage, patience_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.wire.base import Page
@@ -22,22 +23,18 @@ Method = Callable[Concatenate["AsyncPlayhead", P], T]
 
 
 def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, Awaitable[T]]:
-    @wraps(describe)
-    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-        return self.carry_out(describe(*args, **kwargs))
-
-    return http_messages.as_method(method, Awaitable)
+    return http_messages.as_method(
+        describe, lambda self, /, *args, **kwargs: self.carry_out(describe(*args, **kwargs)), Awaitable
+    )
 
 
 def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Method[P, AsyncIterator[T]]:
-    @wraps(describe)
-    def method(self: "AsyncPlayhead", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        return self._items(describe(*args, **kwargs))
-
-    return http_messages.as_method(method, AsyncIterator)
+    return http_messages.as_method(
+        describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), AsyncIterator
+    )
 
 
-class AsyncPlayhead:
+class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     """A Playhead server, as one API key may use it. Close it with ``aclose``, or use it in an ``async with``.
 
     Arguments and retries are those of :class:`historyapp.client.Playhead`.
@@ -52,20 +49,14 @@ class AsyncPlayhead:
         on_outage: OnOutage = "wait",
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._timeout = timeout
-        self._outage = outage_of(on_outage)
-        self._http = httpx.AsyncClient(
-            transport=transport, **http_messages.client_options(base_url, api_key, timeout)
-        )
-        self._server = http_messages.server_of(self._http)
+        options = http_messages.client_options(base_url, api_key, timeout)
+        super().__init__(httpx.AsyncClient(transport=transport, **options), timeout, on_outage)
         self._sender = None
         if isinstance(self._outage, Spool):
             self._sender = AsyncSender(
                 self._outage,
                 self._server,
-                lambda write, seconds: self._attempt(
-                    *spooled_writes.request_of(self._http, write), min(seconds, timeout)
-                ),
+                lambda write, seconds: self._attempt(*self._attempt_of(write, seconds)),
             )
 
     create_session = _answered(endpoints.sessions.create_session)
@@ -120,10 +111,21 @@ class AsyncPlayhead:
     export = _listed(endpoints.transfers.export)
 
     async def carry_out(self, api_call: ApiCall[T]) -> T:
-        """Sends a call of the API and returns its answer."""
-        if self._sender is not None and api_call.spooled is not None:
-            return await self._record(api_call, api_call.spooled, self._sender)
-        return http_messages.answer_of(api_call, await self._send(api_call), self._server)
+        """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""
+        sender, spooled = self._sender, api_call.spooled
+        if sender is None or spooled is None:
+            return http_messages.answer_of(api_call, await self._send(api_call), self._server)
+        api_call = spooled_writes.stamped(api_call)
+        request = http_messages.request_of(self._http, api_call)
+        if not await asyncio.to_thread(sender.spool.first, self._server):
+            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = await self._deliver(api_call, request, patience)
+            if not is_outage(outcome):
+                response = http_messages.checked(outcome, api_call, attempts, self._server)
+                return http_messages.answer_of(api_call, response, self._server)
+        key = request.headers["Idempotency-Key"]
+        await sender.put(Write(self._server, api_call.path, key, request.content))
+        return spooled()
 
     async def flush(self, timeout: float = 60.0) -> int:
         """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
@@ -166,9 +168,6 @@ class AsyncPlayhead:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
-
     async def _items(self, described: Pages[T] | Stream[T]) -> AsyncIterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
@@ -190,25 +189,17 @@ class AsyncPlayhead:
         finally:
             await response.aclose()
 
-    async def _record(self, api_call: ApiCall[T], spooled: Callable[[], T], sender: AsyncSender) -> T:
-        """Sends a write, or keeps it behind those that wait."""
-        api_call = spooled_writes.stamped(api_call)
-        request = http_messages.request_of(self._http, api_call)
-        if not await asyncio.to_thread(sender.spool.first, self._server):
-            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
-            outcome, attempts = await self._deliver(api_call, request, patience)
-            if not is_outage(outcome):
-                response = http_messages.checked(outcome, api_call, attempts, self._server)
-                return http_messages.answer_of(api_call, response, self._server)
-        key = request.headers["Idempotency-Key"]
-        await sender.put(Write(self._server, api_call.path, key, request.content))
-        return spooled()
-
     async def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)
         patience = patience_of(self._outage, self._timeout)
-        if self._sender is not None:
-            patience = await self._sender.send_first(api_call, patience)
+        sender = self._sender
+        if sender and (await asyncio.to_thread(sender.spool.first, self._server)) is not None:
+            begun = time.monotonic()
+            if why := await sender.send_all(patience):
+                raise await asyncio.to_thread(
+                    spooled_writes.still_waiting, sender.spool, self._server, why, api_call
+                )
+            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = await self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 

@@ -1,7 +1,6 @@
 """The recorder for agents whose loop awaits."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from historyapp.client import hooks
@@ -26,11 +25,10 @@ Method = Callable[Concatenate["AsyncRecorder", P], Coroutine[Any, Any, T]]
 
 
 def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Method[P, T]:
-    @wraps(describe)
     async def method(self: "AsyncRecorder", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.playhead.carry_out(describe(self.session_id, *args, **kwargs))
 
-    return as_method(method, first=1)
+    return as_method(describe, method, first=1)
 
 
 class AsyncRecorder(hooks.SessionOfClient[AsyncPlayhead]):

@@ -6,14 +6,11 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
-from dataclasses import replace
-from typing import Any
 
-from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import NotSpooled
 from historyapp.client.retrying import Outcome, Patience, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooled_writes import TURN_PAUSE, log, settle, still_waiting
+from historyapp.client.spooled_writes import TURN_PAUSE, log, settle
 
 
 class AsyncSender:
@@ -35,14 +32,6 @@ class AsyncSender:
             await self.drain(self.spool.patience)
             await asyncio.to_thread(self.spool.put, write)
         await self.start()
-
-    async def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
-        if not await asyncio.to_thread(self.spool.first, self._server):
-            return patience
-        begun = time.monotonic()
-        if why := await self.send_all(patience):
-            raise await asyncio.to_thread(still_waiting, self.spool, self._server, why, api_call)
-        return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
 
     async def send_all(self, patience: Patience) -> str:
         end = time.monotonic() + patience.seconds

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from historyapp.client.action_results import AnyToolCall, result_of, tool_result_of
+from historyapp.client.action_results import AnyToolCall, result_of
 from historyapp.client.answers import Appended, Registered
 from historyapp.client.api_call import ApiCall, Id
 from historyapp.client.endpoints import entries, episodes, rewinds, sessions
 from historyapp.core.actions import ActionProposal
 from historyapp.core.entries import ModelInput, ToolResults
+from historyapp.core.results import as_tool_result
 from historyapp.wire.contexts import MessageOut
 from historyapp.wire.rewinds import RewindOut
 from historyapp.wire.sessions import SessionOut
@@ -77,7 +78,8 @@ def after_execute(
 
 def after_call(session_id: Id, call: AnyToolCall, result: object) -> ApiCall[Appended]:
     """Records the result of one provider tool call; ``result`` as in :meth:`after_execute`."""
-    return append(session_id, ToolResults(results=(tool_result_of(call, result),)))
+    found = as_tool_result(result_of(result), call.name).model_copy(update={"tool_call_id": call.id})
+    return append(session_id, ToolResults(results=(found,)))
 
 
 def rewind(session_id: Id, number_of_episodes: int = 0, *, reason: str | None = None) -> ApiCall[RewindOut]:

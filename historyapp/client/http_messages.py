@@ -5,18 +5,22 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, get_args
+from functools import wraps
+from typing import Any, Generic, TypeVar, get_args
 from uuid import uuid4
 
 import httpx
 
 from historyapp.client.api_call import ApiCall
+from historyapp.client.outage import OnOutage, outage_of
 from historyapp.client.response_checks import check_success, not_playhead, refusal_of
 from historyapp.client.retrying import Attempts, Outcome, short
+from historyapp.client.spool import Write
 from historyapp.core.json import dump_json
 from historyapp.wire.problems import ServerUnavailable
 
 T = TypeVar("T")
+H = TypeVar("H", bound=httpx.Client | httpx.AsyncClient)
 _ROOT = "/api/v1"
 _KEY = re.compile(r"[!-~]+")
 _LONGEST_TEXT = 300
@@ -24,24 +28,25 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two requests for the state of a run."""
 
 
-M = TypeVar("M", bound=Callable[..., Any])
-
-
-def as_method(method: M, returns: Any = None, *, first: int = 0) -> M:
-    """The method with the signature of its endpoint's function and ``self``, as ``help`` shows it.
+def as_method(
+    describe: Callable[..., Any], method: Any, returns: Any = None, *, first: int = 0
+) -> Callable[..., Any]:
+    """The method with the name, text and signature of its endpoint's function, as ``help`` shows them.
 
     Args:
         returns: the generic type that the answer comes in; None: the answer itself.
         first: place of the function's first parameter that the method has too.
     """
     myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    signature = inspect.signature(method)
+    signature = inspect.signature(describe)
     (answer,) = get_args(signature.return_annotation)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+    wraps(describe)(method)
+    method.__signature__ = signature.replace(
         parameters=[myself, *list(signature.parameters.values())[first:]],
         return_annotation=returns[answer] if returns else answer,
     )
-    return method
+    found: Callable[..., Any] = method
+    return found
 
 
 def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any]:
@@ -57,6 +62,28 @@ def client_options(base_url: str, api_key: str, timeout: float) -> dict[str, Any
         "headers": {"Authorization": f"Bearer {api_key}", "User-Agent": "playhead-client"},
         "timeout": timeout,
     }
+
+
+class ServerConnection(Generic[H]):
+    """A client of httpx, and the server that it reaches."""
+
+    def __init__(self, http: H, timeout: float, on_outage: OnOutage) -> None:
+        self._http, self._timeout, self._outage = http, timeout, outage_of(on_outage)
+        self._address = str(http.base_url.copy_with(userinfo=b""))
+        self._server = self._address.rstrip("/").removesuffix(_ROOT)
+        """Its address as errors name it: without a password, and without ``/api/v1``."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address!r})"
+
+    def _attempt_of(self, write: Write, seconds: float) -> tuple[ApiCall[None], httpx.Request, float]:
+        """A write from the spool as an API call, for log lines and errors; the request that sends it again;
+        and the seconds that the attempt may take.
+        """
+        headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
+        request = self._http.build_request("POST", write.path, headers=headers, content=write.body)
+        api_call = ApiCall("POST", write.path, lambda _: None, idempotency_key=write.key)
+        return api_call, request, min(seconds, self._timeout)
 
 
 def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -> httpx.Request:
@@ -82,11 +109,6 @@ def request_of(http: httpx.Client | httpx.AsyncClient, api_call: ApiCall[Any]) -
     return http.build_request(
         api_call.method, api_call.path, headers=extra, params=api_call.query, content=content
     )
-
-
-def server_of(http: httpx.Client | httpx.AsyncClient) -> str:
-    """The server's address as errors name it: without a password, and without ``/api/v1``."""
-    return str(http.base_url.copy_with(userinfo=b"")).rstrip("/").removesuffix(_ROOT)
 
 
 def limit_attempt(request: httpx.Request, api_call: ApiCall[Any], seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from uuid import UUID
 
@@ -32,11 +31,11 @@ def log_step_in_flight(session_id: UUID, left: EpisodeOut | None) -> None:
 
 
 def _recorded(describe: Callable[Concatenate[Id, P], ApiCall[T]]) -> Callable[Concatenate["Recorder", P], T]:
-    @wraps(describe)
-    def method(self: "Recorder", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.playhead.carry_out(describe(self.session_id, *args, **kwargs))
-
-    return as_method(method, first=1)
+    return as_method(
+        describe,
+        lambda self, /, *args, **kwargs: self.playhead.carry_out(describe(self.session_id, *args, **kwargs)),
+        first=1,
+    )
 
 
 class Recorder(hooks.SessionOfClient[Playhead]):

@@ -90,11 +90,12 @@ class Spool:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Agents' texts stand in it, so others must not read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            with self._connection(0) as file:
+            with self._open() as file:
                 file.executescript(_TABLES)
-        except (OSError, sqlite3.Error) as error:
-            detail = f"{self.path} cannot be a spool: {error}. Name another file, or move this one away."
-            raise ValueError(detail) from error
+        except (OSError, NotSpooled) as error:
+            why = error.__cause__ or error
+            detail = f"{self.path} cannot be a spool: {why}. Name another file, or move this one away."
+            raise ValueError(detail) from why
 
     def waiting(self, server: str | None = None) -> int:
         """How many writes wait: for one server, or in all."""
@@ -178,7 +179,8 @@ class Spool:
     def _open(self, reserve: int = 0) -> Iterator[sqlite3.Connection]:
         """A connection for one statement: connections survive no fork, and belong to one thread."""
         try:
-            with self._connection(reserve) as file:
+            with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
+                file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")
                 yield file
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
@@ -188,12 +190,6 @@ class Spool:
                 f"{self.max_bytes:,} bytes, and the disk must have room. "
                 "Start the server so that it empties, or give it a larger max_bytes."
             ) from error
-
-    @contextmanager
-    def _connection(self, reserve: int) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as file:
-            file.execute(f"PRAGMA max_page_count = {self.max_bytes // _PAGE + reserve}")
-            yield file
 
     def __repr__(self) -> str:
         return f"Spool({str(self.path)!r}, max_bytes={self.max_bytes}, patience={self.patience})"

@@ -6,14 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
-from typing import Any
 
-from historyapp.client.api_call import ApiCall
 from historyapp.client.errors import NotSpooled
 from historyapp.client.retrying import Outcome, Patience, growing_pause
 from historyapp.client.spool import Spool, Write
-from historyapp.client.spooled_writes import TURN_PAUSE, log, settle, still_waiting
+from historyapp.client.spooled_writes import TURN_PAUSE, log, settle
 
 
 class Sender:
@@ -42,19 +39,6 @@ class Sender:
             self.drain(self.spool.patience)
             self.spool.put(write)
         self.start()
-
-    def send_first(self, api_call: ApiCall[Any], patience: Patience) -> Patience:
-        """Sends what waits before a call that needs the server's answer. What is left of its time.
-
-        Raises:
-            ServerUnavailable: when that cannot be done in the call's time.
-        """
-        if not self.spool.first(self._server):
-            return patience
-        begun = time.monotonic()
-        if why := self.send_all(patience):
-            raise still_waiting(self.spool, self._server, why, api_call)
-        return replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
 
     def send_all(self, patience: Patience) -> str:
         """Sends what waits, with pauses in which the server may come back.

@@ -38,13 +38,6 @@ def stamped(api_call: ApiCall[T]) -> ApiCall[T]:
     return replace(api_call, body=body)
 
 
-def request_of(http: httpx.Client | httpx.AsyncClient, write: Write) -> tuple[ApiCall[None], httpx.Request]:
-    """A write from the spool as an API call, for log lines and errors, and as the request to send again."""
-    headers = {"Idempotency-Key": write.key, "Content-Type": "application/json"}
-    request = http.build_request("POST", write.path, headers=headers, content=write.body)
-    return ApiCall("POST", write.path, lambda _: None, idempotency_key=write.key), request
-
-
 def settle(spool: Spool, write: Write, outcome: Outcome) -> str:
     """Removes a write from the spool's queue if the server has answered it.
 

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
-from functools import wraps
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
 from historyapp.client import deadline, endpoints, http_messages, spooled_writes
 from historyapp.client.api_call import ApiCall, Id, Pages, Stream
-from historyapp.client.outage import OnOutage, outage_of, patience_of
+from historyapp.client.outage import OnOutage, patience_of
 from historyapp.client.retrying import QUICK_ATTEMPTS, Attempts, Outcome, Patience, is_outage
 from historyapp.client.spool import Spool, Write
 from historyapp.client.spool_sender import Sender
@@ -18,25 +18,22 @@ from historyapp.wire.compressions import RunOut
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Method = Callable[Concatenate["Playhead", P], T]
 
 
-def _answered(describe: Callable[P, ApiCall[T]]) -> Callable[Concatenate["Playhead", P], T]:
-    @wraps(describe)
-    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.carry_out(describe(*args, **kwargs))
-
-    return http_messages.as_method(method)
+def _answered(describe: Callable[P, ApiCall[T]]) -> Method[P, T]:
+    return http_messages.as_method(
+        describe, lambda self, /, *args, **kwargs: self.carry_out(describe(*args, **kwargs))
+    )
 
 
-def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Callable[Concatenate["Playhead", P], Iterator[T]]:
-    @wraps(describe)
-    def method(self: "Playhead", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return self._items(describe(*args, **kwargs))
-
-    return http_messages.as_method(method, Iterator)
+def _listed(describe: Callable[P, Pages[T] | Stream[T]]) -> Method[P, Iterator[T]]:
+    return http_messages.as_method(
+        describe, lambda self, /, *args, **kwargs: self._items(describe(*args, **kwargs)), Iterator
+    )
 
 
-class Playhead:
+class Playhead(http_messages.ServerConnection[httpx.Client]):
     """A Playhead server, as one API key may use it. Threads may share it; close it, or use it in a ``with``.
 
     Failed requests are sent again where that may help, and nothing is recorded twice.
@@ -65,21 +62,15 @@ class Playhead:
         on_outage: OnOutage = "wait",
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._timeout = timeout
-        self._outage = outage_of(on_outage)
-        self._http = httpx.Client(
-            transport=transport, **http_messages.client_options(base_url, api_key, timeout)
-        )
-        deadline.bound(self._http)
-        self._server = http_messages.server_of(self._http)
+        options = http_messages.client_options(base_url, api_key, timeout)
+        super().__init__(httpx.Client(transport=transport, **options), timeout, on_outage)
         self._sender = None
+        deadline.bound(self._http)
         if isinstance(self._outage, Spool):
             self._sender = Sender(
                 self._outage,
                 self._server,
-                lambda write, seconds: self._attempt(
-                    *spooled_writes.request_of(self._http, write), min(seconds, timeout)
-                ),
+                lambda write, seconds: self._attempt(*self._attempt_of(write, seconds)),
             )
             self._sender.start()
 
@@ -135,10 +126,21 @@ class Playhead:
     export = _listed(endpoints.transfers.export)
 
     def carry_out(self, api_call: ApiCall[T]) -> T:
-        """Sends a call of the API and returns its answer."""
-        if self._sender is not None and api_call.spooled is not None:
-            return self._record(api_call, api_call.spooled, self._sender)
-        return http_messages.answer_of(api_call, self._send(api_call), self._server)
+        """Sends a call of the API and returns its answer; a write may be kept behind those that wait."""
+        sender, spooled = self._sender, api_call.spooled
+        if sender is None or spooled is None:
+            return http_messages.answer_of(api_call, self._send(api_call), self._server)
+        api_call = spooled_writes.stamped(api_call)
+        request = http_messages.request_of(self._http, api_call)
+        if not sender.spool.first(self._server):
+            patience = Patience(sender.spool.patience, QUICK_ATTEMPTS)
+            outcome, attempts = self._deliver(api_call, request, patience)
+            if not is_outage(outcome):
+                response = http_messages.checked(outcome, api_call, attempts, self._server)
+                return http_messages.answer_of(api_call, response, self._server)
+        key = request.headers["Idempotency-Key"]
+        sender.put(Write(self._server, api_call.path, key, request.content))
+        return spooled()
 
     def flush(self, timeout: float = 60.0) -> int:
         """Sends what waits in the spool, as soon as the server is back. Returns how many writes still wait.
@@ -177,9 +179,6 @@ class Playhead:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self._http.base_url.copy_with(userinfo=b''))!r})"
-
     def _items(self, described: Pages[T] | Stream[T]) -> Iterator[T]:
         if isinstance(described, Pages):
             api_call: ApiCall[Page[T]] | None = described.first
@@ -198,26 +197,15 @@ class Playhead:
         finally:
             response.close()
 
-    def _record(self, api_call: ApiCall[T], spooled: Callable[[], T], sender: Sender) -> T:
-        """Sends a write, or keeps it behind those that wait."""
-        api_call = spooled_writes.stamped(api_call)
-        request = http_messages.request_of(self._http, api_call)
-        if not sender.spool.first(self._server):
-            outcome, attempts = self._deliver(
-                api_call, request, Patience(sender.spool.patience, QUICK_ATTEMPTS)
-            )
-            if not is_outage(outcome):
-                response = http_messages.checked(outcome, api_call, attempts, self._server)
-                return http_messages.answer_of(api_call, response, self._server)
-        key = request.headers["Idempotency-Key"]
-        sender.put(Write(self._server, api_call.path, key, request.content))
-        return spooled()
-
     def _send(self, api_call: ApiCall[Any], *, stream: bool = False) -> httpx.Response:
         request = http_messages.request_of(self._http, api_call)
         patience = patience_of(self._outage, self._timeout)
-        if self._sender is not None:
-            patience = self._sender.send_first(api_call, patience)
+        sender = self._sender
+        if sender and sender.spool.first(self._server) is not None:
+            begun = time.monotonic()
+            if why := sender.send_all(patience):
+                raise spooled_writes.still_waiting(sender.spool, self._server, why, api_call)
+            patience = replace(patience, seconds=patience.seconds - (time.monotonic() - begun))
         outcome, attempts = self._deliver(api_call, request, patience, stream=stream)
         return http_messages.checked(outcome, api_call, attempts, self._server)
 
