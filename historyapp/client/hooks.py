@@ -1,17 +1,25 @@
 """The hooks of an agent's loop as API calls: what the two recorders share."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from historyapp.client.action_results import AnyToolCall, result_of
 from historyapp.client.answers import Appended, Registered
 from historyapp.client.api_call import ApiCall, Id
 from historyapp.client.endpoints import entries, episodes, rewinds, sessions
 from historyapp.core.actions import ActionProposal
-from historyapp.core.entries import ModelInput, ToolResults
-from historyapp.core.results import as_tool_result
+from historyapp.core.entries import ModelInput, ToolCall, ToolResults
+from historyapp.core.json import depth_exceeds, dump_json
+from historyapp.core.results import (
+    ActionError,
+    ActionInterrupted,
+    ActionSuccess,
+    as_tool_result,
+    from_exception,
+)
 from historyapp.wire.contexts import MessageOut
+from historyapp.wire.episodes import ToolCallOut
 from historyapp.wire.rewinds import RewindOut
 from historyapp.wire.sessions import SessionOut
 
@@ -76,7 +84,7 @@ def after_execute(
     return entries.register_result(session_id, result_of(result), metadata=metadata)
 
 
-def after_call(session_id: Id, call: AnyToolCall, result: object) -> ApiCall[Appended]:
+def after_call(session_id: Id, call: ToolCall | ToolCallOut, result: object) -> ApiCall[Appended]:
     """Records the result of one provider tool call; ``result`` as in :meth:`after_execute`."""
     found = as_tool_result(result_of(result), call.name).model_copy(update={"tool_call_id": call.id})
     return append(session_id, ToolResults(results=(found,)))
@@ -100,3 +108,31 @@ def fmt_paragraph(session_id: Id) -> ApiCall[str]:
 def compile_progress(session_id: Id, *, max_tokens: int | None = None) -> ApiCall[str]:
     """Summaries, and long forms where there are none, within a budget in tokens."""
     return episodes.progress(session_id, "compiled", max_tokens=max_tokens)
+
+
+def result_of(outcome: object) -> entries.Result:
+    """A result as it is, an exception as an error, any other value as a success."""
+    match outcome:
+        case ActionSuccess():
+            return ActionSuccess(outputs=recordable(outcome.outputs))
+        case ActionError() | ActionInterrupted():
+            return outcome
+        case BaseException():
+            details = from_exception(outcome)
+            return ActionError(reason=details.message or details.repr, error=details)
+    return ActionSuccess(outputs=recordable(outcome))
+
+
+def recordable(value: Any) -> Any:
+    """The value if JSON can represent it exactly, else its text, which is what a model reads anyway."""
+    if isinstance(value, str):
+        return value
+    try:
+        if not depth_exceeds(value) and json.loads(dump_json(value)) == value:
+            return value
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  a broken __str__ may raise anything
+        return f"<{type(value).__name__} that cannot be shown>"

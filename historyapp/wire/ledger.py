@@ -41,19 +41,12 @@ class InputTokens(Answer):
 class LedgerOut(Answer):
     """What a session cost."""
 
-    model_config = shown(
-        {
-            "steps": 1,
-            "calls": 1,
-            "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
-            "usage": examples.USAGE,
-            "models": [examples.MODEL_LEDGER],
-            "money": 0.000095,
-            "reported": 0.0,
-            "unknown_models": [],
-            "prices_as_of": "2025-11-30",
-        }
-    )
+    model_config = shown({
+        "steps": 1, "calls": 1,
+        "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
+        "usage": examples.USAGE, "models": [examples.MODEL_LEDGER], "money": 0.000095, "reported": 0.0,
+        "unknown_models": [], "prices_as_of": "2025-11-30",
+    })  # fmt: skip
 
     steps: int
     calls: int = Field(description="Model calls whose usage or cost was reported.")

@@ -5,7 +5,7 @@ Each is sent as a problem document (RFC 9457). docs/errors.md is made from :data
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from historyapp.core.errors import (
     Conflict,
@@ -15,6 +15,7 @@ from historyapp.core.errors import (
     PlayheadError,
     UnreadableTranscript,
 )
+from historyapp.wire.base import shown
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_PAGE = "/docs/errors"
@@ -230,20 +231,12 @@ def error_class(code: str, status: int) -> type[PlayheadError]:
 class Problem(BaseModel):
     """What went wrong (RFC 9457). Further fields hold figures that a program can use."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": f"{ERRORS_PAGE}#conflict",
-                    "title": "Conflict",
-                    "status": 409,
-                    "detail": "expected_position is 3, but the session's head is 5. "
-                    "Read what has been appended since and try again.",
-                    "head": 5,
-                }
-            ]
-        }
-    )
+    model_config = shown({
+        "type": f"{ERRORS_PAGE}#conflict", "title": "Conflict", "status": 409,
+        "detail": "expected_position is 3, but the session's head is 5. "
+        "Read what has been appended since and try again.",
+        "head": 5,
+    })  # fmt: skip
 
     type: str = Field(description="Names the kind of problem; stable.")
     title: str

@@ -56,15 +56,10 @@ class SettingsOut(Answer):
 
 
 class SessionOut(SessionItem):
-    model_config = shown(
-        {
-            **examples.SESSION_ITEM,
-            "settings": SessionSettings().model_dump(),
-            "metadata": {},
-            "instruction": None,
-            "notebook": None,
-        }
-    )
+    model_config = shown({
+        **examples.SESSION_ITEM, "settings": SessionSettings().model_dump(), "metadata": {},
+        "instruction": None, "notebook": None,
+    })  # fmt: skip
 
     settings: SettingsOut
     metadata: dict[Text, Any]

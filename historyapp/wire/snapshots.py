@@ -52,15 +52,10 @@ class SnapshotPage(Page[SnapshotItem]):
 class RebuiltRequestOut(Answer):
     """A request rebuilt from the log, with the settings of the snapshot."""
 
-    model_config = shown(
-        {
-            "request": examples.CONTEXT["request"],
-            "sha256": examples.CONTEXT["sha256"],
-            "served_sha256": examples.CONTEXT["sha256"],
-            "matches": True,
-            "note": None,
-        }
-    )
+    model_config = shown({
+        "request": examples.CONTEXT["request"], "sha256": examples.CONTEXT["sha256"],
+        "served_sha256": examples.CONTEXT["sha256"], "matches": True, "note": None,
+    })  # fmt: skip
 
     request: dict[Text, Any]
     sha256: str
@@ -99,19 +94,15 @@ class CacheEffectOut(Answer):
 class SnapshotDiffOut(Answer):
     """What changed from the earlier of two snapshots to the later one."""
 
-    model_config = shown(
-        {
-            "earlier": examples.CONTEXT["snapshot"],
-            "later": "0197c7e2-0c2d-7a10-8b11-0a1b2c3d4e60",
-            "segments": {
-                "added": [{"source": "step", "step": 1, "form": "full", "tokens": 31}],
-                "removed": [],
-                "changed": [],
-            },
-            "prefix": {"first_difference": 68, "share": 0.31},
-            "cache": {"reusable_tokens": 0, "saved": 0.0, "prices_as_of": "2025-11-30"},
-        }
-    )
+    model_config = shown({
+        "earlier": examples.CONTEXT["snapshot"], "later": "0197c7e2-0c2d-7a10-8b11-0a1b2c3d4e60",
+        "segments": {
+            "added": [{"source": "step", "step": 1, "form": "full", "tokens": 31}],
+            "removed": [], "changed": [],
+        },
+        "prefix": {"first_difference": 68, "share": 0.31},
+        "cache": {"reusable_tokens": 0, "saved": 0.0, "prices_as_of": "2025-11-30"},
+    })  # fmt: skip
 
     earlier: UUID
     later: UUID

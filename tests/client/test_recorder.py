@@ -24,7 +24,7 @@ from historyapp.client import (
     UseTool,
     from_exception,
 )
-from historyapp.client.action_results import recordable
+from historyapp.client.hooks import recordable
 from historyapp.core.results import ActionResult
 from historyapp.models import Project
 from tests import golden
