@@ -149,10 +149,6 @@ def _key(message: dict[str, Any]) -> str:
     return dump_json(parts)
 
 
-def _call_ids(message: dict[str, Any]) -> list[Any]:
-    return [block.get("id") for block in _blocks(message.get("content")) if block.get("type") in _CALLS]
-
-
 class _AnthropicMessagesImporter:
     name = "anthropic_messages"
     title = "Anthropic messages"
@@ -166,7 +162,12 @@ class _AnthropicMessagesImporter:
 
     def read(self, source: Source) -> Iterator[Operation]:
         exchanges = _exchanges(source, head_of(source))
-        dialect = Dialect(self.name, AnthropicReader, _key, _call_ids)
+        dialect = Dialect(
+            self.name,
+            AnthropicReader,
+            _key,
+            lambda message: [b.get("id") for b in _blocks(message.get("content")) if b.get("type") in _CALLS],
+        )
         yield from readable(import_exchanges(exchanges, dialect, session_of(source)), source, self.title)
 
 
