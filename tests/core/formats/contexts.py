@@ -18,20 +18,19 @@ SIGNED = {"type": "thinking", "thinking": "hm", "signature": "EqQB+w=="}
 REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
 ENCRYPTED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 TINY_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-IMAGES = st.sampled_from(
-    [
-        {"type": "image", "media_type": "image/png", "data": TINY_PNG},
-        {"type": "image", "media_type": "image/svg+xml", "data": "PHN2Zz4="},
-        {"type": "image", "media_type": "image/png"},
-        {"type": "image", "media_type": "image/png", "data": "no base64!"},
-        {"type": "image", "url": "http://x.test/a.png"},
-        {"type": "image", "url": f"data:image/png;base64,{TINY_PNG}"},
-        {"type": "image", "url": "file:///etc/passwd"},
-        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}},
-        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "notes"}},
-        {"type": "file", "file": {"file_id": "file-1"}},
-    ]
-)
+NOT_TEXT: list[dict[str, Any]] = [
+    {"type": "image", "media_type": "image/png", "data": TINY_PNG},
+    {"type": "image", "media_type": "image/svg+xml", "data": "PHN2Zz4="},
+    {"type": "image", "media_type": "image/png"},
+    {"type": "image", "media_type": "image/png", "data": "no base64!"},
+    {"type": "image", "url": "http://x.test/a.png"},
+    {"type": "image", "url": f"data:image/png;base64,{TINY_PNG}"},
+    {"type": "image", "url": "file:///etc/passwd"},
+    {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}},
+    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "notes"}},
+    {"type": "file", "file": {"file_id": "file-1"}},
+]
+IMAGES = st.sampled_from(NOT_TEXT)
 REASONING = st.lists(
     st.sampled_from(
         [

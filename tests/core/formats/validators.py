@@ -8,9 +8,11 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
+from historyapp.core.formats import FORMATS
 from tests.core.formats.anthropic_validators import anthropic_messages
+from tests.core.formats.any_provider import check_request
 from tests.core.formats.openai_validators import openai_chat, openai_responses
-from tests.core.formats.refusals import Request, refuse_unless, says_something
+from tests.core.formats.refusals import Request, refuse_unless
 
 
 def validate(format: str, request: Request) -> None:
@@ -20,7 +22,10 @@ def validate(format: str, request: Request) -> None:
         Refused: naming the rule that it breaks.
     """
     _is_wire_text(request)
-    VALIDATORS.get(format, of_any_provider)(request)
+    if format in VALIDATORS:
+        VALIDATORS[format](request)
+    else:
+        check_request(FORMATS[format], request)
 
 
 def _is_wire_text(value: Any) -> None:
@@ -38,23 +43,6 @@ def _is_wire_text(value: Any) -> None:
                 _is_wire_text(item)
         case float():
             refuse_unless(isfinite(value), "not a number", value)
-
-
-def of_any_provider(request: Request) -> None:
-    """Our own rule for a format that has no rules here: it holds something, and no text in it is blank."""
-    refuse_unless(request, "no request")
-    _has_no_blank_text(request)
-
-
-def _has_no_blank_text(value: Any) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _has_no_blank_text(item)
-    elif isinstance(value, dict):
-        if isinstance(value.get("text"), str):
-            says_something(value["text"], "text")
-        for item in value.values():
-            _has_no_blank_text(item)
 
 
 def plain(request: Request) -> None:
