@@ -124,7 +124,7 @@ def test_an_unavailable_database_is_logged_once_and_gives_no_message(
     """A worker that is started before `playhead migrate`."""
     app.send_task("compress", ["a run"])
     with monkeypatch.context() as patch:
-        patch.setattr("historyapp.models.sql._WAITING_MESSAGE", "SELECT %s FROM historyapp_not_there_yet")
+        patch.setattr("historyapp.services.queue.WAITING_MESSAGE", "SELECT %s FROM historyapp_not_there_yet")
         assert [arrived(channel) for _ in range(3)] == [[], [], []]
     assert len(arrived(channel)) == 1
     lost, back = (record.getMessage() for record in caplog.records)

@@ -156,7 +156,7 @@ def test_a_users_type_checker_sees_the_types_of_the_client(wheel: Path, tmp_path
         '"list[int]"',
         '"str"',
         '"historyapp.wire.episodes.EpisodeOut"',
-        'Unexpected keyword argument "contents" for "say" of "Recorder"; did you mean "content"?  [call-arg]',
+        'Unexpected keyword argument "contents"; did you mean "content"?  [call-arg]',
     ], done.stdout
 
 
