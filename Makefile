@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer, make and a package registry; everything else is installed into .venv.
 
 VENV := .venv/bin
-PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps
+PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(VENV)/python -m pytest -q --dist loadfile --no-loadscope-reorder --durations 25
 ALL := -m "" --hypothesis-profile all
 # What can differ on PostgreSQL: these issue 97 % of all statements. See docs/development.md.
@@ -24,9 +24,9 @@ up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 
 setup: .venv/dev.stamp  ## everything that development needs
 
+# The three run side by side, because many tests wait for servers and browsers.
 test: .venv/dev.stamp  ## everything that CI runs
-	@$(MAKE) --jobs 2 lint test-sqlite
-	@$(MAKE) test-postgres
+	@$(MAKE) --jobs 3 --output-sync=target lint test-sqlite test-postgres
 
 test-all: .venv/dev.stamp lint  ## every variant and example, and all that may reach a database on PostgreSQL too
 	@$(MAKE) test-sqlite SELECTED='$(ALL)'
@@ -37,10 +37,10 @@ test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
 
 test-sqlite: .venv/dev.stamp
 	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) --numprocesses 3 $(SELECTED)  # three on two cores: many tests wait for servers and browsers
+	$(PYTEST) --numprocesses 5 $(SELECTED)
 
 test-postgres: .venv/dev.stamp
-	$(PYTEST) --numprocesses 2 --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	$(PYTEST) --numprocesses 1 --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
 
 lint: .venv/dev.stamp
 	$(VENV)/ruff check
