@@ -2,7 +2,8 @@
 
 VENV := .venv/bin
 PIP := $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
-PYTEST := $(VENV)/python -m pytest -q --dist loadfile --no-loadscope-reorder --durations 25
+PYTEST := $(VENV)/python -m pytest -q --durations 25
+PARALLEL := --dist loadfile --no-loadscope-reorder --numprocesses
 ALL := -m "" --hypothesis-profile all
 # What can differ on PostgreSQL: these issue 97 % of all statements. See docs/development.md.
 POSTGRES := \
@@ -15,32 +16,39 @@ POSTGRES := \
   tests/dashboard/test_comparisons.py tests/dashboard/test_compressions.py tests/dashboard/test_imports.py \
   tests/dashboard/test_kinds.py tests/dashboard/test_rewinds.py tests/dashboard/test_sessions.py \
   tests/dashboard/test_sign_in.py tests/dashboard/test_step_filter.py tests/dashboard/test_timeline.py \
-  tests/dashboard/test_summaries.py --ignore tests/services/imports/test_parser.py
+  tests/dashboard/test_summaries.py --ignore tests/services/imports/test_parser.py \
+  --ignore tests/services/compression/test_summarise.py --ignore tests/commands/test_compress.py
 
-.PHONY: up setup test test-all test-sqlite test-postgres lint bench lock
+# What waits for servers, workers and browsers most of the time.
+WAITING := tests/browser tests/client tests/commands $(wildcard tests/test_*.py)
+
+.PHONY: up setup test test-all test-waiting test-sqlite test-postgres lint bench lock
 
 up: .venv/base.stamp  ## start Playhead: make up [HOST=0.0.0.0] [PORT=9000]
 	@exec $(VENV)/python manage.py up $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT))
 
 setup: .venv/dev.stamp  ## everything that development needs
 
-# The three run side by side, because many tests wait for servers and browsers.
+# They run side by side, and each collects its own tests only: two cores are never idle.
 test: .venv/dev.stamp  ## everything that CI runs
-	@$(MAKE) --jobs 3 --output-sync=target lint test-sqlite test-postgres
+	@$(MAKE) --jobs 4 --output-sync=target test-waiting lint test-sqlite test-postgres
 
 test-all: .venv/dev.stamp lint  ## every variant and example, and all that may reach a database on PostgreSQL too
-	@$(MAKE) test-sqlite SELECTED='$(ALL)'
-	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser' POSTGRES=tests
+	@$(MAKE) test-waiting test-sqlite SELECTED='$(ALL)'
+	@$(MAKE) test-postgres SELECTED='$(ALL) --ignore tests/browser $(PARALLEL) 2' POSTGRES=tests
 
 # Modules are compiled once, not again by each of the many processes, even where the environment forbids it.
-test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
+test-waiting test-sqlite test-postgres: export PYTHONDONTWRITEBYTECODE =
+
+test-waiting: .venv/dev.stamp
+	$(VENV)/python -m tests.browser.chromium
+	$(PYTEST) $(PARALLEL) 3 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/dev.stamp
-	$(VENV)/python -m tests.browser.chromium
-	$(PYTEST) --numprocesses 5 $(SELECTED)
+	$(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/dev.stamp
-	$(PYTEST) --numprocesses 1 --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
 
 lint: .venv/dev.stamp
 	$(VENV)/ruff check

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _PART = 5
-"""The profile ``ci`` tries one example in this many, and never less than this many."""
+"""The profile ``ci`` tries one example in this many, and this many at least."""
 
 
 def register_profiles() -> None:
@@ -18,11 +18,11 @@ def register_profiles() -> None:
     settings.register_profile("ci", settings.get_profile("all"), max_examples=100 // _PART)
 
 
-def examples(most: int) -> int:
+def examples(most: int, *, least: int = _PART) -> int:
     """What the loaded profile tries of the examples that the profile ``all`` tries."""
     if settings.get_current_profile_name() == "all":
         return most
-    return max(most // _PART, min(most, _PART))
+    return max(most // _PART, min(most, least))
 
 
 def thorough(*values: Any) -> Any:

@@ -184,6 +184,6 @@ def test_every_function_of_the_architecture_page_is_in_a_module_beside_it() -> N
 
 
 def test_every_test_file_that_the_makefile_names_exists() -> None:
-    named = re.findall(r"\btests/[\w/.]+", (ROOT / "Makefile").read_text())
+    named = re.findall(r"\btests/[\w/.]+(?!\S*\*)\b", (ROOT / "Makefile").read_text())
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
