@@ -22,7 +22,7 @@ from historyapp.worker import run_worker, stop_worker
 @app.task(name="count")
 def count(number):
     os.write(1, f"{number}\\n".encode())
-    time.sleep(0.02)
+    time.sleep(0.1)
 signal.signal(signal.SIGTERM, lambda *_: stop_worker())
 print("ready", flush=True)
 run_worker()
