@@ -1,9 +1,11 @@
 """What ``root`` applies to all routes: strict query parameters, and one write for each Idempotency-Key."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -16,8 +18,8 @@ from historyapp.wire.problems import NotValid
 
 View = Callable[..., HttpResponseBase]
 
-
 _KEEPING: set[View] = set()
+_ID = re.compile(r'"id": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
 def with_shared_checks(view: View) -> View:
@@ -67,9 +69,22 @@ def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase])
     def answer() -> StoredResponse:
         response = carry_out()
         assert isinstance(response, HttpResponse)
-        return StoredResponse(response.status_code, response.content.decode())
+        body = response.content.decode()
+        return StoredResponse(response.status_code, body, _sessions(request, body))
 
     return stored_response(once(request.auth.project, key, fingerprint(request), answer))
+
+
+def _sessions(request: ApiRequest, body: str) -> frozenset[UUID]:
+    """The ids of the sessions that a request concerns.
+
+    The path names the session, except where the request makes sessions: there the response has their ids.
+    """
+    assert request.resolver_match
+    session = request.resolver_match.kwargs.get("session_id")
+    if session is not None and not request.path.endswith("/forks"):
+        return frozenset([UUID(str(session))])
+    return frozenset(UUID(id) for id in _ID.findall(body))
 
 
 def stored_response(stored: StoredResponse) -> HttpResponse:

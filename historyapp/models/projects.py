@@ -110,6 +110,8 @@ class IdempotencyKey(models.Model):
     """SHA-256 of method, path and body."""
     status = models.PositiveSmallIntegerField()
     response = models.TextField()
+    sessions = models.TextField(null=True)
+    """The ids of the sessions that it concerns, separated by spaces. Null in rows of earlier versions."""
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
 
     class Meta:

@@ -1,19 +1,23 @@
 """Executing a request once, however often it is sent (the ``Idempotency-Key`` header)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.utils import timezone
 
-from historyapp.core.errors import Invalid
+from historyapp.core.errors import Conflict, Invalid
 from historyapp.models import IdempotencyKey, Project
 from historyapp.services.transactions import writing
 
 KEPT = timedelta(days=7)
 _PURGE_EVERY = 100
+_PER_STATEMENT = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_PURGED = 409
+"""The status of a stored response that was emptied because its session was purged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,8 @@ class StoredResponse:
 
     status: int
     body: str
+    sessions: frozenset[UUID] = frozenset()
+    """The sessions that the request or the response concerns. The response is emptied when one is purged."""
     replayed: bool = False
     """Whether it is the response to an earlier, equal request."""
 
@@ -30,7 +36,7 @@ def earlier(project: Project, key: str, fingerprint: str) -> StoredResponse | No
     """The response to an earlier request with the same key, or None for a new key.
 
     Raises:
-        Invalid: as :func:`once`.
+        Invalid, Conflict: as :func:`once`.
     """
     _check(key)
     row = IdempotencyKey.objects.filter(project=project, key=key).first()
@@ -47,6 +53,7 @@ def once(
 
     Raises:
         Invalid: for a malformed key, and for a key that came before with another request.
+        Conflict: when the session of the earlier request was purged.
     """
     _check(key)
     with writing():
@@ -57,10 +64,31 @@ def once(
             return _replayed(row, fingerprint)
         answer = carry_out()
         row.status, row.response = answer.status, answer.body
-        row.save(update_fields=["status", "response"])
+        row.sessions = " ".join(sorted(str(id) for id in answer.sessions))
+        row.save(update_fields=["status", "response", "sessions"])
         if row.pk % _PURGE_EVERY == 0:
             IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
         return answer
+
+
+def forget_responses(project: Project, purged: Collection[UUID]) -> None:
+    """Empties the stored responses that concern one of these sessions, within the caller's transaction.
+
+    The keys stay, so that a repeated request is refused and does not make the session again. Rows of earlier
+    versions do not name their sessions. They are emptied too; there are none a week after the update.
+    """
+    gone = {str(id) for id in purged}
+    if not gone:
+        return
+    rows = IdempotencyKey.objects.filter(project=project).exclude(status=_PURGED)
+    concerned = [
+        pk
+        for pk, sessions in rows.values_list("pk", "sessions").iterator()
+        if sessions is None or not gone.isdisjoint(sessions.split())
+    ]
+    for first in range(0, len(concerned), _PER_STATEMENT):
+        some = concerned[first : first + _PER_STATEMENT]
+        IdempotencyKey.objects.filter(pk__in=some).update(status=_PURGED, response="")
 
 
 def _check(key: str) -> None:
@@ -71,4 +99,6 @@ def _check(key: str) -> None:
 def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
     if row.fingerprint != fingerprint:
         raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
+    if row.status == _PURGED:
+        raise Conflict("This request was carried out before, but its session was purged since.")
     return StoredResponse(row.status, row.response, replayed=True)

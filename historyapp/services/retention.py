@@ -1,4 +1,8 @@
-"""Retention: the only way to delete entries, whole sessions at a time."""
+"""Retention: the only way to delete entries, whole sessions at a time.
+
+Text of a deleted session does not stay in other tables: its audit records lose their details, and the stored
+responses that concern it are emptied.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -11,6 +15,7 @@ from django.db.models.functions import Coalesce
 
 from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.idempotency import forget_responses
 from historyapp.services.transactions import writing
 
 
@@ -20,6 +25,14 @@ class Purged:
 
     sessions: int
     entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """An archived session that cannot be deleted yet, because these forks share its entries and stay."""
+
+    session: Session
+    forks: list[Session]
 
 
 def purgeable(
@@ -33,6 +46,17 @@ def purgeable(
     Args:
         among: consider only these sessions; None: all of the project.
     """
+    return _sorted_out(project, archived_before, among)[0]
+
+
+def blocked_by_forks(project: Project, archived_before: datetime) -> list[Blocked]:
+    """The sessions that were archived long enough ago, but have forks that stay."""
+    return _sorted_out(project, archived_before, None)[1]
+
+
+def _sorted_out(
+    project: Project, archived_before: datetime, among: Collection[UUID] | None
+) -> tuple[list[Session], list[Blocked]]:
     archived = AuditRecord.objects.filter(
         project=project, session=OuterRef("pk"), action=f"status: {Session.Status.ARCHIVED}"
     )
@@ -43,14 +67,17 @@ def purgeable(
     if among is not None:
         sessions = sessions.filter(pk__in=among)
     waiting = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}
-    forks_of = defaultdict[UUID | None, set[UUID]](set)
-    forks = Session.objects.filter(forked_from__in=list(waiting)).values_list("forked_from", "pk")
-    for parent, fork in forks:
-        forks_of[parent].add(fork)
+    forks_of = defaultdict[UUID | None, dict[UUID, Session]](dict)
+    for fork in Session.objects.filter(forked_from__in=list(waiting)).order_by("pk"):
+        forks_of[fork.forked_from_id][fork.pk] = fork
     found: dict[UUID, Session] = {}
-    while free := [id for id in waiting if forks_of[id] <= found.keys()]:
+    while free := [id for id in waiting if forks_of[id].keys() <= found.keys()]:
         found.update((id, waiting.pop(id)) for id in free)
-    return list(found.values())
+    blocked = [
+        Blocked(session, [fork for fork in forks_of[id].values() if fork.pk not in found])
+        for id, session in waiting.items()
+    ]
+    return list(found.values()), blocked
 
 
 def purge(
@@ -58,17 +85,20 @@ def purge(
 ) -> Purged:
     """Deletes those of ``sessions`` that may still be deleted, with all their data, in one transaction.
 
-    Audit records stay. A transcript that is imported again afterwards becomes a new session.
+    Audit records stay, without their details. Stored responses of the sessions' requests are emptied. A
+    transcript that is imported again afterwards becomes a new session.
     """
     with writing():
         list(Session.objects.select_for_update().filter(pk__in=sessions, project=project))
         purged = purgeable(project, archived_before, sessions)
+        forget_responses(project, {session.pk for session in purged})
         retention_pass = RetentionPass.objects.create()
         entries = 0
         for session in purged:
             own = Entry.objects.filter(session=session).count()
             entries += own
-            detail = {"title": session.title, "entries": own, "steps": session.steps}
+            AuditRecord.objects.filter(project=project, session=session.pk).update(detail={})
+            detail = {"entries": own, "steps": session.steps}
             add_audit_record(project.pk, actor, "purge", session.pk, detail)
             session.delete()
         retention_pass.delete()

@@ -161,8 +161,9 @@ PROBLEM_TYPES = (
         Conflict, 409, "Conflict", "The request does not fit the current state of the session.",
         "Possible causes: `expected_position` is not the session's head; an action is already in flight, or "
         "none is; the last step to summarise is still in flight; the id is taken; the session is archived; "
-        "another import of the session is running; the compression has ended. Read the session again, then "
-        "retry if the request still makes sense.",
+        "another import of the session is running; the compression has ended; the session of an earlier "
+        "request with this `Idempotency-Key` was purged. Read the session again, then retry if the request "
+        "still makes sense.",
     ),
     ProblemType(
         LengthRequired, 411, "Length required", "The body came in chunks, without its length.",

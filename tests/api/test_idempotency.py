@@ -1,10 +1,14 @@
 """The same request with the same key is carried out once and answered alike."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
-from historyapp.models import Entry, IdempotencyKey
+from historyapp.models import Entry, IdempotencyKey, Project
+from historyapp.services.retention import purge, purgeable
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
 from tests.api.test_transfers import file
@@ -100,3 +104,58 @@ def test_a_key_may_be_255_long(run: Agent) -> None:
 
 def test_a_key_on_a_read_means_nothing(run: Agent) -> None:
     assert run.get("", KEY).status == run.get("", {"Idempotency-Key": "a b"}).status == 200
+
+
+def purge_everything(agent: Agent) -> None:
+    for session in agent.get("/sessions")["items"]:
+        agent.send("PATCH", f"/sessions/{session['id']}", b'{"status": "archived"}')
+    project, limit = Project.objects.get(name="Alice's"), timezone.now() + timedelta(days=1)
+    purge(project, [session.pk for session in purgeable(project, limit)], limit)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sessions", {"title": "hunter2"}),
+        ("/sessions/{id}/summaries", {"from_step": 1, "to_step": 1, "text": "hunter2"}),
+        ("/sessions/{id}/forks", {"title": "hunter2"}),
+        ("/sessions/{id}/entries", {"entries": [said("hunter2")]}),
+    ],
+)
+def test_what_was_purged_does_not_come_back_with_a_repeated_request(
+    alice: Agent, run: Agent, path: str, body: dict[str, Any]
+) -> None:
+    run.step()
+    path = path.format(id=run.get()["id"])
+    assert alice.post(path, body, KEY).status == 201
+    purge_everything(alice)
+    again = alice.post(path, body, KEY)
+    assert_problem(again, 409, "purged since")
+    assert "hunter2" not in str(again.body)
+    assert alice.get("/sessions")["items"] == []
+    assert IdempotencyKey.objects.get().response == ""
+
+
+def test_an_imported_session_that_was_purged_does_not_come_back_either(alice: Agent) -> None:
+    alice.upload("/imports", {"files": file()}, KEY)
+    purge_everything(alice)
+    assert_problem(alice.upload("/imports", {"files": file()}, KEY), 409, "purged since")
+    assert alice.get("/sessions")["items"] == []
+
+
+def test_stored_responses_of_other_sessions_stay(alice: Agent) -> None:
+    parent = alice.post("/sessions", {"title": "a"})["id"]
+    body = {"title": "b", "spawned_by": parent}
+    first = alice.post("/sessions", body, KEY)
+    alice.send("PATCH", f"/sessions/{parent}", b'{"status": "archived"}')
+    project, limit = Project.objects.get(name="Alice's"), timezone.now() + timedelta(days=1)
+    assert purge(project, [UUID(parent)], limit).sessions == 1
+    assert alice.post("/sessions", body, KEY).body == first.body
+
+
+def test_a_purge_empties_responses_of_versions_that_named_no_session(alice: Agent, run: Agent) -> None:
+    run.step()
+    run.post("/summaries", {"from_step": 1, "to_step": 1, "text": "hunter2"}, KEY)
+    IdempotencyKey.objects.update(sessions=None)
+    purge_everything(alice)
+    assert IdempotencyKey.objects.get().response == ""

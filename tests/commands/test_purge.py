@@ -11,6 +11,7 @@ from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import AuditRecord, Entry, Session
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.commands.conftest import Run
 
@@ -58,3 +59,10 @@ def test_without_anybody_to_ask_nothing_is_deleted(run: Run, old: UUID) -> None:
 def test_how_old_must_be_said(run: Run) -> None:
     assert "--archived-before" in run("purge", "--yes").error
     assert "is not a number of days" in run("purge", "--archived-before=-3").error
+
+
+def test_a_fork_that_blocks_a_session_is_named(run: Run, old: UUID) -> None:
+    child = fork(default_project(), old, title="the\nother way")
+    ran = run("purge", "--archived-before", 9, "--yes")
+    assert ran.out == f"{old} old stays: it shares its entries with {child.pk} (live) the\\nother way.\n"
+    assert Entry.objects.count() == 2

@@ -4,15 +4,16 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import AuditRecord, Entry, Episode, Project, RetentionPass, Session, Summary
 from historyapp.services.append import append
+from historyapp.services.idempotency import StoredResponse, once
 from historyapp.services.projections import parents_first, rebuild
-from historyapp.services.retention import Purged, purge, purgeable
-from historyapp.services.rewinds import fork
+from historyapp.services.retention import Purged, blocked_by_forks, purge, purgeable
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
 
@@ -130,7 +131,62 @@ def test_it_is_on_record_who_deleted_what(project: Project) -> None:
     purge_all(project, 9)
     record = AuditRecord.objects.get(action="purge")
     assert (record.actor, record.session) == ("test", session.pk)
-    assert record.detail == {"title": "", "entries": 2, "steps": 1}
+    assert record.detail == {"entries": 2, "steps": 1}
+
+
+def test_audit_records_of_a_deleted_session_keep_no_text_of_it(project: Project) -> None:
+    session, kept = session_of(project), session_of(project)
+    for one in (session, kept):
+        rewind(project, one.pk, Target(to_step=0), reason="the password hunter2 was in it", actor="alice")
+    archive(session)
+    purge_all(project, 9)
+    records = AuditRecord.objects.filter(session=session.pk)
+    assert {(record.actor, record.action) for record in records} >= {("alice", "rewind"), ("test", "purge")}
+    assert not [record.detail for record in records if "hunter2" in str(record.detail)]
+    assert "hunter2" in str(AuditRecord.objects.get(session=kept.pk, action="rewind").detail)
+
+
+def test_no_table_holds_a_deleted_sessions_text(project: Project) -> None:
+    """Every text column of the database is searched, so that a new table cannot be forgotten."""
+    marker = "zebra-4711"
+    session = create_session(project, names={"title": f"about {marker}"})
+    append(
+        project, session.pk, [EntryDraft(ModelInput(content=marker)), EntryDraft(ModelOutput(text=marker))]
+    )
+    summarise(project, session.pk, (1, 1), SummaryText(marker))
+    rewind(project, session.pk, Target(to_step=0), reason=marker, actor="alice")
+    answer = StoredResponse(201, marker, frozenset([session.pk]))
+    once(project, "a-key", "fingerprint", lambda: answer)
+    assert tables_with(marker) >= {
+        "historyapp_session",
+        "historyapp_auditrecord",
+        "historyapp_idempotencykey",
+    }
+    archive(session)
+    purge_all(project, 9)
+    assert tables_with(marker) == set()
+
+
+def tables_with(text: str) -> set[str]:
+    """The tables with a row whose text holds ``text``; bodies this short are stored uncompressed."""
+    found = set()
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            if any(text in str(row) for row in cursor.fetchall()):
+                found.add(table)
+    return found
+
+
+def test_a_fork_that_stays_is_named_with_the_session_that_it_blocks(project: Project) -> None:
+    parent = session_of(project)
+    staying, going = fork(project, parent.pk), fork(project, parent.pk)
+    archive(parent)
+    archive(going)
+    (blocked,) = blocked_by_forks(project, days_ago(9))
+    assert (blocked.session.pk, ids(blocked.forks)) == (parent.pk, {staying.pk})
+    archive(staying)
+    assert blocked_by_forks(project, days_ago(9)) == []
 
 
 def test_the_log_is_closed_again_afterwards(project: Project) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -16,7 +16,11 @@ from historyapp.management.command_line import (
     printable,
     whole_number,
 )
-from historyapp.services.retention import purge, purgeable
+from historyapp.models import Project
+from historyapp.services.retention import blocked_by_forks, purge, purgeable
+
+_NAMED = 10
+"""Forks that are named for each session that they block."""
 
 
 class Command(PlayheadCommand):
@@ -40,8 +44,10 @@ class Command(PlayheadCommand):
         limit = timezone.now() - timedelta(days=archived_before)
         target = chosen_project(project)
         sessions = purgeable(target, limit)
+        blocked = self._name_blocking_forks(target, limit)
         if not sessions:
-            self.stdout.write(f"Nothing was archived {plural(archived_before, 'day')} ago or earlier.")
+            if not blocked:
+                self.stdout.write(f"Nothing was archived {plural(archived_before, 'day')} ago or earlier.")
             return
         for session in sessions:
             self.stdout.write(f"{session.pk} {printable(session.title)}")
@@ -55,3 +61,14 @@ class Command(PlayheadCommand):
         self.stdout.write(
             f"{plural(purged.sessions, 'session')} and {plural(purged.entries, 'entry')} deleted."
         )
+
+    def _name_blocking_forks(self, project: Project, limit: datetime) -> int:
+        """Says which sessions stay because of which forks. Returns the number of these sessions."""
+        found = blocked_by_forks(project, limit)
+        for blocked in found:
+            forks = [f"{fork.pk} ({fork.status}) {printable(fork.title)}" for fork in blocked.forks[:_NAMED]]
+            more = len(blocked.forks) - len(forks)
+            forks += [f"and {plural(more, 'fork')} more"] if more else []
+            name = f"{blocked.session.pk} {printable(blocked.session.title)}"
+            self.stdout.write(f"{name.rstrip()} stays: it shares its entries with {', '.join(forks)}.")
+        return len(found)
