@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
-from historyapp.models import Project, Session
+from historyapp.models import Membership, Project, Session
 
 PROJECT = "project"
 """Key of a person's browser session: the project they have chosen."""
@@ -67,6 +67,11 @@ def current_project(request: PersonRequest, among: list[Project]) -> Project:
         raise NotFound("You are not in any project. Ask its owner to add you.")
     chosen = request.session.get(PROJECT)
     return next((project for project in among if str(project.pk) == chosen), among[0])
+
+
+def is_owner(request: PersonRequest, project: Project) -> bool:
+    """Whether the person may change what the project allows, and spend its money."""
+    return Membership.objects.filter(project=project, user=request.user, is_owner=True).exists()
 
 
 def find_session(request: PersonRequest, session_id: UUID) -> Session:

@@ -21,7 +21,7 @@ from dashboard.access import PersonRequest, actor
 from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
 from historyapp.core.errors import Invalid, PlayheadError
-from historyapp.models import AuditRecord, CompressionRun, Session
+from historyapp.models import AuditRecord, CompressionRun, Project, Session
 from historyapp.models.history import History
 from historyapp.services.compression.start import RunRequest, estimate, start_run
 from historyapp.services.prices import money_text
@@ -226,7 +226,14 @@ class AuditAdmin(ReadOnly):
     ordering = ("-created_at", "-id")
 
 
+class ProjectAdmin(ReadOnly):
+    list_display = ("name", "id", "paid_automatic_compression", "created_at")
+    ordering = ("created_at", "id")
+    fields = ("id", "name", "paid_automatic_compression", "created_at")
+
+
 site = PlayheadAdmin()
+site.register(Project, ProjectAdmin)
 site.register(Session, SessionAdmin)
 site.register(CompressionRun, RunAdmin)
 site.register(AuditRecord, AuditAdmin)

@@ -56,7 +56,8 @@ GROUPS = {
     ),
     "Compression": (
         Setting("compress_automatically", "Compress automatically",
-                "Compress older steps in the background while the agent works.", kind="switch"),
+                "Compress older steps in the background while the agent works. A provider's model is used "
+                "only where the project's settings allow it.", kind="switch"),
         Setting("compression_strategy", "Strategy", "How steps are summarised.", "", "choice", _STRATEGIES),
         Setting("llm_name", "Summary model",
                 "A model name, provider:name, or local, which needs no API key and costs nothing.",

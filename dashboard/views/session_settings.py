@@ -11,8 +11,7 @@ from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.location import newest_step, page_context
 from dashboard.settings_form import find_errors, form_groups, read_settings
 from historyapp.core.settings import SessionSettings, load_settings
-from historyapp.core.strategies import STRATEGIES
-from historyapp.services.compression.start import choose_model
+from historyapp.services.compression.model_choice import model_note
 from historyapp.services.sessions import change_session
 
 
@@ -30,12 +29,11 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
             change_session(session.project, session.pk, {"settings": settings}, actor=actor(request))
             return redirect(reverse("session-settings", args=[session.pk]) + "?saved=1")
     stored = load_settings(session.settings)
-    strategy = STRATEGIES.get(stored.compression_strategy)
     context = {
         **page_context(request, newest_step(session)),
         "groups": form_groups(values, errors),
         "errors": errors,
         "saved": "saved" in request.GET,
-        "note": choose_model(strategy, None, stored).note if strategy else "",
+        "note": model_note(stored, session.project),
     }
     return render(request, "session_settings.html", context, status=422 if errors else 200)

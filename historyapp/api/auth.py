@@ -61,12 +61,16 @@ class BearerKey(AuthBase):
         except DatabaseError:
             # When a key was last used is not worth failing a request for.
             log.warning("The use of a key could not be noted", exc_info=True)
-        scope = SCOPES[request.method or "GET"]
-        if scope not in key.scopes:
-            raise Forbidden(
-                f"This API key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
-            )
+        check_scope(key, SCOPES[request.method or "GET"])
         return key
+
+
+def check_scope(key: ApiKey, scope: str) -> None:
+    """Raises ``Forbidden`` when the key lacks the scope."""
+    if scope not in key.scopes:
+        raise Forbidden(
+            f"This API key lacks the scope {scope}. It has: {', '.join(key.scopes)}.", scope=scope
+        )
 
 
 def actor(request: ApiRequest) -> str:

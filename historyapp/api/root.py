@@ -10,6 +10,7 @@ from historyapp.api import (
     episodes,
     ledger,
     model_calls,
+    projects,
     rewinds,
     sessions,
     snapshots,
@@ -33,6 +34,6 @@ api = PlayheadAPI(
 api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
-    rewinds, transfers,
+    rewinds, transfers, projects,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -107,6 +107,9 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     compare = _answered(endpoints.compressions.compare)
     comparison = _answered(endpoints.compressions.comparison)
 
+    project = _answered(endpoints.projects.project)
+    change_project = _answered(endpoints.projects.change_project)
+
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
 

@@ -19,6 +19,8 @@ class Project(models.Model):
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)
     members = models.ManyToManyField(User, through="Membership", related_name="projects")
+    paid_automatic_compression = models.BooleanField(default=False)
+    """Whether compression that no one asked for may call a provider's model."""
 
     def __str__(self) -> str:
         return self.name

@@ -5,6 +5,10 @@ from typing import Any
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 AT = "2026-01-31T09:30:00Z"
 LATER = "2026-01-31T09:30:02.5Z"
+PROJECT = {
+    "id": "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42", "name": "Default", "created_at": AT,
+    "paid_automatic_compression": False,
+}  # fmt: skip
 
 USE_TOOL = {"name": "read_file", "arguments": {"path": "parser.py"}}
 CALL = {"id": "call_1", "name": "read_file", "arguments": {"path": "parser.py"}}

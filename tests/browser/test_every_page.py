@@ -68,6 +68,7 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/comparisons/new"),
         page_of(session, f"/comparisons/{first.comparison}"),
         page_of(empty, "/compressions/new"),
+        "/project",
         "/compressions",
         f"/compressions?session={empty.pk}",
         page_of(odd),

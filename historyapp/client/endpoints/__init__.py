@@ -7,12 +7,13 @@ from historyapp.client.endpoints import (
     episodes,
     ledger,
     model_calls,
+    projects,
     rewinds,
     sessions,
     transfers,
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "rewinds", "sessions",
-    "transfers",
+    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "projects", "rewinds",
+    "sessions", "transfers",
 ]  # fmt: skip

@@ -1,8 +1,7 @@
 """Starts compression runs: model, estimate, row. Finds, cancels and retries them."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,19 +14,21 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
 from historyapp.core.strategies.base import Strategy
 from historyapp.core.usage import Usage
-from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun, Project, Session
 from historyapp.models.compressions import RunQuerySet
 from historyapp.models.history import History
 from historyapp.services.append import check_open, lock_session
 from historyapp.services.audit import add_audit_record
+from historyapp.services.compression.model_choice import (
+    ChosenModel,
+    choose_automatic_model,
+    choose_model,
+)
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
 
 MOST_COMPARED = 50
 """Steps of a comparison."""
-DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
-"""The default summary model, and the one that replaces it where only Anthropic has a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,6 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenModel:
-    name: str
-    """``provider:model``, ``local``, or empty for strategies that use no model."""
-    note: str = ""
-    """Why it is not the default model."""
-
-
-@dataclass(frozen=True, slots=True)
 class ResolvedRequest:
     """A request with every default filled in."""
 
@@ -66,7 +59,7 @@ class ResolvedRequest:
 
     @property
     def calls_provider(self) -> bool:
-        return self.model.name not in ("", LOCAL)
+        return self.model.calls_provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,47 +92,6 @@ class RunStart:
     run: CompressionRun
     joined: bool
     """Whether the run was active before this request."""
-
-
-def choose_model(strategy: Strategy, requested: str | None, settings: SessionSettings) -> ChosenModel:
-    """The model of a run: the requested one, else that of the session's settings.
-
-    Where the settings' model has no key here, another replaces it, and the note says so: for the default
-    model the other provider's, if that has a key, else the local summariser.
-
-    Raises:
-        Invalid: when the requested model is unknown or has no key.
-    """
-    if not strategy.uses_model:
-        if requested:
-            raise Invalid(f"The strategy {strategy.name} uses no model. Leave `model` out.")
-        return ChosenModel("")
-    if requested:
-        return ChosenModel(LOCAL if requested == LOCAL else _with_key(requested))
-    if settings.llm_name == LOCAL:
-        return ChosenModel(LOCAL)
-    try:
-        return ChosenModel(_with_key(settings.llm_name))
-    except Invalid as error:
-        if settings.llm_name == DEFAULT_MODEL:
-            with suppress(Invalid):
-                used = _with_key(FALLBACK_MODEL)
-                return ChosenModel(used, f"{error.detail} {FALLBACK_MODEL} is used instead.")
-        note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
-    titles: dict[str, None] = {}  # both providers of OpenAI have the same title
-    for provider in PROVIDERS.values():
-        with suppress(Invalid):
-            provider.sdk()
-            titles[provider.title] = None
-    keys = (f"{title} has a key here: choose one of its models to use it." for title in titles)
-    return ChosenModel(LOCAL, " ".join((note, *keys)))
-
-
-def _with_key(model: str) -> str:
-    """``provider:model``. Raises ``Invalid``, which names the variable, where the provider has no key."""
-    route = ProviderRouter().route(model)
-    route.provider.sdk()
-    return f"{route.provider.name}:{route.model}"
 
 
 def resolve_request(session: Session, request: RunRequest, as_of: int | None = None) -> ResolvedRequest:
@@ -226,6 +178,8 @@ def start_run(
         if active is not None:
             return RunStart(active, joined=True)
         resolved = resolve_request(session, request)
+        if automatic:
+            resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
         run = _create(session, resolved, actor, again=request.again, automatic=automatic)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
         add_audit_record(project.pk, actor, "compress", session.pk, detail)

@@ -1,0 +1,38 @@
+"""Changing what a project allows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from historyapp.llm.router import LOCAL
+from historyapp.models import CompressionRun, Project
+from historyapp.services.audit import add_audit_record
+from historyapp.services.compression.start import cancel_run
+from historyapp.services.transactions import writing
+
+
+def change_project(project: Project, changes: Mapping[str, Any], *, actor: str = "") -> Project:
+    """Changes a project's settings.
+
+    Turning ``paid_automatic_compression`` off cancels the automatic runs that call a provider's model.
+
+    Args:
+        changes: the columns to change, by name.
+    """
+    with writing():
+        locked = Project.objects.select_for_update().get(pk=project.pk)
+        changed = {name: value for name, value in changes.items() if getattr(locked, name) != value}
+        if not changed:
+            return locked
+        for name, value in changed.items():
+            setattr(locked, name, value)
+        locked.save(update_fields=list(changed))
+        add_audit_record(project.pk, actor, "change project", None, changed)
+        if changed.get("paid_automatic_compression") is False:
+            for run in _paid_automatic_runs(locked):
+                cancel_run(run, actor=actor)
+        return locked
+
+
+def _paid_automatic_runs(project: Project) -> list[CompressionRun]:
+    runs = CompressionRun.objects.active().filter(session__project=project, automatic=True)
+    return list(runs.exclude(model__in=("", LOCAL)))

@@ -1,0 +1,20 @@
+"""The project that an API key belongs to."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+
+
+class ProjectOut(Answer):
+    model_config = shown(examples.PROJECT)
+
+    id: UUID
+    name: str
+    created_at: datetime
+    paid_automatic_compression: bool = Field(
+        description="Whether automatic compression may call a provider's model. If not, it uses `local`."
+    )

@@ -1,0 +1,44 @@
+"""A key reads its project; only one with the scope admin changes what it allows."""
+
+import pytest
+
+from historyapp.models import AuditRecord, Project
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+
+
+@pytest.fixture
+def recorder(project: Project) -> Agent:
+    """A key that agents have by default."""
+    return Agent(key_for(project, "recorder", ("read", "write")))
+
+
+def test_a_key_reads_its_own_project(alice: Agent, charlie: Agent, project: Project) -> None:
+    found = alice.get("/project")
+    assert (found["id"], found["name"]) == (str(project.pk), "Alice's")
+    assert found["paid_automatic_compression"] is False
+    assert charlie.get("/project")["name"] == "Charlie's"
+
+
+def test_a_key_with_admin_changes_it_and_the_change_is_recorded(alice: Agent, project: Project) -> None:
+    assert alice.patch("/project", {"paid_automatic_compression": True})["paid_automatic_compression"] is True
+    project.refresh_from_db()
+    assert project.paid_automatic_compression
+    record = AuditRecord.objects.get(project=project, action="change project")
+    assert record.detail == {"paid_automatic_compression": True}
+    assert record.actor.startswith("key:")
+
+
+def test_a_change_that_changes_nothing_leaves_no_record(alice: Agent, project: Project) -> None:
+    assert alice.patch("/project", {}).status == 200
+    assert alice.patch("/project", {"paid_automatic_compression": False}).status == 200
+    assert not AuditRecord.objects.filter(project=project, action="change project").exists()
+
+
+def test_an_agents_key_cannot_turn_spending_on(recorder: Agent, project: Project) -> None:
+    refused = recorder.patch("/project", {"paid_automatic_compression": True})
+    assert_problem(refused, 403, "scope admin")
+    assert refused["scope"] == "admin"
+    project.refresh_from_db()
+    assert not project.paid_automatic_compression

@@ -1,0 +1,99 @@
+"""An agent that only records causes no paid model call, until the project turns such calls on."""
+
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+
+from historyapp.models import CompressionRun, Project, Session, Summary
+from historyapp.services.append import append
+from historyapp.services.compression.automatic import compress_if_due, due_sessions
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.projects import change_project
+from historyapp.services.sessions import change_session, create_session
+from tests.llm.loopback import Loopback
+from tests.services.compression.conftest import Compress, Record
+from tests.services.drafts import act, ok
+
+pytestmark = pytest.mark.django_db(transaction=True)
+TURN_ON = {"paid_automatic_compression": True}
+
+
+def record_and_work(project: Project, **settings: object) -> Session:
+    """An agent records 12 steps; workers do all that is due."""
+    session = create_session(project)
+    change_session(project, session.pk, {"settings": settings})
+    for number in range(12):
+        append(project, session.pk, [act("read", path=f"{number}.py"), ok(outputs="a line\n" * 20)])
+        while due := due_sessions():
+            run = compress_if_due(due[0])
+            if run is not None:
+                work_on(run.pk)
+    return session
+
+
+def automatic_run(project: Project) -> CompressionRun:
+    """A run that is due and that no worker has begun."""
+    session = create_session(project)
+    for _ in range(8):
+        append(project, session.pk, [act("read", path="a.py"), ok()])
+    run = compress_if_due(session.pk)
+    assert run is not None
+    return run
+
+
+@pytest.mark.parametrize("model", ["gpt-5-mini", "gpt-5.2", "claude-opus-4-5", "openai:qwen2.5:7b"])
+@pytest.mark.parametrize("strategy", ["episode_summary", "ai_summary"])
+def test_an_agent_that_only_records_causes_no_call_of_a_provider(
+    project: Project, loopback: Loopback, model: str, strategy: str
+) -> None:
+    session = record_and_work(project, llm_name=model, compression_strategy=strategy)
+    assert loopback.requests == []
+    runs = CompressionRun.objects.filter(session=session)
+    assert {(run.automatic, run.model, run.calls, run.cost) for run in runs} == {(True, "local", 0, 0)}
+    assert all("has not turned on paid models" in run.note for run in runs)
+    assert Summary.objects.filter(session=session).exists(), "the steps are summarised all the same"
+
+
+def test_a_project_that_turned_it_on_is_summarised_by_the_model(project: Project, loopback: Loopback) -> None:
+    change_project(project, TURN_ON)
+    session = record_and_work(project)
+    assert len(loopback.requests) == 8
+    assert {run.model for run in CompressionRun.objects.filter(session=session)} == {"openai:gpt-5-mini"}
+
+
+def test_turning_it_off_cancels_the_automatic_runs_that_would_cost_money(
+    project: Project, loopback: Loopback
+) -> None:
+    change_project(project, TURN_ON)
+    paid, other = automatic_run(project), automatic_run(Project.objects.create(name="other"))
+    change_project(project, {"paid_automatic_compression": False}, actor="user:alice")
+    paid.refresh_from_db()
+    other.refresh_from_db()
+    assert (paid.state, other.state) == ("cancelled", "queued")
+    work_on(paid.pk)
+    assert loopback.requests == []
+
+
+def test_a_run_that_a_person_starts_still_uses_the_model(
+    record: Record, compress: Compress, loopback: Loopback
+) -> None:
+    run = compress(record(6))
+    assert (run.model, run.calls) == ("openai:gpt-5-mini", 2)
+
+
+def test_paid_runs_that_an_earlier_version_started_go_on_with_the_local_summariser(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    automatic = automatic_run(project)
+    CompressionRun.objects.filter(pk=automatic.pk).update(model="openai:gpt-5-mini")
+    asked_for = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
+    migration = import_module("historyapp.migrations.0014_paid_automatic_compression")
+    migration.use_the_local_summariser(apps, None)
+    work_on(automatic.pk)
+    assert loopback.requests == []
+    automatic.refresh_from_db()
+    asked_for.refresh_from_db()
+    assert (automatic.state, automatic.model) == ("succeeded", "local")
+    assert asked_for.model == "openai:gpt-5-mini"
