@@ -77,9 +77,9 @@ class StepIn(RequestBody):
     )
 
     analysis_result: Any = Field(description="What the step set out to do; it becomes the thoughts.")
-    execution_result: Any = Field(description="What came of it.")
+    execution_result: Any = Field(description="The result of the step.")
     supervision_result: Any = Field(
-        description="How it was judged; `score` and `passed` are taken over from an object."
+        description="The review of the step. `score` and `passed` are read from it if it is an object."
     )
     timestamp: Moment | None = Field(default=None, description="When it happened; null: now.")
 
@@ -87,7 +87,7 @@ class StepIn(RequestBody):
 @router.post("/sessions/{session_id}/actions", response={201: RegisteredOut}, summary="Register an action")
 @raises(Conflict)
 def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) -> HttpResponse:
-    """Before it runs. 409 while another action is in flight."""
+    """Register it before it runs. 409 while another action is in flight."""
     draft = EntryDraft(output_of(action), action.created_at, action.metadata)
     expected = action.expected_position
     return _registered(register_action(request.auth.project, session_id, draft, expected_position=expected))
@@ -96,7 +96,7 @@ def post_action(request: ApiRequest, session_id: SessionId, action: ActionIn) ->
 @router.post("/sessions/{session_id}/results", response={201: RegisteredOut}, summary="Register its result")
 @raises(Conflict)
 def post_result(request: ApiRequest, session_id: SessionId, result: ResultIn) -> HttpResponse:
-    """The result of the action in flight, whatever tool calls it made. 409 without one."""
+    """One result for the whole action in flight, also with several tool calls. 409 without an action."""
     fields = result.model_dump(exclude=_RECORDED, exclude_none=True)
     draft = EntryDraft(ToolResults(results=(ToolResult(**fields),)), result.created_at, result.metadata)
     expected = result.expected_position

@@ -1,4 +1,4 @@
-"""django-ninja's application, made to answer problem documents for whatever happens."""
+"""django-ninja's application, which answers every error with a problem document."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ View = Callable[..., HttpResponseBase]
 
 
 class PlayheadAPI(NinjaAPI):
-    """All calls, the OpenAPI document, and one way to fail."""
+    """The endpoints, the OpenAPI document, and one handler for all errors."""
 
     _document: Document | None = None
 
@@ -75,7 +75,7 @@ def guard(view: View) -> View:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler of what it refuses before any view is asked, such as an unknown ``Host``."""
+    """Django's handler for requests that it refuses before a view runs, as with an unknown ``Host``."""
     if request.path_info.startswith("/api/"):
         return problem_response(request, exception)
     return defaults.bad_request(request, exception)

@@ -1,6 +1,6 @@
-"""Who is asking: an API key in the ``Authorization`` header, what it may do, and the sessions that it sees.
+"""Authentication by an API key in the ``Authorization`` header, its scopes, and the sessions that it reaches.
 
-A signed-in browser is nobody here, so that no other site can make one act.
+A browser session does not count here: another site could make the browser send requests (CSRF).
 """
 
 import logging
@@ -59,8 +59,8 @@ class BearerKey(AuthBase):
         try:
             note_use(key, now)
         except DatabaseError:
-            # When a key was last used is not worth failing a request for.
-            log.warning("The use of a key could not be noted", exc_info=True)
+            # The time of last use is not important enough to fail the request.
+            log.warning("The time of a key's last use could not be stored", exc_info=True)
         check_scope(key, SCOPES[request.method or "GET"])
         return key
 

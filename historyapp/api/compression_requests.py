@@ -15,8 +15,8 @@ from historyapp.wire.base import shown
 from historyapp.wire.problems import Malformed, NotValid
 
 _NAMES = ", ".join(f"`{name}`" for name in STRATEGIES)
-STRATEGY = f"One of {_NAMES}. Without it the session's `compression_strategy`."
-MODEL = "`provider:model`, a model's name, or `local`; without it the session's `llm_name`."
+STRATEGY = f"One of {_NAMES}. Default: the session's `compression_strategy`."
+MODEL = "`provider:model`, a model's name, or `local`. Default: the session's `llm_name`."
 STEPS = "Negative numbers count from the end. Without both bounds: all but the newest, which stay in full."
 RunId = Annotated[UUID, id_of("compression"), UUID_SCHEMA]
 ComparisonId = Annotated[UUID, id_of("comparison"), UUID_SCHEMA]
@@ -28,7 +28,7 @@ class StrategyChoice(RequestBody):
 
     strategy: StrategyName | None = Field(default=None, description=STRATEGY)
     model: ModelName | None = Field(default=None, description=MODEL)
-    options: dict[Text, Any] = Field(default_factory=dict, description="Of the strategy.")
+    options: dict[Text, Any] = Field(default_factory=dict, description="Options of the strategy.")
 
 
 class CompressionIn(StrategyChoice):
@@ -54,7 +54,7 @@ class EstimateFilter(BaseModel):
     from_step: QueryStep | None = Field(default=None, description=STEPS)
     to_step: QueryStep | None = None
     model: ModelName | None = Field(default=None, description=MODEL)
-    options: str | None = Field(default=None, description="Of the strategy: a JSON object.")
+    options: str | None = Field(default=None, description="Options of the strategy, as a JSON object.")
     again: Literal["true", "false"] = "false"
     as_of: AsOf = None
 

@@ -78,7 +78,7 @@ def post_compression(request: ApiRequest, session_id: SessionId, body: Compressi
 
 @router.get("/sessions/{session_id}/compressions", response=RunPage, summary="List compressions")
 def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[RunFilter]) -> HttpResponse:
-    """The newest first. With `as_of` those that had been asked for by then."""
+    """The newest first. With `as_of`, only runs that were requested up to that position."""
     session = find_session(request, session_id)
     runs = runs_of(session, filter.as_of)
     if filter.trial == "false":
@@ -98,7 +98,7 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     summary="What a compression would cost",
 )
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
-    """Tokens and money at most, before anything is started."""
+    """The most tokens and money that it would take. Nothing is started."""
     session = find_session(request, session_id)
     found = estimate(session, filter.run_request(), filter.as_of)
     first, last, cost = found.first_step, found.last_step, money(found.cost)
@@ -121,7 +121,7 @@ def read_compression(
 )
 @raises(Conflict)
 def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """What is under way is finished and kept: it is paid for. Nothing is begun after that. 409 once ended."""
+    """Running model calls finish, and their summaries are kept. No new ones start. 409 if it has ended."""
     run = find_run(find_session(request, session_id), run_id)
     return reply(_with_errors(cancel_run(run, actor=actor(request))))
 
@@ -133,7 +133,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
 )
 @raises(Conflict)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
-    """Takes up what failed, or what a cancelled run had left. 409 when nothing is left."""
+    """Repeats the items that failed, or resumes a cancelled run. 409 if nothing is left to do."""
     run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
     _wake(run)
     return reply(_with_errors(run), 202)
@@ -144,7 +144,7 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
 )
 @raises(Conflict)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
-    """Both summarise the same steps, 50 at most. Nothing of it stands for the steps."""
+    """Both summarise the same steps, at most 50. Contexts do not use these summaries."""
     first, last = body.from_step, body.to_step
     sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
     runs = start_comparison(request.auth.project, session_id, sides, actor=actor(request))
@@ -196,13 +196,13 @@ def _comparison(runs: list[CompressionRun]) -> ComparisonOut:
 
 
 def _reply_by_content(request: ApiRequest, session: Session, answer: Answer) -> HttpResponse:
-    """The tag is made of the whole answer, because a run changes while its session does not."""
+    """The ETag covers the whole answer, because a run changes while its session does not."""
     content = json_value(answer)
     return reply_or_304(request, session, lambda: content, state=dump_json(content))
 
 
 def _wake(run: CompressionRun) -> None:
-    """Calls workers to the run once it is stored."""
+    """Wakes workers for the run once its transaction is committed."""
     if run.active:
         transaction.on_commit(partial(_call_workers, run.pk), robust=True)
 

@@ -12,10 +12,10 @@ from historyapp.services.contexts import RequestedContext
 from historyapp.services.snapshots import ServedContext
 from historyapp.wire.base import shown
 
-POLICY = "How the context is chosen; without it the session's setting."
-FORMAT = "The provider's shape; without it that of the model's provider, else `openai_chat`."
-MODEL = "Whose tokens are counted; without it the session's `model`."
-MAX_TOKENS = "Budget of the whole request; without it the session's setting."
+POLICY = "How the context is chosen. Default: the session's setting."
+FORMAT = "The provider's format. Default: that of the model's provider, else `openai_chat`."
+MODEL = "The model whose tokens are counted. Default: the session's `model`."
+MAX_TOKENS = "Budget of the whole request in tokens. Default: the session's setting."
 
 PolicyName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(POLICIES)})]
 FormatName = Annotated[str, Field(max_length=100, json_schema_extra={"examples": list(FORMATS)})]
@@ -40,7 +40,8 @@ class ContextBody(RequestBody):
         description="Functions that the model may call, in any provider's shape.",
     )
     live_screen: Text = Field(
-        default="", description="A volatile text that is put behind the newest input or result. Never stored."
+        default="",
+        description="Text that is true only now. Added after the newest input or result, and never stored.",
     )
 
     def options_for(self, model: str | None, as_of: int | None = None) -> RequestedContext:

@@ -1,4 +1,4 @@
-"""The history as text, as messages, and as the context that a model is sent next."""
+"""The history as text, as messages, and as the context for the next model call."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,9 +43,9 @@ from historyapp.wire.problems import ModelCallFailed
 router = Router(tags=["contexts"])
 
 MOST_STEPS = 10_000
-"""In one text: it is made in memory."""
+"""The most steps in one text, which is made in memory."""
 INHERITED_BUDGET = 1024
-"""Tokens of `/messages` and compiled progress where nobody chose a budget."""
+"""Tokens of `/messages` and compiled progress if neither the request nor the session sets a budget."""
 _STYLES: dict[str, Callable[[Any], str]] = {"list": as_list, "paragraph": as_paragraphs}
 
 
@@ -58,7 +58,7 @@ class ProgressFilter(BaseModel):
     )
     stop: QueryStep | None = Field(default=None, alias="to", description="Last step, included.")
     max_tokens: QueryPosition | None = Field(
-        default=None, description="Budget of `compiled`; without it the session's setting."
+        default=None, description="Budget of `compiled` in tokens. Default: the session's setting."
     )
     as_of: AsOf = None
 
@@ -132,7 +132,7 @@ class ContextFilter(BaseModel):
 
 @router.get("/sessions/{session_id}/contexts", response=ContextOut, summary="Look at a context")
 def read_context(request: ApiRequest, session_id: SessionId, filter: Query[ContextFilter]) -> HttpResponse:
-    """What a model would be sent next, or would have been sent then. Nothing is recorded."""
+    """The context that a model would get next, or with `as_of` would have got then. Nothing is recorded."""
     session = find_session(request, session_id)
     options = RequestedContext(filter.policy, filter.format, filter.model, as_of=filter.as_of)
     if filter.max_tokens is not None:
@@ -148,7 +148,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @raises(Conflict, ModelCallFailed)
 @keeps_its_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
-    """What a model is sent next. 201: a snapshot of it is kept; 200 with `record: false`."""
+    """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
     if answered := earlier_answer(request):
         return answered
     served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
@@ -164,7 +164,7 @@ def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) ->
 
 
 def _settings(session: Session, max_tokens: int | None) -> SessionSettings:
-    """The settings with a budget of inherited texts: as asked for, else as set, else 1,024 tokens."""
+    """The settings with the budget of these texts: the request's, else the session's, else 1,024 tokens."""
     settings = load_settings(session.settings)
     if max_tokens is None and settings.max_tokens == "window":
         max_tokens = INHERITED_BUDGET

@@ -25,7 +25,7 @@ Cursor = Annotated[
     Field(max_length=500, description="`next` of the page before. Keep the other parameters as they were."),
 ]
 _MOST = 2**31
-"""What the database's columns hold."""
+"""Larger integers do not fit into the database's columns."""
 
 
 class PageQuery(BaseModel):

@@ -42,9 +42,11 @@ class EntryFilter(PageQuery):
     before: QueryPosition | None = Field(default=None, description="Only entries before this position.")
     kind: Kind | None = None
     take: Literal["live", "all"] = Field(
-        default="live", description="`all`: with what rewinds cut off, marked `live: false`."
+        default="live", description="`all`: includes entries that rewinds cut off, marked `live: false`."
     )
-    order: Literal["oldest", "newest"] = Field(default="oldest", description="Which come first.")
+    order: Literal["oldest", "newest"] = Field(
+        default="oldest", description="Whether the oldest or the newest come first."
+    )
 
 
 @router.post("/sessions/{session_id}/entries", response={201: AppendedOut}, summary="Append entries")

@@ -1,6 +1,6 @@
 """Entries in the OpenAPI document, and reading one from a request.
 
-The core's models are the only description of the kinds. Here each gains what an entry carries on its way in
+The core's models are the only description of the kinds. Here each gains the fields that a request adds
 (``metadata``, ``created_at``) and what the log adds on its way out.
 """
 

@@ -30,8 +30,10 @@ class EpisodeFilter(PageQuery):
         default=None, alias="from", description="First step; negative numbers count from the end."
     )
     stop: QueryStep | None = Field(default=None, alias="to", description="Last step, included.")
-    order: Literal["oldest", "newest"] = Field(default="oldest", description="Which come first.")
-    status: Status | None = Field(default=None, description="Only steps that ended like this.")
+    order: Literal["oldest", "newest"] = Field(
+        default="oldest", description="Whether the oldest or the newest come first."
+    )
+    status: Status | None = Field(default=None, description="Only steps with this status.")
     tool: Annotated[Line, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="Only steps that called this tool, as `tool_names` has it."
     )
@@ -76,7 +78,7 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
 
 
 def _range(history: History, filter: EpisodeFilter) -> range:
-    """The step numbers between the bounds, in the wanted order."""
+    """The step numbers between the bounds, in the requested order."""
     numbers = history.slice(filter.start, filter.stop)
     return numbers[::-1] if filter.order == "newest" else numbers
 

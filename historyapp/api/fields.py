@@ -28,14 +28,14 @@ class RequestBody(BaseModel):
 
 
 def whole_number(value: object) -> object:
-    """Parameters come as text; ``1_000``, ``5.0`` and `` 5`` are no whole numbers."""
+    """Parameters come as text; ``1_000``, ``5.0`` and `` 5`` are not whole numbers."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     raise PydanticCustomError("int_type", "must be a whole number")
 
 
 def integral(value: object) -> object:
-    """JSON has one sort of number: ``5.0`` is the whole number 5."""
+    """JSON has one number type: ``5.0`` is the whole number 5."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -60,7 +60,7 @@ def _uuid(value: object) -> UUID:
 
 
 def not_found(noun: str, id: object) -> NotFound:
-    """One answer for ids that are malformed, missing, or another project's."""
+    """The same error for ids that are malformed, unknown, or of another project."""
     where = "" if noun == "session" else " in this session"
     return NotFound(f"There is no {noun} {str(id)[:100]}{where}.")
 
@@ -101,12 +101,12 @@ Tag = Annotated[str, Field(pattern=r"^[^\x00-\x1f]*$", min_length=1, max_length=
 Metadata = dict[Text, Any]
 
 AsOf = Annotated[
-    QueryPosition | None, Field(description="Answer as the session stood when this position was its head.")
+    QueryPosition | None, Field(description="Return the session as it was when this position was its head.")
 ]
 
 
 class AppendRequest(RequestBody):
-    """Base of what appends to a session."""
+    """Base of requests that append to a session."""
 
     expected_position: Position | None = Field(
         default=None, description="The head that you saw; 409 when it has changed. Null: no check."
@@ -114,7 +114,7 @@ class AppendRequest(RequestBody):
 
 
 class RecordRequest(AppendRequest):
-    """Base of what becomes entries."""
+    """Base of requests that become entries."""
 
     metadata: Metadata = Field(
         default_factory=dict, description="Free: source, latency, provider, `usage`, `cost` (US dollars) …"
@@ -123,10 +123,10 @@ class RecordRequest(AppendRequest):
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time as answers have it."""
+    """A time in the form of API answers."""
     return moment.isoformat().replace("+00:00", "Z") if moment else None
 
 
 def money(micro: int | None) -> float | str:
-    """Millionths of a dollar as answers have them."""
+    """Millionths of a dollar in the form of API answers: dollars."""
     return "unknown" if micro is None else micro / MICRO

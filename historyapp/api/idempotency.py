@@ -54,14 +54,14 @@ def keeps_its_key(view: View) -> View:
 
 
 def earlier_answer(request: ApiRequest) -> HttpResponse | None:
-    """The first answer to this request, where it came before with the same key."""
+    """The stored answer, if the same request came before with the same key; else None."""
     key = request.headers.get("Idempotency-Key")
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
 def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    """The response of ``carry_out``, or its first one where this request came before with the same key."""
+    """The response of ``carry_out``, or the stored one if the same request came before with the same key."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
         return carry_out()

@@ -1,4 +1,4 @@
-"""What a session cost, in all and step by step."""
+"""What a session cost, in total and by step."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ _STEPS = "ledger/steps"
 
 @router.get("/sessions/{session_id}/ledger", response=LedgerOut, summary="What a session cost")
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
-    """Tokens and money of all live model calls. It costs the same to ask in every session."""
+    """Tokens and money of all live model calls. Its cost does not depend on the session's length."""
     session = find_session(request, session_id)
 
     def make() -> LedgerOut:

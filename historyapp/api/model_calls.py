@@ -41,7 +41,7 @@ data: {"position":4,"number":2,"head":4,"snapshot":"%s"}
 """ % examples.CONTEXT["snapshot"]  # noqa: UP031 braces are JSON here
 OutputTokens = Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(integral)]
 SILENCE = ": the model is silent\n\n"
-"""A comment, which clients ignore. Only by sending does a server notice that the client is gone."""
+"""A comment, which clients ignore. A server notices a closed connection only when it sends."""
 MOST_SILENCES = 5
 """Pauses, of five seconds each or between attempts, before the response begins without a delta."""
 _NO_CONTENT = (SilentDelta, StartedDelta, UsageDelta, RestartedDelta)
@@ -52,7 +52,7 @@ _STREAM = {"text/event-stream": {"schema": {"type": "string"}, "example": _EVENT
 class ModelCallIn(ContextBody):
     model_config = shown({"model": "claude-sonnet-4-5", "policy": "live", "max_tokens": 8000})
 
-    model: ModelName | None = Field(default=None, description="Without it the session's `model`.")
+    model: ModelName | None = Field(default=None, description="Default: the session's `model`.")
     provider: Line | None = Field(
         default=None,
         max_length=100,

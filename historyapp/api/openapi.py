@@ -34,14 +34,14 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
     "required": False,
-    "description": "Sent again with the same key, the same request is answered as before and not repeated.",
+    "description": "A repeated request with the same key gets the stored answer and is not repeated.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 _IF_NONE_MATCH: dict[str, Any] = {
     "in": "header",
     "name": "If-None-Match",
     "required": False,
-    "description": "The ETag of an earlier answer: 304 while it still holds.",
+    "description": "The ETag of an earlier answer: 304 if it is still current.",
     "schema": {"type": "string"},
 }
 
@@ -68,10 +68,10 @@ class Document(OpenAPISchema):
     def request_body(self, operation: Operation) -> dict[str, Any]:
         body: dict[str, Any] = super().request_body(operation)
         for media_type, content in body.get("content", {}).items():
-            # That a body may be left out says `required`; what it then is need not be spelled out.
+            # `required` says that the body is optional; its default is not listed as well.
             (content["schema"],) = content["schema"].get("allOf", [content["schema"]])
             if media_type == "multipart/form-data":
-                # A form takes its fields only, and as in a query what is left out is not null.
+                # A form accepts only its own fields. Its optional fields are not nullable, as in a query.
                 form = content["schema"]
                 form["additionalProperties"] = False
                 form["properties"] = {name: _without_null(f) for name, f in form["properties"].items()}
@@ -82,7 +82,7 @@ class Document(OpenAPISchema):
         responses: dict[Any, Any] = super().responses(operation)
         if _has_tag(operation):
             responses[200]["headers"] = {"ETag": {"schema": {"type": "string"}}}
-            responses[304] = {"description": "Unchanged: the reader has this answer already."}
+            responses[304] = {"description": "Not modified: the ETag of the request is current."}
         content = {MEDIA_TYPE: {"schema": {"$ref": REF_TEMPLATE.format(model="Problem")}}}
         for type in problem_types(operation):
             meaning = f"`{type.code}`: {type.meaning}"
@@ -104,13 +104,13 @@ def problem_types(operation: Operation) -> list[ProblemType]:
 
 
 def _has_tag(operation: Operation) -> bool:
-    """Whether the answer has an ETag: all that is read of a session, but for exports, which are streamed."""
+    """Whether the answer has an ETag: every read of a session except exports, which are streamed."""
     is_read = "GET" in operation.methods and operation.response_models[200] is not NOT_SET
     return is_read and "{session_id}" in operation.path
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that may be left out is not one that may be null."""
+    """The schema without null: an optional parameter is not nullable."""
     kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
     if len(kinds) != 1:
         return schema

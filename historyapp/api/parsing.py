@@ -1,4 +1,4 @@
-"""Reading what a request carries: strictly, once, and without a word of it in the server's log."""
+"""Parses requests: strictly, once, and without writing any of their content to the server's log."""
 
 from json import JSONDecodeError
 from typing import Any
@@ -12,7 +12,7 @@ from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _READ_AWAY = 4
-"""A body of up to this many times the limit is read before it is refused."""
+"""A refused body of up to this many times the limit is read and dropped."""
 
 
 def check_length(request: HttpRequest) -> None:
@@ -21,8 +21,8 @@ def check_length(request: HttpRequest) -> None:
         raise LengthRequired("Send the body in one piece with a Content-Length, not chunked.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
-        # Most clients look for an answer only after all is sent, so a refused body is read and dropped. One
-        # many times too large is not worth that: its sender sees the connection close.
+        # Most clients read the answer only once they have sent the body, so a refused one is read
+        # and dropped. One many times too large is not read: its sender sees the connection close.
         if int(length) <= _READ_AWAY * settings.PLAYHEAD_MAX_BODY:
             while request.read(1 << 20):
                 pass
@@ -39,7 +39,7 @@ def check_media_type(request: HttpRequest, wanted: str) -> None:
 
 
 class StrictParser(Parser):
-    """JSON by the standard's word: UTF-8, no NaN, numbers that fit, nesting that databases can hold.
+    """Strict JSON: UTF-8, no NaN, no numbers out of range, and at most ``MAX_DEPTH`` levels.
 
     The standard library's parser, because it alone of the fast ones keeps lone surrogates.
     """

@@ -64,7 +64,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     if known is None:
         # Neither the error's text nor the request's: both can hold what an agent sent. See historyapp.log.
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-        known = ServerFailed("The server failed to carry out the request. The operator finds why in its log.")
+        known = ServerFailed("The server failed to carry out the request. The reason is in the server's log.")
     headers = {}
     if isinstance(known, ServerUnavailable):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
@@ -79,7 +79,7 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
 
 
 def problem(error: PlayheadError) -> dict[str, Any]:
-    """The problem document. It repeats at most a little of what was sent."""
+    """The problem document. Texts from the request are shortened in it."""
     type = problem_type(error)
     fields = {name: _clipped(value) for name, value in error.fields.items()}
     detail = _shortened(error.detail, _LONGEST_DETAIL)

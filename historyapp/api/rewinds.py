@@ -35,7 +35,7 @@ _LIST = "rewinds"
 
 
 class RewindIn(AppendRequest):
-    """One of `episodes`, `to_step` and `to_position`, or none: then only the step in flight goes."""
+    """Give one of `episodes`, `to_step`, `to_position`. Without any, only the step in flight is dropped."""
 
     model_config = shown({"to_step": 3, "reason": "the edit broke other tests"})
 
@@ -44,10 +44,10 @@ class RewindIn(AppendRequest):
     )
     to_step: StepNumber | None = Field(
         default=None,
-        description="Go on from where this step ended; 0: from before step 1; negative: from the end.",
+        description="Continue after this step; 0: before step 1. Negative numbers count from the end.",
     )
     to_position: Position | None = Field(
-        default=None, description="Go on from this position, which may lie in a take."
+        default=None, description="Continue after this position, which may be in a take."
     )
     reason: Text = ""
 
@@ -77,7 +77,7 @@ def post_rewind(
 )
 @raises(Conflict)
 def post_undo(request: ApiRequest, session_id: SessionId, position: PathPosition) -> HttpResponse:
-    """By another rewind, to what was live before that one."""
+    """Appends another rewind, which restores what was live before this one."""
     return _rewound(undo_rewind(request.auth.project, session_id, position, actor=actor(request)))
 
 
@@ -115,17 +115,17 @@ def _rewound(done: RewindResult) -> HttpResponse:
 
 
 class ForkIn(RequestBody):
-    """`at_step` or `at_position`, or neither: then the whole history is shared."""
+    """Give `at_step` or `at_position`. Without either, the whole history is shared."""
 
     model_config = shown({"at_step": 3, "title": "Fix the parser, the other way"})
 
     at_step: StepNumber | None = Field(
         default=None,
-        description="Share up to the end of this step; 0: nothing; negative: counted from the end.",
+        description="Share up to the end of this step; 0: nothing. Negative numbers count from the end.",
     )
     at_position: Position | None = Field(default=None, description="Share up to this position.")
     title: Title = ""
-    id: GivenId | None = Field(default=None, description="Null: Playhead makes one.")
+    id: GivenId | None = Field(default=None, description="Null: Playhead generates one.")
 
 
 _ANYWHERE = ForkIn()
@@ -136,7 +136,7 @@ _ANYWHERE = ForkIn()
 )
 @raises(Conflict)
 def post_fork(request: ApiRequest, session_id: SessionId, point: ForkIn = _ANYWHERE) -> HttpResponse:
-    """Copies nothing: the new session points at the entries that it shares."""
+    """Copies nothing: the new session refers to the entries that it shares."""
     child = fork(
         request.auth.project,
         session_id,

@@ -1,4 +1,4 @@
-"""Making, finding, naming and archiving sessions."""
+"""Creating, listing, changing and archiving sessions."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -66,7 +66,7 @@ class SettingsIn(SessionSettings):
 class SessionIn(RequestBody):
     model_config = shown({"title": "Fix the parser", "agent": "fixer", "tags": ["parser"]})
 
-    id: GivenId | None = Field(default=None, description="Null: Playhead makes one.")
+    id: GivenId | None = Field(default=None, description="Null: Playhead generates one.")
     title: Title = ""
     agent: Name = ""
     model: Name = ""
@@ -76,7 +76,7 @@ class SessionIn(RequestBody):
 
 
 class SessionPatch(RequestBody):
-    """Only what is given changes."""
+    """Only the given fields change."""
 
     model_config = shown({"title": "Fix the parser for good", "status": "finished"})
 
@@ -96,14 +96,14 @@ class SessionFilter(BaseModel):
     agent: Name | None = None
     tag: list[Tag] = Field(default_factory=list, max_length=20, description="May be given several times.")
     status: Literal["live", "finished", "archived", "all"] | None = Field(
-        default=None, description="Without it: all but archived ones."
+        default=None, description="Default: all except archived ones."
     )
     errors: Literal["true", "false"] | None = Field(default=None, description="With or without failed steps.")
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
-@router.post("/sessions", response={201: SessionOut}, summary="Make a session")
+@router.post("/sessions", response={201: SessionOut}, summary="Create a session")
 @raises(Conflict)
 def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
     made = create_session(
@@ -142,7 +142,7 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
     return reply_or_304(request, session, lambda: session_out(History(session, as_of)))
 
 
-@router.patch("/sessions/{session_id}", response=SessionOut, summary="Rename, tag, set or archive a session")
+@router.patch("/sessions/{session_id}", response=SessionOut, summary="Change a session")
 @raises(Conflict)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
     given = {name: getattr(changes, name) for name in changes.model_fields_set}

@@ -32,7 +32,7 @@ router = Router(tags=["snapshots"])
 
 _LIST = "snapshots"
 SnapshotId = Annotated[UUID, id_of("snapshot"), UUID_SCHEMA]
-_SCREEN = "It had a live screen, which is never stored: the request and both hashes are without it."
+_SCREEN = "The context had a live screen, which is never stored. The request and both hashes leave it out."
 
 
 @router.get("/sessions/{session_id}/snapshots", response=SnapshotPage, summary="List snapshots")
@@ -54,7 +54,7 @@ def list_snapshots(request: ApiRequest, session_id: SessionId, filter: Query[Pag
 def read_snapshot(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
 ) -> HttpResponse:
-    """With its manifest: what was in it, in which form, at what cost, and what was left out."""
+    """With its manifest: the parts of the context with their form and tokens, and what was left out."""
     session = find_session(request, session_id)
 
     def make() -> dict[str, Any]:
@@ -75,7 +75,7 @@ def read_snapshot(
 def read_snapshot_request(
     request: ApiRequest, session_id: SessionId, snapshot_id: SnapshotId, as_of: AsOf = None
 ) -> HttpResponse:
-    """From the log as it stood then, with the hash of its bytes compared."""
+    """Rebuilds it from the log as of that position, and compares the hash of its bytes."""
     session = find_session(request, session_id)
 
     def make() -> RebuiltRequestOut:

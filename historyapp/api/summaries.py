@@ -37,7 +37,7 @@ class SummaryIn(RequestBody):
 @router.post("/sessions/{session_id}/summaries", response={201: SummaryOut}, summary="Write a summary")
 @raises(Conflict)
 def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn) -> HttpResponse:
-    """It wins over older ones of the same steps."""
+    """It takes precedence over older summaries of the same steps."""
     written = SummaryText(summary.text, tuple(summary.key_points))
     steps = (summary.from_step, summary.to_step)
     made = summarise(request.auth.project, session_id, steps, written, actor=actor(request))
@@ -46,7 +46,7 @@ def write_summary(request: ApiRequest, session_id: SessionId, summary: SummaryIn
 
 @router.get("/sessions/{session_id}/summaries", response=SummaryPage, summary="List summaries")
 def list_summaries(request: ApiRequest, session_id: SessionId, filter: Query[PageQuery]) -> HttpResponse:
-    """Those whose steps are live, by the position at which they end."""
+    """Summaries whose steps are live, in the order of the positions at which they end."""
     session = find_session(request, session_id)
 
     def make() -> SummaryPage:

@@ -1,4 +1,4 @@
-"""Transcripts in and out: importing files of any supported format, exporting a session."""
+"""Importing transcripts in any supported format, and exporting a session."""
 
 from typing import Annotated, BinaryIO, cast
 

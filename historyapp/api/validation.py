@@ -1,4 +1,4 @@
-"""Validation errors in words, naming the place and never repeating what was sent."""
+"""Validation errors as sentences, which name the field and never repeat its value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 _VALIDATORS = ("function-", "json-or-python[")
-"""How pydantic names the choices of a union that are no models."""
+"""How pydantic names the choices of a union that are not models."""
 
 
 def not_valid(errors: Sequence[Mapping[str, Any]]) -> NotValid:

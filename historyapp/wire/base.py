@@ -9,7 +9,7 @@ from historyapp.wire import examples
 
 Item = TypeVar("Item")
 
-MONEY = 'US dollars at the price list; `"unknown"` where the model\'s price is.'
+MONEY = 'US dollars by the price list; `"unknown"` if the model has no known price.'
 
 
 def shown(example: dict[str, Any]) -> ConfigDict:

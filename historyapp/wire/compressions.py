@@ -65,7 +65,7 @@ class RunError(Answer):
 
 
 class RunOut(RunItem):
-    """A compression run with what failed in it."""
+    """A compression run with its errors."""
 
     model_config = shown({**examples.RUN, "errors": []})
 
@@ -85,7 +85,7 @@ class RunPage(Page[RunItem]):
 
 
 class EstimateOut(Answer):
-    """What a run would do at most: steps that already have a summary are included."""
+    """The most that a run would do: steps that already have a summary are counted too."""
 
     model_config = shown(examples.ESTIMATE)
 

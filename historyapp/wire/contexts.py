@@ -52,7 +52,7 @@ class LeftOutRange(Answer):
 
 
 class ManifestOut(Answer):
-    """What is in a context, in which form, at what cost, and what was left out."""
+    """The parts of a context with their form and tokens, and what was left out."""
 
     policy: str
     max_tokens: int | None = Field(description="The budget; null: none.")
@@ -84,7 +84,7 @@ class MessagesOut(Answer):
 
 
 class ContextTokens(Answer):
-    """What a context costs as input."""
+    """Input tokens of a context."""
 
     estimated: int = Field(
         description="By our own count, of the whole request. Exact texts for OpenAI's models."
@@ -98,7 +98,7 @@ class ContextTokens(Answer):
 
 
 class ContextOut(Answer):
-    """What the model is sent next."""
+    """The context for the next model call."""
 
     model_config = shown(examples.CONTEXT)
 

@@ -1,4 +1,4 @@
-"""The log: entries, and what is known of a write."""
+"""The log: entries, and the answers to writes."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -86,7 +86,7 @@ class CacheEffectOut(Answer):
     reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
     saved: float | str = Field(
         description="US dollars, against a request without a cache; negative where writing to it costs more. "
-        '`"unknown"` where the model\'s price is.'
+        '`"unknown"` if the model has no known price.'
     )
     prices_as_of: str
 
