@@ -89,7 +89,7 @@ def test_paid_runs_that_an_earlier_version_started_go_on_with_the_local_summaris
     automatic = automatic_run(project)
     CompressionRun.objects.filter(pk=automatic.pk).update(model="openai:gpt-5-mini")
     asked_for = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
-    migration = import_module("historyapp.migrations.0014_paid_automatic_compression")
+    migration = import_module("historyapp.migrations.0015_paid_automatic_compression")
     migration.use_the_local_summariser(apps, None)
     work_on(automatic.pk)
     assert loopback.requests == []

@@ -14,7 +14,7 @@ def use_the_local_summariser(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("historyapp", "0013_compressed_bodies"),
+        ("historyapp", "0014_purged_responses"),
     ]
 
     operations = [
