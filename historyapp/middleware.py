@@ -1,13 +1,30 @@
-"""Middleware for all addresses: HEAD requests, and compression for browsers."""
+"""Middleware for all addresses: counting, HEAD requests, and compression for browsers."""
 
 import re
+import time
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.middleware.gzip import GZipMiddleware
 
+from historyapp import meters
+
 _COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/json|image/svg")
+
+
+class RequestMiddleware:
+    """Counts requests for ``/metrics``. It comes first, so that nothing that answers is left out."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        begun = time.perf_counter()
+        response = self.get_response(request)
+        seconds = time.perf_counter() - begun
+        meters.count_request(request.method, meters.route_of(request), response.status_code, seconds)
+        return response
 
 
 class HeadMiddleware:

@@ -27,6 +27,7 @@ except OSError as error:
 
 PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")
 PLAYHEAD_BASE_URL = env.origin("PLAYHEAD_BASE_URL")
+PLAYHEAD_METRICS_TOKEN = env.token("PLAYHEAD_METRICS_TOKEN")
 PLAYHEAD_MAX_BODY = env.size("PLAYHEAD_MAX_BODY", default=32 * 1024 * 1024)
 PLAYHEAD_PRICES = env.file("PLAYHEAD_PRICES")
 try:
@@ -73,6 +74,7 @@ INSTALLED_APPS = [
     "dashboard",
 ]
 MIDDLEWARE = [
+    "historyapp.middleware.RequestMiddleware",
     "historyapp.middleware.HeadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "historyapp.middleware.CompressionMiddleware",
@@ -89,6 +91,7 @@ MIDDLEWARE = [
 ]
 # Agents' requests bring a key and no cookies, and get JSON: see historyapp/wsgi.py.
 API_MIDDLEWARE = [
+    "historyapp.middleware.RequestMiddleware",
     "historyapp.middleware.HeadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -1,4 +1,4 @@
-"""All addresses: health checks, the API and the dashboard."""
+"""All addresses: health checks, metrics, the API and the dashboard."""
 
 from django.urls import include, path
 
@@ -6,11 +6,13 @@ from dashboard.admin import site
 from historyapp import health
 from historyapp.api.catalogue import catalogue
 from historyapp.api.root import api
+from historyapp.metrics import metrics
 
 handler400 = "historyapp.api.application.bad_request"
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics),
     path("api/v1/", api.urls),
     path("docs/errors", catalogue, name="errors"),
     path("admin/", site.urls),

@@ -17,6 +17,7 @@ from historyapp.models.queue import QueuedMessage
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.summaries import Summary
+from historyapp.models.totals import Total
 from historyapp.models.workers import Worker
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "Snapshot",
     "Summary",
     "TokenCorrection",
+    "Total",
     "Worker",
 ]

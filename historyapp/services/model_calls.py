@@ -20,6 +20,7 @@ from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
 
 RETRIES = RetryPolicy()
@@ -141,6 +142,7 @@ class ModelCall:
                     provider=self._provider.title,
                 ) from error
             keep(RecordedCompletion(appended, completion, snapshot, latency, cost))
+            count_model_calls("call", self._provider.name, 1, cost)
 
     def _log_failure(self, error: PlayheadError) -> None:
         """Appends an entry about the failure, wherever the session's head is by now."""
@@ -150,8 +152,10 @@ class ModelCall:
         known = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
         metadata = {**known, "model": model, "snapshot": str(snapshot.pk)}
         draft = EntryDraft(DebugLog(category=CATEGORY, message=message), metadata=metadata)
-        with suppress(Conflict):  # archived meanwhile: then nothing can be appended
-            append(self._session.project, self._session.pk, [draft])
+        with writing():
+            with suppress(Conflict):  # archived meanwhile: then nothing can be appended
+                append(self._session.project, self._session.pk, [draft])
+            count_model_calls("call", self._provider.name, 1, None, failed=1)
 
 
 def _model(session: Session, request: ModelCallRequest) -> str:

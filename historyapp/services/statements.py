@@ -6,14 +6,16 @@ The column lists are checked against the models by a test.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
 from historyapp.core.entries import Entry
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.projection import Step, Tail, Totals
+from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
 from historyapp.models.fields import on_sqlite, pack
@@ -85,7 +87,7 @@ class Row(NamedTuple):
 
 
 def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
-    """Adds entries."""
+    """Adds entries, and counts them once they are committed."""
     session = uuid_value(session_id)
     moments = {row.entry.created_at for row in entries}  # most batches have one
     stored = dict(zip(moments, map(_moment, moments), strict=True))
@@ -103,6 +105,7 @@ def insert_entries(session_id: UUID, entries: Sequence[Row]) -> None:
         for entry, totals, body, metadata in entries
     ]
     _execute(_INSERT_ENTRY, rows)
+    transaction.on_commit(partial(count_entries, len(rows)))
 
 
 def insert_episodes(session_id: UUID, steps: Iterable[Step]) -> None:

@@ -12,7 +12,7 @@ from historyapp.api.model_calls import SILENCE
 from historyapp.core.prices import load_prices
 from historyapp.llm import streams
 from historyapp.llm.retries import RetryPolicy
-from historyapp.models import Entry, Session, Snapshot
+from historyapp.models import Entry, Session, Snapshot, Total
 from historyapp.services import model_calls
 from tests.api.agent import Agent, called, returned, said
 from tests.api.test_problems import assert_problem
@@ -340,3 +340,15 @@ def test_archived_sessions_and_strangers_cannot_call(ready: Agent, charlie: Agen
 def test_an_unanswered_parallel_call_is_still_in_flight(ready: Agent) -> None:
     ready.append(called("a", "b"), returned("a"))
     assert_problem(ready.post("/calls", {"model": "gpt-5"}), 409, "already set")
+
+
+def test_model_calls_their_cost_and_their_failures_are_counted(ready: Agent, loopback: Loopback) -> None:
+    (_, appended) = call(ready)[-1]
+    loopback.steps += [Refusal(400, "no")]
+    assert ready.post("/calls", {"model": "gpt-5", "policy": "live", "max_tokens": 5000}).status == 502
+    found = {total.name: (total.label, total.value) for total in Total.objects.all()}
+    assert found == {
+        Total.Name.MODEL_CALLS: ("call openai", 2),
+        Total.Name.FAILED_MODEL_CALLS: ("call openai", 1),
+        Total.Name.COST: ("call openai", round(appended["money"] * 1_000_000)),
+    }

@@ -25,6 +25,7 @@ from historyapp.services.compression.model_choice import (
     choose_model,
 )
 from historyapp.services.prices import price_list
+from historyapp.services.totals import count_end
 from historyapp.services.transactions import writing
 
 MOST_COMPARED = 50
@@ -239,6 +240,8 @@ def _create(session: Session, resolved: ResolvedRequest, actor: str, **flags: An
                 "as they are. Name the steps to compress them too."
             )
     run.save(force_insert=True)
+    if not run.active:
+        count_end(run)
     return run
 
 
@@ -291,6 +294,7 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
         run.save()
         detail = {"run": str(run.pk)}
         add_audit_record(run.session.project_id, actor, "cancel compression", run.session_id, detail)
+        count_end(run)
     return run
 
 

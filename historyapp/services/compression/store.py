@@ -18,6 +18,7 @@ from historyapp.services.compression.automatic import set_thresholds_after
 from historyapp.services.compression.summarise import ItemResult
 from historyapp.services.statements import update_items
 from historyapp.services.summaries import touch
+from historyapp.services.totals import count_end, count_model_calls
 from historyapp.services.transactions import writing
 
 HIGHEST_LEVEL = 10
@@ -56,7 +57,8 @@ def store(run_id: UUID, owner: UUID, results: Sequence[ItemResult]) -> int:
             failed = waiting.update(state=CompressionItem.State.FAILED, error=preview(last.error, 1000))
             CompressionRun.objects.filter(pk=run.pk).update(failed=F("failed") + failed)
         if changed:
-            touch(run.session_id, changed)  # last: from here on, agents that append wait
+            touch(run.session_id, changed)  # late: from here on, agents that append wait
+        _count_model_calls(run, results)
         return head
 
 
@@ -113,6 +115,13 @@ def _add_figures(
     )
 
 
+def _count_model_calls(run: CompressionRun, results: Sequence[ItemResult]) -> None:
+    calls = sum(result.usage.calls for result in results)
+    provider, _, _ = run.model.partition(":")
+    if calls:
+        count_model_calls("compression", provider, calls, sum(result.usage.cost or 0 for result in results))
+
+
 def finish(run_id: UUID) -> bool:
     """Ends a run that has nothing left to do.
 
@@ -142,6 +151,7 @@ def finish(run_id: UUID) -> bool:
         run.note = " ".join(filter(None, (note, run.note)))
         run.save(update_fields=("state", "finished_at", "note"))
         set_thresholds_after(session, run)
+        count_end(run)
     return False
 
 
@@ -161,6 +171,7 @@ def break_off(run_id: UUID, reason: str) -> None:
         run.finished_at, run.note = now, f"{reason} {FIX}"
         run.save(update_fields=("state", "finished_at", "note"))
         set_thresholds_after(session, run)
+        count_end(run)
 
 
 def _add_digest(session: Session, run: CompressionRun) -> bool:

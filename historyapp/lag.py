@@ -1,0 +1,43 @@
+"""How long work has waited for a worker, from indexed queries."""
+
+import logging
+from typing import cast
+
+from django.conf import settings
+from django.utils import timezone
+
+from historyapp.models import CompressionRun, QueuedMessage
+
+log = logging.getLogger(__name__)
+
+QUEUE = "playhead"
+BROKER_SECONDS = 2
+"""The time that Redis has to respond."""
+
+
+def waiting_messages() -> int | None:
+    """Messages that no worker has taken; None if Redis does not answer."""
+    if not settings.REDIS_URL:
+        return QueuedMessage.objects.waiting(QUEUE).count()
+    from redis import Redis, RedisError  # loaded only where there is one
+
+    try:
+        seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
+        with Redis.from_url(settings.REDIS_URL, **seconds) as redis:
+            return cast(int, redis.llen(QUEUE))
+    except (RedisError, OSError) as error:
+        log.error("The broker does not answer: %s", type(error).__name__)
+        return None
+
+
+def oldest_message_age() -> float:
+    """Seconds since the oldest message was added to the database's queue; 0 without one."""
+    oldest = QueuedMessage.objects.waiting(QUEUE).values_list("created_at", flat=True).first()
+    return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0
+
+
+def oldest_queued_run_age() -> float:
+    """Seconds since the oldest run that no worker has begun was requested; 0 without one."""
+    queued = CompressionRun.objects.active().filter(state=CompressionRun.State.QUEUED).order_by("id")
+    oldest = queued.values_list("created_at", flat=True).first()
+    return max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0

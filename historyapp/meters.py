@@ -1,0 +1,49 @@
+"""What this process counts for ``/metrics``. Counting takes no lock for longer than an addition.
+
+Figures that several processes share, such as money and runs, are in the database: ``models/totals.py``.
+"""
+
+from django.http import HttpRequest
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+
+registry = CollectorRegistry()
+ProcessCollector("playhead", registry=registry)
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
+"""Upper bounds of the latency buckets: from an append to a model call."""
+_METHODS = frozenset(("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"))
+UNKNOWN_ROUTE = "unknown"
+"""The route of requests to addresses that do not exist, and of static files."""
+
+_requests = Counter(
+    "playhead_http_requests",
+    "Requests answered, by route and status.",
+    ("method", "route", "status"),
+    registry=registry,
+)
+_latency = Histogram(
+    "playhead_http_request_seconds",
+    "Seconds until the response was ready; for streams, until it began.",
+    ("method", "route"),
+    buckets=SECONDS,
+    registry=registry,
+)
+_entries = Counter("playhead_entries_appended", "Entries appended to the log.", registry=registry)
+
+
+def route_of(request: HttpRequest) -> str:
+    """The pattern that the address matched. It never contains an id or a token."""
+    match = request.resolver_match
+    return f"/{match.route}" if match else UNKNOWN_ROUTE
+
+
+def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
+    """Counts an answered request. ``route`` must be one of few: each is a time series of its own."""
+    known = method if method in _METHODS else "other"  # a client may send any word as its method
+    _requests.labels(known, route, status).inc()
+    _latency.labels(known, route).observe(seconds)
+
+
+def count_entries(number: int) -> None:
+    """Counts entries whose transaction has been committed."""
+    _entries.inc(number)

@@ -1,0 +1,42 @@
+"""Adds to the running totals that ``/metrics`` shows.
+
+A transaction adds last of all: until it ends, other transactions that add to the same total wait. They hold
+no total that this one needs, so no two of them wait for each other.
+"""
+
+from django.db import connection
+
+from historyapp.models import CompressionRun, Total
+
+_ADD = (
+    "INSERT INTO historyapp_total (name, label, value) VALUES (%s, %s, %s) "
+    "ON CONFLICT (name, label) DO UPDATE SET value = historyapp_total.value + excluded.value"
+)
+
+
+def count_end(run: CompressionRun) -> None:
+    """Counts a run that has ended, in the transaction that ends it."""
+    _add(Total.Name.ENDED_RUNS, run.state, 1)
+
+
+def count_model_calls(purpose: str, provider: str, number: int, cost: int | None, *, failed: int = 0) -> None:
+    """Counts model calls, in the transaction that stores their result.
+
+    Args:
+        purpose: ``call`` or ``compression``.
+        cost: in millionths of a dollar; None if the price is unknown.
+    """
+    label = f"{purpose} {provider}"
+    # Always in this order, so that two transactions never hold one total each and wait for the other's.
+    for name, value in (
+        (Total.Name.MODEL_CALLS, number),
+        (Total.Name.FAILED_MODEL_CALLS, failed),
+        (Total.Name.COST, cost or 0),
+    ):
+        if value:
+            _add(name, label, value)
+
+
+def _add(name: str, label: str, value: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_ADD, [name, label, value])

@@ -1,0 +1,285 @@
+"""/metrics shows what this process and the database counted, to holders of its token only."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+from redis import Redis
+from uuid_utils.compat import uuid7
+
+from historyapp import lag, metrics
+from historyapp.celery import app
+from historyapp.models import CompressionRun, Project, QueuedMessage, Session, Total
+from historyapp.services.append import append
+from historyapp.services.keys import create_key
+from historyapp.services.queue import put, set_aside
+from historyapp.services.sessions import create_session
+from historyapp.services.totals import count_model_calls
+from historyapp.services.transactions import writing
+from historyapp.services.workers import note_worker
+from tests.redis import redis_server
+from tests.services.drafts import act, ok, said
+
+TOKEN = "a-token-of-prometheus"
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _with_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "PLAYHEAD_METRICS_TOKEN", TOKEN)
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+def ask(client: Client, token: str = TOKEN) -> Any:
+    return client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+
+
+def samples(client: Client) -> dict[Sample, float]:
+    response = ask(client)
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/plain; version=0.0.4")
+    families = text_string_to_metric_families(response.content.decode())
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def figure(found: dict[Sample, float], name: str, **labels: str) -> float:
+    return found.get((f"playhead_{name}", frozenset(labels.items())), 0)
+
+
+def test_without_a_token_in_the_settings_there_is_nothing_here(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "PLAYHEAD_METRICS_TOKEN", "")
+    assert ask(client).status_code == ask(client, "").status_code == 404
+
+
+@pytest.mark.parametrize("token", ["", "another-token-of-it", TOKEN[:-1], f"{TOKEN}x", "tökén"])
+def test_another_token_gets_401_and_no_figure(client: Client, token: str) -> None:
+    response = ask(client, token)
+    assert (response.status_code, b"playhead_" in response.content) == (401, False)
+    assert response["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_no_token_and_no_api_key_opens_them(client: Client, project: Project) -> None:
+    assert client.get("/metrics").status_code == 401
+    key = create_key(project, "admin", scopes=("read", "write", "admin"))[1]
+    assert ask(client, key).status_code == 401
+
+
+def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Client) -> None:
+    secret = "token-of-a-sign-in-link"
+    labels = {"method": "GET", "route": "/sign-in/<str:token>", "status": "404"}
+    before = samples(client)
+    status = client.get(f"/sign-in/{secret}?q={secret}").status_code
+    labels["status"] = str(status)
+    text = ask(client).content.decode()
+    after = samples(client)
+    assert secret not in text
+    assert figure(after, "http_requests_total", **labels) == 1 + figure(
+        before, "http_requests_total", **labels
+    )
+    of_route = {"method": "GET", "route": "/sign-in/<str:token>"}
+    name = "http_request_seconds_count"
+    assert figure(after, name, **of_route) == 1 + figure(before, name, **of_route)
+
+
+def test_addresses_and_methods_that_nobody_knows_make_no_new_series(client: Client) -> None:
+    def series() -> int:
+        return len([name for name, _ in samples(client) if name.startswith("playhead_http")])
+
+    client.get("/made-up")
+    client.get("/api/v1/made-up")
+    client.generic("MADEUP", "/made-up")
+    samples(client)
+    before = series()
+    for number in range(20):
+        client.get(f"/made-up/{number}")
+        client.get(f"/api/v1/made-up/{number}")
+        client.generic(f"MADEUP{number}", "/made-up")
+    assert series() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_entries_are_counted_when_they_are_committed(client: Client) -> None:
+    project = Project.objects.create(name="Alice's")
+    session = create_session(project)
+    before = figure(samples(client), "entries_appended_total")
+    append(project, session.pk, [said("hello"), act("read", path="a"), ok(outputs="b")])
+    with pytest.raises(Exception, match="expected_position"):
+        append(project, session.pk, [said("again")], expected_position=99)
+    assert figure(samples(client), "entries_appended_total") == before + 3
+
+
+def test_the_queue_is_shown_with_its_length_and_its_oldest_message(client: Client) -> None:
+    assert figure(samples(client), "queue_oldest_seconds") == 0
+    put(lag.QUEUE, "{}")
+    QueuedMessage.objects.update(created_at=timezone.now() - timedelta(seconds=90))
+    put(lag.QUEUE, "{}")
+    set_aside(lag.QUEUE, "garbled", ValueError("no JSON"))
+    found = samples(client)
+    assert figure(found, "queue_messages") == 2
+    assert 90 <= figure(found, "queue_oldest_seconds") < 100
+
+
+def test_the_queue_is_the_one_that_celery_uses() -> None:
+    assert app.conf.task_default_queue == lag.QUEUE
+
+
+def test_messages_in_redis_are_counted(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with redis_server() as server:
+        monkeypatch.setattr(settings, "REDIS_URL", server.url)
+        with Redis.from_url(server.url) as redis:
+            redis.lpush(lag.QUEUE, "{}", "{}", "{}")
+        assert figure(samples(client), "queue_messages") == 3
+
+
+def test_a_redis_that_does_not_answer_takes_only_its_own_figure(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
+        found = samples(client)
+    assert ("playhead_queue_messages", frozenset()) not in found
+    assert figure(found, "database_up") == 1
+
+
+def a_run(session: Session, state: str, age: int = 0) -> CompressionRun:
+    begun = timezone.now() - timedelta(seconds=age)
+    run = CompressionRun(session=session, strategy="x", state=state, created_at=begun, trial=True)
+    run.head = run.from_step = run.to_step = 1
+    run.save()
+    return run
+
+
+def test_runs_are_shown_by_state_and_the_lag_is_that_of_the_oldest_queued_one(
+    client: Client, project: Project
+) -> None:
+    session = create_session(project)
+    a_run(session, "running", age=5000)
+    a_run(session, "queued", age=300)
+    a_run(session, "queued", age=20)
+    found = samples(client)
+    assert figure(found, "compression_runs", state="queued") == 2
+    assert figure(found, "compression_runs", state="running") == 1
+    assert 300 <= figure(found, "compression_lag_seconds") < 310
+
+
+def test_totals_are_shown_with_their_labels_and_money_in_dollars(client: Client) -> None:
+    Total.objects.create(name=Total.Name.ENDED_RUNS, label="partly_failed", value=3)
+    Total.objects.create(name=Total.Name.MODEL_CALLS, label="call openai", value=7)
+    Total.objects.create(name=Total.Name.FAILED_MODEL_CALLS, label="call openai", value=2)
+    Total.objects.create(name=Total.Name.COST, label="compression anthropic", value=1_250_000)
+    found = samples(client)
+    openai = {"purpose": "call", "provider": "openai"}
+    assert figure(found, "compression_runs_ended_total", state="partly_failed") == 3
+    assert figure(found, "model_calls_total", **openai) == 7
+    assert figure(found, "model_call_failures_total", **openai) == 2
+    assert figure(found, "model_cost_dollars_total", purpose="compression", provider="anthropic") == 1.25
+
+
+def test_disk_database_and_workers_are_shown(client: Client) -> None:
+    note_worker(uuid7())
+    found = samples(client)
+    assert 0 < figure(found, "disk_free_bytes") < figure(found, "disk_size_bytes")
+    assert figure(found, "database_bytes") > 0
+    assert figure(found, "workers") == figure(found, "database_up") == 1
+
+
+def test_without_the_database_the_figures_of_the_process_are_still_shown(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise DatabaseError("connection to host db1 as alice failed")
+
+    monkeypatch.setattr(connection, "cursor", refuse)
+    found = samples(client)
+    assert ("playhead_database_up", frozenset()) in found
+    assert figure(found, "database_up") == 0
+    assert figure(found, "disk_free_bytes") > 0
+    assert ("playhead_workers", frozenset()) not in found
+
+
+def test_no_query_reads_the_log(client: Client) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        assert ask(client).status_code == 200
+    text = json.dumps([query["sql"] for query in queries])
+    assert len(queries) <= 10
+    assert "historyapp_entry" not in text
+    assert "historyapp_episode" not in text
+    assert "historyapp_summary" not in text
+
+
+def plans(ask_for: Callable[[], object]) -> str:
+    with CaptureQueriesContext(connection) as queries:
+        ask_for()
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")  # the tables of a test are small
+        found = []
+        for query in list(queries):
+            plain = connection.vendor == "postgresql"
+            cursor.execute(f"{'EXPLAIN' if plain else 'EXPLAIN QUERY PLAN'} {query['sql']}")
+            found += [str(row[-1]) for row in cursor.fetchall()]
+    return " | ".join(found)
+
+
+def test_runs_due_sessions_and_messages_are_found_by_their_partial_indexes() -> None:
+    plan = plans(lambda: list(metrics._work()))
+    for index in ("run_active", "session_due", "waiting_messages"):
+        assert index in plan, plan
+
+
+def test_runs_of_earlier_versions_are_added_up_once(client: Client, project: Project) -> None:
+    session = create_session(project)
+    a_run(session, "queued")
+    for state, model, cost in (("succeeded", "openai:gpt-5", 70), ("failed", "openai:gpt-5-mini", None)):
+        run = a_run(session, state)
+        run.model, run.calls, run.cost = model, 2, cost
+        run.save()
+    import_module("historyapp.migrations.0014_totals").add_up(apps, None)
+    assert {(total.name, total.label): total.value for total in Total.objects.all()} == {
+        (Total.Name.ENDED_RUNS, "succeeded"): 1,
+        (Total.Name.ENDED_RUNS, "failed"): 1,
+        (Total.Name.MODEL_CALLS, "compression openai"): 4,
+        (Total.Name.COST, "compression openai"): 70,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_additions_at_once_are_all_counted() -> None:
+    def add() -> None:
+        for _ in range(20):
+            with writing():
+                count_model_calls("call", "openai", 1, 5, failed=1)
+        connection.close()
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = {total.name: total.value for total in Total.objects.all()}
+    assert found == {"model calls": 80, "failed model calls": 80, "cost": 400}
