@@ -259,7 +259,7 @@ def test_runs_of_earlier_versions_are_added_up_once(client: Client, project: Pro
         run = a_run(session, state)
         run.model, run.calls, run.cost = model, 2, cost
         run.save()
-    import_module("historyapp.migrations.0014_totals").add_up(apps, None)
+    import_module("historyapp.migrations.0016_totals").add_up(apps, None)
     assert {(total.name, total.label): total.value for total in Total.objects.all()} == {
         (Total.Name.ENDED_RUNS, "succeeded"): 1,
         (Total.Name.ENDED_RUNS, "failed"): 1,

@@ -25,7 +25,7 @@ def add_up(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("historyapp", "0013_compressed_bodies"),
+        ("historyapp", "0015_paid_automatic_compression"),
     ]
 
     operations = [
