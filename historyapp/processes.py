@@ -1,6 +1,7 @@
 """Signals and parents of the processes of ``playhead up``. Imports no Django: the parent has none."""
 
 import os
+import select
 import signal
 import socket
 import threading
@@ -15,11 +16,24 @@ def end_with_parent(parent: int) -> None:
     """
 
     def watch() -> None:
+        end_of_parent = _open_process(parent)
         while os.getppid() == parent:
-            time.sleep(1)
+            if end_of_parent is None:
+                time.sleep(0.2)
+            else:
+                select.select([end_of_parent], [], [])
+                break
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _open_process(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where the system has none (macOS)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
 
 
 def handle_signals_at_once() -> None:

@@ -9,8 +9,9 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 _FILES = "server-*.json"
 
@@ -43,6 +44,32 @@ def running_address(folder: Path) -> str | None:
         except FileNotFoundError:
             continue  # its server has just ended
     return max(found)[1] if found else None
+
+
+def orphan_listens(folder: Path, port: int) -> bool:
+    """Whether a web process of this folder listens on ``port`` though its parent was killed: it ends soon.
+
+    It has inherited its parent's lock.
+    """
+    for path in folder.glob(_FILES):
+        with suppress(OSError, ValueError, KeyError):  # its server has just ended, or the file is damaged
+            server = json.loads(path.read_text())
+            listens = urlsplit(server["address"]).port == port and _is_locked(path)
+            if listens and not _is_alive(int(server["pid"])):
+                return True
+    return False
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and waits for its parent does not."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's, or there is no /proc
+        return True
+    return state not in "ZX"
 
 
 def _write(folder: Path, address: str) -> tuple[Path, int]:

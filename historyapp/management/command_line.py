@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from rich.console import Console
@@ -15,6 +16,7 @@ from historyapp.core.text import clean
 from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
 from historyapp.services.bootstrap import default_project
+from historyapp.services.releases import refuse_newer_database
 
 ACTOR = "command line"
 """The actor in audit records."""
@@ -80,6 +82,8 @@ def plain_errors() -> Iterator[None]:
         raise CommandError(error.detail, returncode=WRONG_USAGE) from error
     except PlayheadError as error:
         raise CommandError(error.detail) from error
+    except ImproperlyConfigured as error:
+        raise CommandError(str(error)) from error
     except DatabaseError as error:
         reason, *_ = str(error).strip().split("\n")
         raise CommandError(
@@ -100,6 +104,7 @@ class PlayheadCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         with plain_errors():
+            refuse_newer_database()
             return super().execute(*args, **options)
 
     def console(self) -> Console:

@@ -14,6 +14,7 @@ from historyapp.models.projects import (
     SignInLink,
 )
 from historyapp.models.queue import QueuedMessage
+from historyapp.models.releases import Release
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.summaries import Summary
@@ -33,6 +34,7 @@ __all__ = [
     "Membership",
     "Project",
     "QueuedMessage",
+    "Release",
     "RetentionPass",
     "Session",
     "SignInLink",

@@ -5,10 +5,14 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -201,6 +205,53 @@ def test_a_crash_of_the_web_process_ends_it_with_an_error(up: Up) -> None:
 
 def test_the_worker_does_not_outlive_it(up: Up) -> None:
     assert up.stop(signal.SIGKILL) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("_", [0, *map(thorough, range(1, 10))])
+def test_a_start_right_after_a_kill_of_the_parent_works(up: Up, home: Path, _: int) -> None:
+    up.process.kill()
+    up.process.wait()
+    again = Up(home, "--no-demo", "--port", str(up.port))
+    assert again.port == up.port, again.printed
+    assert again.get("/readyz") == 200
+    assert again.stop(signal.SIGTERM) == 0
+    up.wait()
+
+
+def test_a_start_waits_for_the_last_request_of_a_killed_server(up: Up, home: Path) -> None:
+    """The web process finishes it before it ends, and holds the port until then."""
+    web = up.family[0]
+    web.suspend()
+    up.process.kill()
+    up.process.wait()
+    resumed = threading.Timer(3, web.resume)
+    resumed.start()
+    began = time.monotonic()
+    again = Up(home, "--no-demo", "--port", str(up.port))
+    assert again.port == up.port, again.printed
+    assert time.monotonic() - began > 2.5
+    assert again.stop(signal.SIGTERM) == 0
+    up.wait()
+
+
+def test_a_second_server_on_the_port_of_a_living_one_is_refused_at_once(up: Up, home: Path) -> None:
+    assert "another program listens there" in refused(home, "--port", str(up.port))
+
+
+def test_a_database_of_a_newer_version_is_refused_in_one_sentence(home: Path) -> None:
+    newer_database(home / "playhead.sqlite3")
+    assert refused(home, DATABASE_URL="") == (
+        f"CommandError: A newer Playhead has migrated this database: {version('playhead')} does not know the "
+        "migration 9999_future. Install Playhead 99.1 or newer.\n"
+    )
+
+
+def newer_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        names = "(app, name, applied) VALUES ('historyapp', '9999_future', '2099-01-01 00:00:00')"
+        file.execute(f"INSERT INTO django_migrations {names}")
+        file.execute("INSERT INTO historyapp_release VALUES ('99.1', '2099-01-01 00:00:00')")
+        file.commit()
 
 
 def test_the_key_stays_and_the_link_is_new_at_the_next_start(home: Path) -> None:

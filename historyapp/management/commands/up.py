@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -18,9 +19,13 @@ from uuid_utils.compat import uuid7
 from historyapp import demo
 from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
-from historyapp.server import EVERYWHERE, CannotListen, claim
+from historyapp.running import orphan_listens
+from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
 from historyapp.services.bootstrap import bootstrap
 from historyapp.supervisor import ServerPlan, become_supervisor
+
+ORPHAN_SECONDS = GRACE + 5
+"""The web process of a killed server finishes its running requests first."""
 
 
 class Command(PlayheadCommand):
@@ -43,7 +48,7 @@ class Command(PlayheadCommand):
 
     def handle(self, *, host: str, port: int, threads: int, no_demo: bool, **options: Any) -> None:
         try:
-            ip, port = claim(host, port)
+            ip, port = _claim_from_orphan(host, port)
         except CannotListen as error:
             raise CommandError(f"{error} Choose another with --port (make up PORT=9000).") from error
         if host not in EVERYWHERE:
@@ -86,6 +91,25 @@ class Command(PlayheadCommand):
                 logging=settings.LOGGING,
             )
         )
+
+
+def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
+    """As :func:`claim`, but waits for the web process of a killed server of this data folder to end.
+
+    Raises:
+        CannotListen: when another program listens there, or the process has not ended in time.
+    """
+    end = time.monotonic() + ORPHAN_SECONDS
+    while True:
+        try:
+            return claim(host, port)
+        except CannotListen:
+            # Asked after the failure: the process may end in between, and then the next attempt succeeds.
+            if not orphan_listens(settings.PLAYHEAD_HOME, port):
+                return claim(host, port)
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.05)
 
 
 def demo_is_missing() -> bool:

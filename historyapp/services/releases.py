@@ -1,0 +1,52 @@
+"""A database that a newer version has migrated is refused: this version does not know its tables."""
+
+from importlib import import_module
+from importlib.metadata import version
+from pkgutil import iter_modules
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from historyapp.models import Release
+
+OURS = "historyapp"
+"""The app with migrations of our own."""
+
+
+def refuse_newer_database() -> None:
+    """Compares names, which is far cheaper than loading the migrations.
+
+    Raises:
+        ImproperlyConfigured: when migrations of a newer version were applied. The message names the version.
+    """
+    try:
+        applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == OURS}
+    except DatabaseError:
+        return  # whoever needs the database next reports it
+    known = {name for _, name, _ in iter_modules(import_module(f"{OURS}.migrations").__path__)}
+    unknown = sorted(applied - known)
+    if unknown:
+        raise ImproperlyConfigured(
+            f"A newer Playhead has migrated this database: {version('playhead')} does not know the migration "
+            f"{unknown[-1]}. Install {_needed()}."
+        )
+
+
+def _needed() -> str:
+    try:
+        newest = Release.objects.order_by("-migrated_at").values_list("version", flat=True).first()
+    except DatabaseError:
+        newest = None
+    if newest is None or newest == version("playhead"):
+        return "the version that was used last"
+    return f"Playhead {newest} or newer"
+
+
+def note_release(**_: Any) -> None:
+    """Notes after each migration which version made it (a receiver of ``post_migrate``)."""
+    if Release._meta.db_table in connection.introspection.table_names():  # else migrated back to before it
+        now = {"migrated_at": timezone.now()}
+        Release.objects.update_or_create(version=version("playhead"), defaults=now)
