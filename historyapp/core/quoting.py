@@ -18,7 +18,7 @@ DATA_NOTE = (
 """Goes into the instruction of every prompt that holds quoted material."""
 
 _DIGITS = 16
-_TAG = re.compile(rf"<(?=\s*/?\s*[\w-]*-[0-9a-f]{{{_DIGITS}}})", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*(?:/\s*)?[\w-]*-[0-9a-f]{{{_DIGITS}}})", re.IGNORECASE)
 _NEUTRAL = "\u2039"
 
 

@@ -17,11 +17,13 @@ from historyapp.core.entries import (
 from historyapp.core.importers.messages import Calls, SourceCall, tool_result
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
+from historyapp.core.scanning import enclosed
 
 _INSTRUCTING = ("system", "developer")
 _NEUTRAL_FIELDS = {"role", "content", "tool_calls", "function_call", "reasoning_content", "name"}
-_CALL_IN_TEXT = re.compile(r"<function=([^>\s]+)>\n?(.*?)(?:</function|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)</parameter>", re.DOTALL)
+# Without "<" in a name: otherwise each of many unclosed marks reads all that follow.
+_CALL_IN_TEXT = re.compile(r"<function=([^<>\s]+)>\n?(.*?)(?:</function|\Z)", re.DOTALL)
+_PARAMETER, _END_OF_PARAMETER = re.compile(r"<parameter=([^<>\s]+)>"), re.compile("</parameter>")
 
 
 def split_instruction(messages: list[Any]) -> tuple[str, list[Any]]:
@@ -60,7 +62,8 @@ def call_in_text(content: str) -> tuple[UseTool, str] | None:
     found = _CALL_IN_TEXT.search(content)
     if found is None:
         return None
-    arguments = {name: value.strip("\n") for name, value in _PARAMETER.findall(found[2])}
+    parameters = enclosed(found[2], _PARAMETER, _END_OF_PARAMETER)
+    arguments = {part.opening[1]: part.inside.strip("\n") for part in parameters}
     return UseTool(name=found[1], arguments=arguments), content[: found.start()].strip()
 
 

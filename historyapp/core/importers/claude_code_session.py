@@ -25,6 +25,7 @@ from historyapp.core.importers.claude_code_records import (
 from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.messages import moment, title_of
 from historyapp.core.json import mapping, text
+from historyapp.core.scanning import enclosed
 from historyapp.core.text import preview
 
 FORMAT = "claude_code"
@@ -33,7 +34,8 @@ _MESSAGES_REMEMBERED = 100
 _MOST_TASKS = 50
 _AGENT_TOOLS = ("Task", "Agent")
 _UUID_LENGTH = 36
-_COMMAND_LINE = re.compile(r"<command-(name|args)>(.*?)</command-\1>", re.DOTALL)
+_COMMAND, _END_OF_COMMAND = re.compile("<command-name>"), re.compile("</command-name>")
+_ARGUMENTS, _END_OF_ARGUMENTS = re.compile("<command-args>"), re.compile("</command-args>")
 _SLASH_COMMAND = re.compile(r"/[\w:.-]+(\s|$)")
 _Blocks = list[dict[str, Any]]
 
@@ -78,6 +80,14 @@ class _Message:
         elif self.usage:
             facts |= {"usage": self.usage, "usage_convention": "anthropic"}
         return {name: value for name, value in facts.items() if value}
+
+
+def command_line(prompt: ModelInput) -> str:
+    """A title from the name and the arguments of a command."""
+    words = text_of(prompt.content)
+    name = [part.inside for part in enclosed(words, _COMMAND, _END_OF_COMMAND)]
+    arguments = [part.inside for part in enclosed(words, _ARGUMENTS, _END_OF_ARGUMENTS)]
+    return preview(" ".join(name[-1:] + arguments[-1:]), 80)
 
 
 def source_of(line: int, record: dict[str, Any]) -> dict[str, Any]:
@@ -240,9 +250,7 @@ class ClaudeCodeSession:
             if body.channel == "user":
                 recording.title = recording.title or title_of(body.content)
             elif body.channel == "command":
-                words = dict(_COMMAND_LINE.findall(text_of(body.content)))
-                title = preview(f"{words.get('name', '')} {words.get('args', '')}", 80)
-                recording.second_best_title = recording.second_best_title or title
+                recording.second_best_title = recording.second_best_title or command_line(body)
             if body.channel == "user" and self._queue.waits:
                 repeated = self._queue.claim(text_of(body.content))
                 yield from (repeated,) if repeated else self._give_queued(record)

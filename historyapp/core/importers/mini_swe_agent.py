@@ -23,9 +23,11 @@ from historyapp.core.importers.messages import (
 )
 from historyapp.core.importers.records import known, read_document, records
 from historyapp.core.json import listing, mapping, text
+from historyapp.core.scanning import enclosed, without
 
 _SHELL = "bash"
-_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n?```", re.DOTALL)
+_COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n")
+_END_OF_COMMAND = re.compile("\n?```")
 _RETURN_CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>")
 _TASK = re.compile(
     r"(?:Consider the following PR description:|Please solve this issue:|Your task:)\s*(.+)", re.DOTALL
@@ -173,15 +175,15 @@ def _written(output: ModelOutput, extra: dict[str, Any]) -> ModelOutput | None:
         return None
     actions = [mapping(action) for action in listing(extra.get("actions"))]
     commands = [text(action.get("command")) or text(action.get("action")) for action in actions]
-    fenced = _COMMAND.findall(output.text)
+    fenced = list(enclosed(output.text, _COMMAND, _END_OF_COMMAND))
     if not commands and len(fenced) == 1:
-        commands = fenced
+        commands = [fenced[0].inside]
     if not commands:
         return None
     arguments = {"command": commands[0]} if len(commands) == 1 else {"commands": commands}
     return output.model_copy(
         update={
-            "thoughts": _COMMAND.sub("", output.text).strip() or None,
+            "thoughts": without(output.text, fenced).strip() or None,
             "text": "",
             "use_tool": UseTool(name=_SHELL, arguments=arguments),
             "raw_message": {"role": "assistant", "content": output.text},

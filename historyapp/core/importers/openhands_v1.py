@@ -24,8 +24,9 @@ from historyapp.core.entries import (
 from historyapp.core.importers.messages import Calls, SourceCall, moment, title_of, usage_facts
 from historyapp.core.importers.records import known
 from historyapp.core.json import dump_json, listing, mapping, text
+from historyapp.core.scanning import enclosed, without
 
-_THINKING = re.compile(r"<think>(.*?)</think>\s*", re.DOTALL)
+_THINKING, _END_OF_THINKING = re.compile("<think>"), re.compile(r"</think>\s*")
 _COUNTERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
 )  # fmt: skip
@@ -183,9 +184,10 @@ def _draft(
 def _output(fields: dict[str, Any], content: str) -> ModelOutput:
     """An output without calls. Some models repeat their reasoning as ``<think>…</think>`` in the content."""
     thoughts = text(fields.get("reasoning_content"))
-    inside = "\n\n".join(thought.strip() for thought in _THINKING.findall(content))
+    thinking = list(enclosed(content, _THINKING, _END_OF_THINKING))
+    inside = "\n\n".join(part.inside.strip() for part in thinking)
     if inside and (not thoughts or inside.strip() == thoughts.strip()):
-        thoughts, content = thoughts or inside, _THINKING.sub("", content).strip()
+        thoughts, content = thoughts or inside, without(content, thinking).strip()
     reasoning = [*listing(fields.get("thinking_blocks")), fields.get("responses_reasoning_item")]
     blocks = [block for block in reasoning if block]
     return ModelOutput(thoughts=thoughts or None, text=content, reasoning=blocks)

@@ -30,8 +30,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "Passed": ("passed", "pass", "approved"),
 }
 _LABELS = {name: field for field, names in _NAMES.items() for name in names}
+_SPELLINGS = sorted((name.replace("_", "[ _]") for name in _LABELS), key=len, reverse=True)
+# What leads to a name is within one line and read once. Otherwise each of many blank lines reads all others.
 _LINE = re.compile(
-    rf"^[\s\-*#>\"']*({'|'.join(sorted((n.replace('_', '[ _]') for n in _LABELS), key=len, reverse=True))})"
+    rf"^(?:[^\S\n]|[-*#>\"'])*+({'|'.join(_SPELLINGS)})"
     r"[\"'*]*\s*[:：=]\s*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -88,11 +88,11 @@ def split_words(text: str) -> tuple[list[str], str]:
         if not all(isinstance(each, str) for each in words):
             return [], text
         return words, json.dumps(fields, ensure_ascii=False)
-    words = []
-    while found := _BLOCK.match(text):
+    words, position = [], 0
+    while found := _BLOCK.match(text, position):
         words.append(found["line"] if found["line"] is not None else found["text"])
-        text = text[found.end() :]
-    return words, text
+        position = found.end()
+    return words, text[position:]
 
 
 def _block(text: str, room: int) -> str:

@@ -1,0 +1,16 @@
+import time
+
+from historyapp.core.strategies.reviews import _stated_fields
+
+
+def test_labelled_lines_are_fields_whatever_leads_to_them() -> None:
+    text = "Well.\n  **Task state**: done\n- Goal：find it\n> Key results =\n two bugs\nA goal: no\n"
+    assert _stated_fields(text) == {"Task state": "done", "Goal": "find it", "Key results": "two bugs"}
+
+
+def test_20_000_blank_lines_are_read_in_moments() -> None:
+    """They took minutes when each of them read all that follow, and the worker never came back."""
+    begun = time.process_time()
+    assert _stated_fields("\n" * 20_000) == {}
+    assert _stated_fields("-\n" * 10_000) == {}
+    assert time.process_time() - begun < 2

@@ -1,0 +1,110 @@
+"""No text makes a pattern of the tree take more than linear time."""
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.attacks import CHARACTERS, Attack, attacks
+from tests.examples import thorough
+from tests.patterns_in_tree import Use, uses
+
+FEW = "a \n0<-"
+SHORT = (2_048, 8_192)
+LONG = (16_384, 65_536, 262_144, 1_048_576)
+"""Lengths in characters. Four times the length takes a quadratic pattern 16 times as long."""
+SIGNIFICANT = 0.008
+"""Seconds; shorter times say nothing. A quadratic pattern takes longer for 8,192 characters."""
+MOST_GROWTH = 9
+LIMIT = 0.5
+"""Seconds of processor time for 8,192 characters after which a match is broken off."""
+
+
+class TooLong(Exception):
+    """A match took longer than the limit."""
+
+
+@contextmanager
+def time_limit(limit: float) -> Iterator[None]:
+    """Raises ``TooLong`` in the block after this time: Python looks for signals while it matches."""
+
+    def end(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def seconds(use: Use, text: str) -> float:
+    given: Any = text if isinstance(use.pattern.pattern, str) else text.encode()
+    function, arguments = getattr(use.pattern, use.way), ("", given) if "sub" in use.way else (given,)
+    begun = time.perf_counter()
+    found = function(*arguments)
+    if use.way == "finditer":
+        list(found)
+    return time.perf_counter() - begun
+
+
+def problem(use: Use, attack: Attack, lengths: tuple[int, ...]) -> str:
+    """Says at which length the time grows too fast, if it does."""
+    before = 0.0
+    for length in lengths:
+        text, limit = attack.text(length), LIMIT * max(1, length / SHORT[-1])
+        try:
+            with time_limit(limit):
+                taken = seconds(use, text)
+                if taken > SIGNIFICANT:  # again, as something else may have run meanwhile
+                    taken = min(taken, *(seconds(use, text) for _ in range(5)))
+        except TooLong:
+            return f"{use.place} {use.way} {attack}: over {limit} s for {length:,} characters"
+        if before and taken > max(SIGNIFICANT, MOST_GROWTH * max(before, SIGNIFICANT / MOST_GROWTH)):
+            return f"{use.place} {use.way} {attack}: {before:.4f}, then {taken:.4f} s for {length:,}"
+        before = taken
+    return ""
+
+
+def first_problem(use: Use, characters: str, lengths: tuple[int, ...]) -> str:
+    found = (problem(use, attack, lengths) for attack in sorted(attacks(use.pattern, characters)))
+    return next(filter(None, found), "")
+
+
+@pytest.mark.parametrize(
+    ("characters", "lengths"), [(FEW, SHORT), thorough(CHARACTERS, SHORT), thorough(FEW, LONG)]
+)
+def test_every_pattern_takes_linear_time(characters: str, lengths: tuple[int, ...]) -> None:
+    found = [first_problem(use, characters, lengths) for use in uses()]
+    assert [each for each in found if each] == []
+
+
+def test_the_patterns_of_every_module_are_found() -> None:
+    """If this number falls by much, the search for patterns has a gap."""
+    found = uses()
+    assert len({use.pattern for use in found}) >= 60
+    assert {use.place.partition("/")[0] for use in found} == {"historyapp", "dashboard"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "way"),
+    [
+        (r"<parameter=([^>\s]+)>(.*?)</parameter>", "findall"),
+        (r"<command-(name|args)>(.*?)</command-\1>", "findall"),
+        (r"<think>(.*?)</think>\s*", "sub"),
+        (r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n?```", "findall"),
+        (r"^[\s\-*#>\"']*(goal|state)[\"'*]*\s*[:：=]\s*(\S.*)$", "findall"),
+        (r"<(?=\s*/?\s*[\w-]*-[0-9a-f]{16})", "search"),
+        (r"(\w+\s?)*$", "match"),
+        (r"(a|aa)+$", "match"),
+    ],
+)
+def test_the_attacks_find_patterns_that_are_not_linear(pattern: str, way: str) -> None:
+    compiled = re.compile(pattern, re.DOTALL | re.MULTILINE)
+    assert first_problem(Use("here", compiled, way), FEW, SHORT)
