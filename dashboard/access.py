@@ -1,4 +1,4 @@
-"""Access: every page but signing in needs a signed-in person, who sees the projects they are a member of."""
+"""Access: every page except sign-in needs a signed-in person, who sees the projects that they are in."""
 
 from collections.abc import Callable
 from functools import wraps

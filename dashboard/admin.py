@@ -33,7 +33,7 @@ else:
     Admin = admin.ModelAdmin
 
 MOST_AT_ONCE = 100
-"""Sessions of one action: the confirmation page previews each of them."""
+"""The most sessions of one action: the confirmation page previews each of them."""
 _CONFIRMATION = re.compile(r"([0-9]{1,9})@([0-9]{1,9})")
 _BIG_COLUMNS = ("closed_spans", "fork_spans", "tail", "metadata")
 
@@ -57,7 +57,7 @@ class PlayheadAdmin(admin.AdminSite):
 
 
 class ReadOnly(Admin):
-    """Rows that nobody adds, changes or deletes here."""
+    """An admin page on which rows cannot be added, changed or deleted."""
 
     list_per_page = 50
     show_full_result_count = False

@@ -14,7 +14,7 @@ from historyapp.core.text import clean
 from historyapp.services.compression.start import RunRequest
 
 LONGEST = 200
-"""Characters of a model's name or of an option that are read."""
+"""The most characters of a model's name or of an option; further ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class OptionField:
     value: str
     default: str
     choices: tuple[str, ...]
-    """Empty: a number."""
+    """The allowed values; empty for a number."""
     minimum: int | None
     maximum: int | None
 
@@ -46,7 +46,7 @@ class StrategyForm:
     """A strategy, its model and its options, as filled in. Empty texts mean the session's settings."""
 
     prefix: str
-    """Of the names of its fields: empty, or ``a-`` and ``b-`` where two strategies are compared."""
+    """Prefix of its field names: empty, or ``a-`` and ``b-`` if two strategies are compared."""
     strategy: str
     model: str
     options: Mapping[str, str]

@@ -20,12 +20,12 @@ from historyapp.models.takes import Take
 
 @dataclass
 class Location:
-    """``step`` is 0 while the history has none."""
+    """A session, a position and a step; ``step`` is 0 while the history has no steps."""
 
     history: History
     step: int
     filter: FilterForm = NO_FILTER
-    """Of the step list."""
+    """The filter of the step list."""
     session: Session = field(init=False)
     as_of: int | None = field(init=False)
     steps: int = field(init=False)
@@ -82,7 +82,7 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
 
 
 def newest_step(session: Session) -> Location:
-    """The newest step of a session as it stands."""
+    """The newest step of the current session."""
     history = History(session)
     return Location(history, history.steps)
 

@@ -8,7 +8,7 @@ from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 
 AROUND = 25
-"""Rows before and after the playhead; scrolling loads as many again."""
+"""Rows shown before and after the playhead, and rows loaded each time by scrolling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +22,17 @@ class StepRows:
     first: int
     last: int
     before: int
-    """Where the link to earlier steps leads without scripts."""
+    """The step that the link to earlier steps opens without JavaScript."""
     after: int
     is_complete: bool
     """Whether it ends with the newest step."""
     leads_back: bool = True
     leads_on: bool = True
-    """Whether it has links to earlier and later steps: rows put into a list have them at its ends only."""
+    """Whether it has links to earlier and later steps. A list has them only at its two ends."""
 
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
-    """Steps ``first`` to ``last`` as far as they exist."""
+    """The existing steps among ``first`` to ``last``."""
     rows = location.history.rows(first, last)
     takes_after: dict[int, list[Take]] = {}
     for take in takes:
@@ -74,13 +74,13 @@ class FilteredRows:
     location: Location
     rows: list[Episode]
     earlier: int | None = None
-    """Steps before this one have not been searched; None: all have, or another window leads there."""
+    """Steps before this one have not been searched; None: all have, or another window links to them."""
     later: int | None = None
     """Likewise the steps after this one."""
     is_whole: bool = False
     """Whether both sides were searched."""
     earlier_step: int = 1
-    """Where the link to earlier matches leads without scripts."""
+    """The step that the link to earlier matches opens without JavaScript."""
     later_step: int = 1
 
 
@@ -99,7 +99,7 @@ def find_matches(location: Location, *, after: int = 0, before: int | None = Non
     found = StepSearch(location.history, location.filter.step_filter, steps).find(AROUND)
     rest = None
     if found.more is not None:
-        # The step at which a search stopped early has to be searched again; a match has not.
+        # A search that stopped early has not compared the step at which it stopped. A match was compared.
         is_match = bool(found.rows) and found.rows[-1].number == found.more.number
         rest = found.more.number if is_match else found.more.number - steps.step
     if steps.step < 0:

@@ -18,9 +18,9 @@ MOST_SINGLE = 400
 MOST_SHARES = 250
 """Bars of a longer session, at most; each stands for an equal share of the steps."""
 GAP = 0.3
-"""Between two bars at most, in percent of the width, so that a few wide bars stand close together."""
+"""The largest gap between two bars, in percent of the width, so that a few wide bars are close together."""
 HEIGHT, LEAST = 44, 4
-"""Of the tallest and of the lowest bar, in pixels."""
+"""Heights of the tallest and of the lowest bar, in pixels."""
 LANES, LANE = 3, 9
 """Lanes for takes under the bars, and the height of one in pixels."""
 STATUS_LABELS = {"in_flight": "in flight", "interrupted_by_human": "interrupted", "abandoned": "no result"}
@@ -109,7 +109,9 @@ def _step_bars(history: History, slots: int) -> Iterator[TimelineBar]:
     shares: list[tuple[int, StepSample, int, int]] = []
     before, tokens, errors = 0, 0, 0
     for row in history.sample(last_steps):
-        if row.number == before + 1:  # one step has figures of its own; running totals give those of many
+        if (
+            row.number == before + 1
+        ):  # The row has the figures of one step. Those of several are differences of running totals.
             shares.append((before, row, row.tokens, int(row.status == "error")))
         else:
             shares.append((before, row, max(0, row.total_tokens - tokens), row.total_errors - errors))
@@ -141,7 +143,7 @@ def percent(value: float, of: float) -> str:
 
 
 def bar_width(steps: int, slots: int) -> str:
-    """The width of a bar of ``steps`` steps, less the gap after it where there is room for one."""
+    """The width of a bar of ``steps`` steps, less the gap after it if there is room for one."""
     slot = 100 / slots
     gap = min(GAP, 0.2 * slot) if slots <= MOST_SINGLE // 2 else 0
     return f"{steps * slot - gap:.2f}%"

@@ -9,11 +9,11 @@ from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
-"""Shown of one block before it is opened."""
+"""The most lines and characters that are shown of one block before it is opened."""
 PAGE_CHARACTERS = 60_000
-"""Added each time that a reader opens more."""
+"""Characters added each time a reader opens more."""
 STEP_CHARACTERS = 18_000
-"""Shown of all blocks of one step together, so that moving the playhead stays under 30 KB."""
+"""Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
 

@@ -16,12 +16,12 @@ from pygments.util import ClassNotFound
 from dashboard.rendering.text import visible
 
 SECONDS = 0.2
-"""Lexers can take quadratic time on hostile text. After this the rest is shown without colours."""
+"""Lexers can take quadratic time on hostile text. After this time the rest is shown without colours."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 def highlighted(code: str, language: str) -> SafeString:
-    """Code as HTML. Any text is fine, whether it is valid in its language or not."""
+    """Code as HTML. The text does not have to be valid in its language."""
     text = visible(code)
     lexer = get_lexer_by_name(language)
     html: str = pygments.format(_tokens(lexer, text if text.endswith("\n") else f"{text}\n"), _FORMATTER)
@@ -39,7 +39,7 @@ def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
-    """The language of a file by its name; ``text`` where it is unknown."""
+    """The language of a file by its name; ``text`` if it is unknown."""
     name = PurePosixPath(path.replace("\\", "/")[-300:]).name
     try:
         lexer = find_lexer_class_for_filename(visible(name))

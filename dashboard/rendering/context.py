@@ -39,7 +39,7 @@ LABELS = {
 }
 """The parts of a composition bar, in its order."""
 LISTED = 200
-"""Segments that a list shows; a context without much of a limit may have thousands."""
+"""The most segments in a list; a context with a high budget may have thousands."""
 EXCERPT = 80
 """Bytes that are shown on either side of the first difference of two requests."""
 
@@ -63,7 +63,7 @@ class Composition:
     tokens: int
     budget: int
     over: int
-    """Tokens beyond the budget, in snapshots of earlier versions."""
+    """Tokens above the budget. Only snapshots of earlier versions have any."""
 
 
 def composition(manifest: Manifest, budget: int) -> Composition:

@@ -8,9 +8,9 @@ from dashboard.timeline import bar_width, percent
 from historyapp.services.ledger import StepAccount
 
 STEPS = 100
-"""Steps that one chart shows, so that it costs the same in every session."""
+"""Steps in one chart. The number is fixed, so that a chart costs the same in every session."""
 HEIGHT = 72
-"""Of the tallest bar, in pixels."""
+"""Height of the tallest bar, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Chart:
     reported: bool
     """Whether any step has reported usage; else bars show the estimated tokens of the steps."""
     step: int
-    """Where the playhead is."""
+    """The horizontal position of the playhead."""
     playhead: str
     first: int
     last: int
@@ -42,7 +42,7 @@ class Chart:
 
 
 def shown_steps(step: int, steps: int) -> range:
-    """The hundred that a step belongs to."""
+    """The numbers of the hundred steps that are shown with a step."""
     first = max(0, step - 1) // STEPS * STEPS + 1
     return range(first, min(steps, first + STEPS - 1) + 1)
 

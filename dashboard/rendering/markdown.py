@@ -1,4 +1,4 @@
-"""Markdown of final answers. No raw HTML, no images, no links but to the web."""
+"""Markdown of final answers. No raw HTML, no images, and only http and https links."""
 
 import nh3
 from django.utils.safestring import SafeString, mark_safe
@@ -14,7 +14,7 @@ _TAGS = {
 
 
 def markdown(text: str) -> SafeString:
-    """Sanitised HTML. What the parser let through by mistake, the sanitiser drops."""
+    """Sanitised HTML. The sanitiser is a second barrier, in case the parser lets raw HTML through."""
     tokens = _PARSER.parse(visible(text))
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):  # below the page's own headings

@@ -20,13 +20,13 @@ from historyapp.models.history import History
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
-"""Inputs before a step that are shown with it, the newest."""
+"""The most inputs shown with the step that follows them; the newest are shown."""
 CALLS = 20
-"""Parallel tool calls that are shown at once."""
+"""The most parallel tool calls shown at once."""
 SUMMARIES = 10
-"""Summaries of one step that are shown, the narrowest first."""
+"""The most summaries shown of one step, the narrowest first."""
 ENTRIES = 2_000
-"""Entries of one step that are read."""
+"""The most entries read of one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class StepView:
     late_results: list[ResultView]
     """Results that match none of the step's tool calls."""
     more_late: int
-    """Further ones: repeated results, and those after the first :data:`CALLS`."""
+    """The number of late results not shown: repeated ones, and those after the first :data:`CALLS`."""
     reviews: list[tuple[core.Review, list[LabelledValue]]]
     summaries: list[SummaryView]
     model: str

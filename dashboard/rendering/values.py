@@ -14,7 +14,7 @@ from dashboard.rendering.code import language_of
 MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
 SHORT = 160
-"""Characters up to which a text on one line stands beside its label."""
+"""The most characters of a one-line text that is shown beside its label."""
 DIFF_LINES = 3_000
 """Comparing takes quadratic time; longer edits are shown as old and new."""
 

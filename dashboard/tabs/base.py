@@ -30,7 +30,7 @@ class Tab:
     name: str
     """The end of its address: lower case, and different from every other part of the page."""
     title: str
-    """For people."""
+    """The heading that people see."""
     content: Callable[[Location], dict[str, Any]]
     """What the template shows for a session and a step. It must cost the same in a session of any length, and
     must load no bodies of steps that it does not show."""

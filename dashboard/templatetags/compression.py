@@ -56,7 +56,7 @@ def who(actor: str) -> str:
 
 @register.filter
 def money(micros: int | None) -> str:
-    """Millionths of a dollar as dollars; None is a price that is not known."""
+    """Millionths of a dollar as dollars; None means that the price is unknown."""
     if micros is None:
         return "price unknown"
     return dollars(micros) if micros else "$0"

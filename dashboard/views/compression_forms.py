@@ -39,7 +39,7 @@ class StrategyEstimate:
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def compress(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """The form; for htmx alone, or its estimate (``#estimate``). POST starts a run or opens the active."""
+    """The form; for htmx without a page around it, or only ``#estimate``. POST starts a run or joins one."""
     session = find_session(request, session_id)
     form = read_form(request.POST or request.GET, load_settings(session.settings))
     if request.method != "POST" or "estimate" in request.POST:

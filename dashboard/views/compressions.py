@@ -19,7 +19,7 @@ PAGE, ITEMS = 25, 50
 WATCHED = 60
 """Runs whose progress one request may ask for."""
 SHOWN = 8_000
-"""Characters of one summary that a comparison shows."""
+"""The most characters of a summary that a comparison shows."""
 
 
 @signed_in
@@ -110,7 +110,7 @@ def compression(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpR
 @signed_in
 @require_safe
 def comparison(request: PersonRequest, session_id: UUID, comparison_id: UUID) -> HttpResponse:
-    """Two runs side by side with what they wrote; for htmx the sides alone."""
+    """Two runs side by side with what they wrote; for htmx only the two sides."""
     session = find_session(request, session_id)
     runs = find_comparison(session, comparison_id)
     sides = []
@@ -141,7 +141,7 @@ def cancel(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpRespon
 @signed_in
 @require_POST
 def retry(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpResponse:
-    """Starts what failed again, or what a cancelled run had left."""
+    """Retries the failed items, or resumes a cancelled run."""
     run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
     wake_workers(run)
     return redirect(run_url(run))

@@ -1,4 +1,4 @@
-"""The context panel: what the model is sent after a step, with any policy, budget, format and model."""
+"""The context panel: the context after a step, with any policy, budget, format and model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +21,9 @@ from historyapp.services.prices import price_list
 from historyapp.services.snapshots import serve
 
 MOST = 2_000_000
-"""Tokens of the largest budget that the panel works with: twice what models take."""
+"""The largest budget that the panel accepts, in tokens: twice the largest window of a model."""
 UNLIMITED = 200_000
-"""Tokens that it works with when neither the session nor the form sets a limit: more takes seconds."""
+"""The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}
 
 
@@ -139,7 +139,7 @@ def _context(form: ContextForm) -> dict[str, Any]:
 @signed_in
 @require_safe
 def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpResponse:
-    """More of one of a request's texts, from character ``start``."""
+    """The next part of one of a request's texts, from character ``start``."""
     location = find_location(request, session_id)
     form = read_context_form(location, request.GET)
     model_request = form.build(form.positions()[1]).request

@@ -35,7 +35,7 @@ from historyapp.models.takes import takes
 from historyapp.services.sessions import change_session
 
 RELATIVES = 20
-"""Forks and sub-agents that are listed."""
+"""The most forks and the most sub-agents that are listed."""
 TITLE = 300
 """Characters that a title may have, as in the API."""
 

@@ -33,7 +33,7 @@ class SessionFilters:
 
     @property
     def query_prefix(self) -> str:
-        """The filters as they stand in an address before further parameters: ``q=totals&`` or empty."""
+        """The filters as the beginning of a query string: ``q=totals&``, or empty."""
         given = {name: getattr(self, name) for name in ("q", "status", "errors") if getattr(self, name)}
         return f"{urlencode(given)}&" if given else ""
 

@@ -22,7 +22,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """The form for a password, with the command that prints a sign-in link."""
+    """The password form, and the command that prints a sign-in link."""
     to = local_path(request, request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return redirect(to)

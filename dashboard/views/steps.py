@@ -53,7 +53,7 @@ def raw(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
 @signed_in
 @require_safe
 def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
-    """More of one of a step's texts, from character ``start``. Without steps: of an input."""
+    """The next part of a text of a step, or of an input without a step, from character ``start``."""
     location = find_location(request, session_id, number)
     if not location.step:
         blocks = {view.block.key: view.block for view in load_inputs(location.history)}

@@ -15,7 +15,7 @@ from historyapp.models.history import History
 from historyapp.services.summaries import SummaryText, summarise
 
 LONGEST = 100_000
-"""Characters of a summary that the form takes."""
+"""The most characters of a summary in the form."""
 
 
 @signed_in

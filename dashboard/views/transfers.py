@@ -15,13 +15,13 @@ from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 
 FILES = 100
-"""Files that one upload may bring."""
+"""The most files of one upload."""
 
 
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def imports(request: PersonRequest) -> HttpResponse:
-    """The form; after an upload with what each file held, what was skipped and why."""
+    """The form; after an upload also a report on each file, with the skipped records and the reasons."""
     mine = projects(request)
     project = current_project(request, mine)
     context = {"project": project, "projects": mine, "formats": IMPORTERS.values()}
@@ -38,7 +38,7 @@ def imports(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def export(request: PersonRequest, session_id: UUID, format: str) -> StreamingHttpResponse:
-    """The session in one of the export formats, as it stands or stood."""
+    """The session in one of the export formats, now or as of a position."""
     location = find_location(request, session_id, -1)
     file = export_session(location.session, format, as_of=location.as_of, actor=actor(request))
     response = StreamingHttpResponse(file.chunks, content_type=file.media_type)
