@@ -24,7 +24,7 @@ from historyapp.services import queue as table
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""Between two attempts while the database is unavailable."""
+"""Seconds between two attempts while the database is unavailable."""
 
 
 class Channel(virtual.Channel):

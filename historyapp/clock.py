@@ -37,7 +37,7 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
                 logged = str(error)
                 log.warning("The worker cannot ask the database for work: %s", error)
             connection.close()
-        except Exception:  # a worker without its clock would count as dead
+        except Exception:  # without its clock, a worker would be taken for dead
             log.exception("The worker's clock goes on after an unexpected error")
         stopping.wait(LOOK_SECONDS)
     with suppress(DatabaseError, InterfaceError):  # after a minute it counts as dead anyway

@@ -13,7 +13,7 @@ from historyapp.models import QueuedMessage, Worker
 log = logging.getLogger(__name__)
 
 BROKER_SECONDS = 2
-"""The time that Redis has to respond."""
+"""Seconds that Redis has to respond."""
 
 
 def healthz(request: HttpRequest) -> HttpResponse:

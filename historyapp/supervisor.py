@@ -24,7 +24,7 @@ from historyapp.server import Running, serve
 GRACE = 12
 """Seconds that a worker has to finish, two more than it gives its runs."""
 RESTART_SECONDS = 5
-"""Before a failed worker is started again."""
+"""Seconds before a failed worker is started again."""
 
 
 @dataclass(frozen=True, slots=True)

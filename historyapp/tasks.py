@@ -26,9 +26,9 @@ stopping = threading.Event()
 WORKERS_PER_RUN = 4
 """Workers that are woken for one run."""
 MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
-"""How often, and after how long, a message goes back into the queue for another worker."""
+"""How often a message goes back into the queue for another worker, and after how many seconds."""
 TURN_SECONDS = 20.0
-"""After which a task yields to waiting runs: else one long run would delay all others."""
+"""Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 

@@ -29,7 +29,7 @@ NICENESS = 10
 GRACE = 10
 """Seconds that tasks get to finish when the worker is to end."""
 RESTART_SECONDS = 5
-"""Before a worker restarts that has stopped without request, as when its queue was lost."""
+"""Seconds before a worker restarts that stopped on its own, for example because its queue was lost."""
 
 
 def prepare() -> None:

@@ -69,7 +69,7 @@ def block_url(location: Location, block: Block) -> str:
 
 @register.filter
 def arguments(calls: str, names: list[str]) -> str:
-    """Previews of tool calls without their names. Shows only the value of a first text, and the end of a path."""
+    """Previews of tool calls without names: only the value of a first text, only the end of a long path."""
     previews: list[str] = []
     for number, name in enumerate(names):
         is_last, call, rest = number == len(names) - 1, calls, ""

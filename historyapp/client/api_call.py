@@ -1,4 +1,4 @@
-"""What an API call is: described once, sent by the client that blocks or by the one that awaits."""
+"""The description of an API call, which both the blocking and the async client send."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -31,9 +31,9 @@ class ApiCall(Generic[T]):
     files: tuple[File, ...] = ()
     """Sent as ``multipart/form-data``, with ``body`` as its fields."""
     idempotency_key: str | None = None
-    """Of a POST; null: one is made, and kept across retries."""
+    """Of a POST; null: one is generated. Retries use the same key."""
     repeatable: bool = True
-    """False where it shall not be sent again once it has begun."""
+    """False if it must not be sent again once its response has begun."""
     silence: float | None = None
     """Seconds that the server may take between two messages; null: the client's timeout."""
     spooled: Callable[[], T] | None = None
@@ -55,7 +55,7 @@ class Pages(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
-    """An answer that is read while it arrives. It is retried until it has begun, and not after."""
+    """An answer that is read while it arrives. The request is retried only until the answer has begun."""
 
     api_call: ApiCall[None]
     decoder: Callable[[], Callable[[bytes | None], Iterable[T]]]

@@ -1,4 +1,4 @@
-"""The client that awaits: the same calls as :class:`historyapp.client.Playhead`."""
+"""The async client, with the same methods as :class:`historyapp.client.Playhead`."""
 
 import asyncio
 import time

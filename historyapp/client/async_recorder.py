@@ -1,4 +1,4 @@
-"""The recorder for agents whose loop awaits."""
+"""The recorder for async agents."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack

@@ -14,7 +14,7 @@ from historyapp.client.spooled_writes import TURN_PAUSE, log, settle
 
 
 class AsyncSender:
-    """What :class:`historyapp.client.spool_sender.Sender` is, for the client that awaits.
+    """As :class:`historyapp.client.spool_sender.Sender`, for the async client.
 
     Disks are slow, so the file is used from a thread.
     """

@@ -1,7 +1,7 @@
 """A limit on the whole of a blocking request.
 
-httpx limits each read and each write of its own. A server that sends one byte a second would hold its caller
-for as long as it likes. Here every operation on the network gets what is left of the whole.
+httpx limits each read and each write of its own. A server that sends one byte a second could hold its caller
+for any time. Here every network operation gets the rest of the total time.
 """
 
 import socket
@@ -19,12 +19,12 @@ import httpx
 
 _end: ContextVar[float | None] = ContextVar("playhead_request_end", default=None)
 _PIECE = 65_536
-"""Bytes that are written before the clock is looked at again."""
+"""Bytes written between two checks of the time limit."""
 
 
 @contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """What this thread sends and receives over a bounded client must be done within ``seconds``."""
+    """Gives the requests that this thread sends with a bounded client ``seconds`` in total."""
     token = _end.set(time.monotonic() + seconds)
     try:
         yield
@@ -33,7 +33,7 @@ def limit(seconds: float) -> Iterator[None]:
 
 
 def bound(client: httpx.Client) -> None:
-    """Has the client heed :func:`limit`. Transports that are not httpx's own stay as they are."""
+    """Makes the client obey :func:`limit`. Transports that are not httpx's own are left unchanged."""
     for transport in [client._transport, *client._mounts.values()]:
         pool = getattr(transport, "_pool", None)
         # httpx has no public way to hand a network backend to its transport; httpcore has.

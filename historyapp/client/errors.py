@@ -8,7 +8,7 @@ from historyapp.wire.problems import ServerFailed, error_class
 
 
 class NotPlayhead(ServerFailed):
-    """What answers is not Playhead: a page of HTML, another API, a proxy. The text says what to check."""
+    """The server is not Playhead: it sent HTML or another API's answer. The text says what to check."""
 
 
 class NotSpooled(PlayheadError):

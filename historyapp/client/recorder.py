@@ -99,7 +99,7 @@ class Recorder(hooks.SessionOfClient[Playhead]):
         Args:
             response: a response or a chat completion of OpenAI or a message of Anthropic, as the SDK returns
                 it; a stream of one of them, or the events of a stream that you have read, in a list.
-            context: what the model was sent. It links the snapshot, and the server learns from its bill.
+            context: what the model was sent. It links the snapshot, and the server learns from the usage.
 
         Raises:
             ValueError: when it is none of these, or a stream that broke off. Nothing is recorded then.

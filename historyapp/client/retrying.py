@@ -120,6 +120,6 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def growing_pause(attempt: int) -> float:
-    """Twice as long each time, with half of it left to chance so that many clients do not come at once."""
+    """Doubles with each attempt; half of it is random, so that clients do not retry at the same time."""
     pause: float = min(_FIRST_PAUSE * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), LONGEST_PAUSE)
     return pause * random.uniform(0.5, 1.0)  # noqa: S311  no secret depends on it

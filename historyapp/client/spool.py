@@ -17,7 +17,7 @@ from typing import Any
 from historyapp.client.errors import NotSpooled
 
 SMALLEST = 65_536
-"""Bytes that a spool must be allowed at least: the empty file takes some."""
+"""The least ``max_bytes`` of a spool: an empty file takes some."""
 _PAGE = 4096
 _RESERVE = 64
 """Pages beyond the limit, to note in a full file that a write was refused."""
@@ -70,7 +70,7 @@ class Spool:
         patience: seconds that a write may wait for the server before it goes to the file.
 
     Raises:
-        ValueError: for nonsense in the arguments, and for a file that is no spool.
+        ValueError: for invalid arguments, and for a file that is not a spool.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class Spool:
             ]
 
     def discard_refused(self) -> int:
-        """Deletes the writes that the server refused. How many there were."""
+        """Deletes the writes that the server refused. Returns their number."""
         with self._open(reserve=_RESERVE) as file:
             return file.execute("DELETE FROM writes WHERE problem IS NOT NULL").rowcount
 
-    # What the clients do with it
+    # Used by the clients
 
     def put(self, write: Write) -> None:
         """Keeps a write behind all others.

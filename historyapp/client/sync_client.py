@@ -1,4 +1,4 @@
-"""The client that blocks."""
+"""The blocking client."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -3,7 +3,7 @@
 Each text, call, result and image costs its own tokens and a share of overhead. So
 costs add up: a policy adds what it chooses, and the sum is what :meth:`RequestMeter.total` finds in the
 rendered request. Texts are counted exactly for OpenAI's models; overhead is an upper bound, and counts for
-other models are estimates. Each format says what its items say and what they cost.
+other models are estimates. Each format reads the texts of its items and prices them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from historyapp.core.text import clean
 from historyapp.core.tokens import TokenCounter, count_tokens, counter_for, encoding_for
 
 FACTORS = {"anthropic": 1.25, "unknown": 1.1}
-"""Tokens of other tokenizers for each of o200k_base's, until reported usage teaches better.
+"""Tokens of other tokenizers for each of o200k_base's, until reported usage gives a better figure.
 Claude's: 374 calls of recorded Claude Code sessions added 1.20 to 1.25 times our count to their usage, taking
 the median of each model."""
 
 
 class Fixed(NamedTuple):
-    """What every context of a session begins with, in tokens."""
+    """Tokens of the parts with which every context of a session begins."""
 
     system: int
     notebook: int
@@ -34,14 +34,17 @@ class Fixed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestMeter:
-    """Writes and prices for one format and one model. ``factor`` corrects ``count`` for another model."""
+    """Writes and prices the parts of a request, for one format and one model.
+
+    ``factor`` corrects ``count`` if that is another model's.
+    """
 
     format: str = "openai_chat"
     count: TokenCounter = count_tokens
     factor: float = 1.0
 
     def text(self, text: str) -> int:
-        """A text within a message: its share, rounded down."""
+        """Tokens of a text within a message, rounded down."""
         return int(self.count(clean(text)) * self.factor)
 
     def write(self, part: ConversationPart) -> Rendered:
@@ -50,11 +53,11 @@ class RequestMeter:
         return rendered._replace(tokens=self.items(rendered.items))
 
     def message(self, text: str) -> int:
-        """A text as a message of its own; nothing when it is blank."""
+        """Tokens of a text as a message of its own; 0 if it is blank."""
         return self.write(InputMessage(0, text)).tokens
 
     def fixed(self, system: str, notebook: str, tools: Sequence[Definition] = ()) -> Fixed:
-        """The parts that every context begins with.
+        """Tokens of the parts with which every context begins.
 
         Raises:
             Invalid: when a tool's definition is not valid.
@@ -65,23 +68,23 @@ class RequestMeter:
 
     @property
     def reserve(self) -> int:
-        """The most that a format may add to any context: the most that :meth:`added` can be."""
+        """The most tokens that :meth:`added` can return for any context."""
         return self._format.priming + sum(map(self.message, self._format.most))
 
     def added(self, context: Context) -> int:
-        """What the format adds to just this context."""
+        """Tokens that the format adds to this context."""
         items = [item for part in context.parts[context.leading :] for item in part.items]
         items += context.live_screen.items if context.live_screen else []
         return self._format.priming + sum(map(self.message, self._format.frame(items)))
 
     def total(self, request: Mapping[str, Any]) -> int:
-        """A rendered request."""
+        """Tokens of a rendered request."""
         format = self._format
         tools = format.tools_price(request.get("tools", ()), self.count, self.factor)
         return format.priming + tools + format.price(format.request_leaves(request), self.count, self.factor)
 
     def items(self, items: Sequence[Item]) -> int:
-        """What the format has written, without what it adds to a whole request."""
+        """Tokens of written items, without those that the format adds to a whole request."""
         leaves = (leaf for item in items for leaf in self._format.leaves(item))
         return self._format.price(leaves, self.count, self.factor)
 
@@ -94,8 +97,8 @@ def meter_for(format: str, model: str = "", factor: float | None = None) -> Requ
     """The meter for a format and a model.
 
     Args:
-        factor: what the model's own tokens are to o200k_base's, where that is known; otherwise 1 for OpenAI's
-            models and an estimate for all others.
+        factor: the model's tokens for each token of o200k_base, if known; None: 1 for OpenAI's models, and an
+            estimate for all others.
 
     Raises:
         Invalid: for an unknown format.

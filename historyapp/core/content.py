@@ -1,4 +1,4 @@
-"""What inputs and results consist of beyond plain text: provider-neutral parts.
+"""Provider-neutral parts, of which inputs and results consist if they are not plain text.
 
 Neutral parts are ``{"type": "text", "text"}`` and ``{"type": "image"}`` with either ``url`` or
 ``media_type`` and base64 ``data``. Every other block stays as its provider wrote it. Each format says which
@@ -113,7 +113,7 @@ def image_url(part: dict[str, Any], schemes: tuple[str, ...]) -> str | None:
 def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
     """Media type and base64 of an image that providers can read; None for all others.
 
-    The data's first bytes say what it is where it says something else: providers compare the two.
+    The media type is taken from the data's first bytes if they name one: providers compare the two.
     """
     url, data = part.get("url"), part.get("data")
     media_type = part.get("media_type") or "image/png"
@@ -127,7 +127,7 @@ def image_data(part: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def has_texts(value: Any, *ways: tuple[str, ...]) -> bool:
-    """Whether an object has text under all names of one of the ways."""
+    """Whether an object has a text in each field of at least one of the groups ``ways``."""
     if not isinstance(value, dict):
         return False
     return any(all(isinstance(value.get(name), str) and value[name] for name in way) for way in ways)

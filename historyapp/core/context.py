@@ -23,7 +23,7 @@ class Rendered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the model is sent next. The format that wrote its parts makes the request of them."""
+    """The input for the next model call. The format that wrote its parts makes the request from them."""
 
     parts: tuple[Rendered, ...]
     """Oldest first."""
@@ -31,7 +31,7 @@ class Context:
     system: str = ""
     notebook: str = ""
     live_screen: Rendered | None = None
-    """Volatile: it rides behind the newest input or result of a request and is never stored."""
+    """Text that is true only now: added after the newest input or result of a request, and never stored."""
     stable: int = 0
     """How many of the first parts the next context is expected to begin with, unchanged."""
 

@@ -16,7 +16,7 @@ CACHED_IN_STEPS = 128
 
 
 class Change(NamedTuple):
-    """A segment that both contexts have, otherwise than before."""
+    """A segment that both contexts have, in another form or size."""
 
     before: Segment
     after: Segment
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentDiff:
-    """What it takes to get from one context's segments to another's."""
+    """The segments that differ between two contexts."""
 
     added: list[Segment]
     removed: list[Segment]
@@ -33,12 +33,12 @@ class SegmentDiff:
 
 @dataclass(frozen=True, slots=True)
 class PrefixDiff:
-    """How far two requests begin alike."""
+    """The common beginning of two requests."""
 
     first_difference: int | None
     """The first byte that differs, from 0; null when both are the same."""
     share: float
-    """Of the newer request's bytes, how many stand before that byte."""
+    """The share of the newer request's bytes before that byte, from 0 to 1."""
 
 
 def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
@@ -70,7 +70,7 @@ def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
 
 @dataclass(frozen=True, slots=True)
 class CacheEffect:
-    """What a prompt cache makes of a request that comes soon after another one."""
+    """The effect of a prompt cache on a request that follows another one soon."""
 
     reusable: int
     """Input tokens that it can read from the cache."""
@@ -82,7 +82,7 @@ class CacheEffect:
 def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:
     """The effect for a request of ``tokens`` tokens whose first ``share`` is in the cache.
 
-    Where a price for writing is listed, the provider charges it for all that is not read.
+    If the price list has a price for cache writes, it applies to all input that is not read from the cache.
     """
     reusable = int(tokens * share) // CACHED_IN_STEPS * CACHED_IN_STEPS
     if reusable < LEAST_CACHED:

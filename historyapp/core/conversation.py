@@ -37,7 +37,7 @@ INSTRUCTING = ("system", "developer")
 """Channels whose inputs are instructions."""
 NO_RESULT = "interrupted: no result was recorded"
 LATE = "A result"
-"""How the text of a result begins that answers no open call."""
+"""The beginning of the text of a result that answers no open call."""
 TOGETHER = "Answered together with the call {}."
 
 
@@ -161,7 +161,7 @@ def late_results(received: Sequence[PairedResult]) -> list[ToolResult]:
     late: dict[str, ToolResult] = {}
     seen: set[str] = set()
     for paired in sorted(received, key=lambda paired: not paired.calls):
-        # Equal texts are equal results: comparing each result with each other one would take far longer.
+        # Equal texts mean equal results. Comparing the results pairwise would take quadratic time.
         stored = dump_json(paired.result.model_dump(exclude_defaults=True))
         if not paired.calls and stored not in seen:
             late[stored] = paired.result

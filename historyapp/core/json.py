@@ -1,4 +1,4 @@
-"""JSON: strict for what programs send, lenient for what agents leave in files, one rule for nesting.
+"""JSON: strict for requests, lenient for the files of agents, with one rule for nesting.
 
 The standard library's parser reads what comes from outside, because it alone of the fast ones keeps lone
 surrogates; msgspec reads and writes what needs no such care.
@@ -31,7 +31,7 @@ class TooDeep(ValueError):
 
 
 class InvalidNumber(ValueError):
-    """A number that JSON allows to write, or Python allows to read, and no database holds."""
+    """A number that JSON or Python's parser allows, and that databases cannot store."""
 
 
 # Writing

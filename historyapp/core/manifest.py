@@ -39,9 +39,9 @@ class LeftOut(StoredModel):
 class Manifest(StoredModel):
     policy: str
     max_tokens: int | None
-    """The budget; null: none."""
+    """The budget in tokens; null: no limit."""
     tokens: int
-    """What the segments cost together, by our own count."""
+    """Tokens of all segments, by our own count."""
     segments: list[Segment] = Field(default_factory=list)
     left_out: list[LeftOut] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)

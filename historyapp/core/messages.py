@@ -3,7 +3,7 @@
 The newest steps are messages, older ones stand in one progress message. Filling stops at the first older
 step that does not fit. The newest steps are never dropped: where they alone exceed the budget, the manifest
 says so.
-What the earlier systems had no place for, several calls, late results and remarks, is appended.
+Several calls, late results and remarks, which the earlier systems did not have, are appended.
 """
 
 from collections.abc import Iterable, Iterator
@@ -78,7 +78,7 @@ class EpisodicMessages:
 
 
 def episodic_messages(past: Past, settings: SessionSettings, count: TokenCounter) -> EpisodicMessages:
-    """The messages and their account. A step in flight has its action in them, and no result yet."""
+    """The messages and their manifest. A step in flight contributes its action and no result."""
     made = EpisodicMessages(settings.budget(), count)
     for source, text in (("system", past.instruction), ("notebook", past.notebook)):
         if text and text.strip():
@@ -135,7 +135,7 @@ def _inputs(made: EpisodicMessages, past: Past, start: int) -> Iterator[InputMes
 
 
 def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
-    """Puts the progress message first, with as many of the steps as fit; how many those are."""
+    """Puts the progress message first, with as many of the steps as fit. Returns their number."""
     used = made.used + message_tokens(_progress_message([]), made.count)
     lines = fill(stream, used, made.max_tokens, made.count, progress_line)
     while lines:
@@ -238,7 +238,7 @@ def text_result(result: ToolResult, episode: Episode) -> Message:
 
 
 def _complete(content: Any, result: ToolResult) -> Any:
-    """With the parts of a result that the earlier systems had no place for."""
+    """The message with the parts of a result that the earlier systems did not have."""
     more = [f"{label}: {text}" for label, text in further_parts(result)]
     if are_parts(content):
         return [*content, *({"type": "text", "text": text} for text in more)]

@@ -7,11 +7,11 @@ from typing import final
 
 @final
 class OpenCalls(Collection[str]):
-    """Ids in the order of their calls, one for each call. It never changes: taking an id out gives another.
+    """Ids in the order of their calls, one for each call. It is immutable: removing an id gives a new value.
 
-    Values that were made of one another share what is known of their ids and differ in how many were taken
-    out by then, so that taking out each of n ids costs n steps in all. Only from the newest of them may more
-    be taken out in place; an older one copies what it still holds first.
+    A value and those made from it share their dictionaries and differ only in their age, so that removing n
+    ids one after the other takes O(n) time. Only the newest value can share them with a further one; an older
+    value is copied first.
     """
 
     __slots__ = ("_age", "_gone", "_ids", "_size", "_times")
@@ -20,12 +20,12 @@ class OpenCalls(Collection[str]):
         self._ids = tuple(ids)
         self._size = len(self._ids)
         self._age = 0
-        """How many different ids had been taken out when this value was made."""
+        """How many different ids had been removed when this value was made."""
         self._times: dict[str, int] = dict.fromkeys(self._ids, 1)
         if len(self._times) < self._size:
             self._times = dict(Counter(self._ids))
         self._gone: dict[str, int] = {}
-        """At which age an id was taken out."""
+        """The age at which an id was removed."""
 
     def __contains__(self, id: object) -> bool:
         return id in self._times and not self._was_taken(id)

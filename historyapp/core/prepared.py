@@ -8,7 +8,7 @@ from historyapp.core.tokens import entry_tokens
 
 
 class Prepared(NamedTuple):
-    """A draft with all that can be worked out before the session is locked."""
+    """A draft with everything that can be computed before the session is locked."""
 
     draft: EntryDraft
     tokens: int

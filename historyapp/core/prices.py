@@ -1,8 +1,8 @@
-"""What models cost. The prices are a dated data file beside this module; an operator's own file goes over it.
+"""Prices of models, from a dated data file beside this module. An operator's own file takes precedence.
 
 A model is looked up by its name, with or without the day of its release (``claude-sonnet-4-5-20250929``),
-``latest`` or ``preview`` at its end. All that is more in a name makes another model: ``gpt-5.2`` does not
-cost what ``gpt-5`` does. A model that is not listed has no price: its cost is unknown, which is not nothing.
+``latest`` or ``preview`` at its end. Any other suffix means another model: ``gpt-5.2`` does not cost what
+``gpt-5`` does. A model that is not listed has no price: its cost is unknown, not zero.
 """
 
 import json
@@ -24,14 +24,14 @@ class Price(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0)
-    """Of input that no cache had to do with."""
+    """Of input that is neither read from a cache nor written to one."""
     output: float = Field(ge=0)
     cache_read: float | None = Field(default=None, ge=0)
-    """Null: cached input costs what other input costs."""
+    """Null: the same as ``input``; likewise ``cache_write``."""
     cache_write: float | None = Field(default=None, ge=0)
 
     def cost(self, usage: Usage) -> int:
-        """Of one call, in millionths of a dollar, rounded."""
+        """The cost of one model call, in millionths of a dollar, rounded."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         input = usage.uncached * self.input + usage.cache_read * read + usage.cache_write * write
@@ -42,11 +42,11 @@ LONGEST_DATE = 40
 """Characters of a list's date."""
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
-"""How a release of a model is named: OpenAI and Anthropic put its day last, Google's cloud after an ``@``."""
+"""The release in a model's name: OpenAI and Anthropic put its date last, Google Cloud after an ``@``."""
 
 
 class Prices:
-    """A price list and the day it was true."""
+    """A price list and its date."""
 
     def __init__(self, as_of: str, models: Mapping[str, Price]) -> None:
         self.as_of = as_of
@@ -58,13 +58,13 @@ class Prices:
 
 
 def bare_name(model: str) -> str:
-    """A model's name in small letters, without a provider before it."""
+    """A model's name in lower case, without the provider's prefix."""
     return re.split(r"[:/]", model.lower())[-1]
 
 
 @cache
 def load_prices(overrides: Path | None = None) -> Prices:
-    """The price list, with an operator's file of the same shape over it.
+    """The price list, with the prices of an operator's file in place of the same models' own.
 
     Raises:
         ValueError: when a file is not of that shape; it says which.

@@ -18,7 +18,7 @@ from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
 
 MOST_MODELS = 20
-"""Models that running totals tell apart; what further ones use is counted under the empty name."""
+"""The most models with totals of their own; further models are added up under the empty name."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 
 
@@ -30,7 +30,7 @@ class Totals(NamedTuple):
     tokens: int = 0
     """As a model would read the entries, by our own count."""
     input_tokens: int = 0
-    """As providers reported them, summed over calls."""
+    """As reported by providers, added up over all model calls; likewise ``output_tokens``."""
     output_tokens: int = 0
     cost: int = 0
     """Reported by the source, in millionths of a US dollar."""
@@ -54,7 +54,7 @@ class Totals(NamedTuple):
         return cls(**{**data, "models": {name: ModelTotals(*totals) for name, totals in models.items()}})
 
     def with_entry(self, entry: Entry) -> "Totals":
-        """With one more entry and what it reports of the model call behind it."""
+        """The totals after one more entry, with the usage that it reports."""
         steps = self.steps + isinstance(entry.body, ModelOutput)
         tokens = self.tokens + entry.tokens
         usage, cost = usage_of(entry.metadata), cost_of(entry.metadata)
@@ -106,7 +106,7 @@ class Step(NamedTuple):
     unpaired: int = 0
     """Results recorded during this step that answer none of its calls."""
     excerpt: Excerpt | None = None
-    """Null: not worked out here. The row may have it."""
+    """Null: not computed here. The row may have it."""
 
     @property
     def progress(self) -> Progress:
@@ -216,7 +216,7 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
 def _answer(
     step: Step, body: ToolResults, entry: Entry
 ) -> tuple[dict[str, Any], tuple[tuple[int, str | None], ...]]:
-    """What results change of a step's row, and those that answer no open call."""
+    """The columns of a step's row that results change, and the results that answer no open call."""
     before = step.progress
     progress, answered = before.take(body.results)
     shown, changes = step.result_preview, dict[str, Any]()

@@ -35,7 +35,7 @@ def long_form(episode: Episode) -> str:
 
 
 def _further_lines(episode: Episode) -> Iterator[tuple[str, str]]:
-    """What the earlier histories had no place for: further parts of results, remarks, late results."""
+    """The parts that the earlier histories did not have: further parts of results, remarks, late results."""
     for result in episode.results:
         if result.error and result.status == "error" and len(episode.results) > 1:
             yield "Error", result.error.repr
@@ -77,7 +77,7 @@ def as_paragraphs(episodes: Iterable[Episode]) -> str:
 
 
 def progress_line(episode: Episode, *, full: bool = False) -> str:
-    """``* Step N:`` with the summary, or the long form where ``full`` or where there is none."""
+    """``* Step N:`` with the summary, or with the long form if ``full`` or if there is no summary."""
     if episode.summary is not None and not full:
         return f"* Step {episode.number}: {episode.summary}"
     text = long_form(episode).replace("\n", "\n  ").strip()

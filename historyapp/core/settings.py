@@ -1,4 +1,4 @@
-"""What can be set per session, with the defaults that users of the earlier systems know (DESIGN 4)."""
+"""The settings of a session, with the defaults of the earlier systems (DESIGN 4)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from pydantic import (
 from historyapp.core.prices import bare_name
 
 UNKNOWN_WINDOW = 200_000
-"""Tokens, for models that the table does not list."""
+"""The window in tokens of a model that the table does not list."""
 _WINDOWS = {
     "gpt-5": 272_000,
     "gpt-4.1": 1_014_000,
@@ -27,7 +27,7 @@ _WINDOWS = {
     "o4-mini": 100_000,
     "claude": 200_000,
 }
-"""Tokens of input, by how the names of a family begin: the window less the room that its answers may take.
+"""Tokens of input, by the prefix of a family's names: the window less the longest answer.
 Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22."""
 
 
@@ -37,22 +37,22 @@ class SessionSettings(BaseModel):
     llm_name: str = "gpt-5-mini"
     """The model that summarises."""
     max_tokens: Annotated[int, Field(ge=0)] | Literal["window"] | None = "window"
-    """Budget of a context in tokens. ``window``: what the model takes. Null: no limit; 0 means zero."""
+    """Budget of a context in tokens. ``window``: the model's window. Null: no limit; 0 means zero."""
     spacy_language_model: str = "en_core_web_sm"
     full_message_count: int = Field(default=4, ge=-1_000_000, le=1_000_000)
     """How many of the newest steps the ``episodic`` policy gives in full; 0 or less: none."""
     window_size: int = Field(default=8, ge=1, le=100_000)
     """How many of the newest steps the ``sliding_window`` policy gives in full."""
     compression_batch_size: int = Field(default=4, ge=1, le=100_000)
-    """Steps outside the newest ``full_message_count`` that start a compression; one summary covers them."""
+    """A compression starts once this many older steps accumulate; a range summary covers as many."""
     compression_share: float | None = Field(default=None, gt=0, le=100)
-    """Share of ``max_tokens``: this many tokens outside the newest steps also start one; null: never."""
+    """Share of ``max_tokens``: older steps with this many tokens also start a compression; null: never."""
     compression_strategy: str = "episode_summary"
     max_summary_length: int = Field(default=8000, ge=1, le=10_000_000)
     """In characters; longer summaries are summarised again."""
     compress_automatically: bool = True
     policy: str = "budgeted"
-    """One of the registry in ``core/policies``; services check it."""
+    """A name in the registry ``core/policies``; services check it."""
 
     @field_validator("max_tokens", mode="wrap")
     @classmethod

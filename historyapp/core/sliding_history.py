@@ -11,15 +11,15 @@ from historyapp.core.rendering import detailed_form, short_form
 from historyapp.core.text import preview
 
 MOST_DETAILED = 10_000
-"""Steps in detail: the text is made in memory."""
+"""The most steps in detail; the text is made in memory."""
 MOST_SUMMARIES = 1000
 MOST_LINES = 100
-"""Older steps without a summary that get a line each."""
+"""The most older steps without a summary that get a line each."""
 _LONGEST_LINE = 300
 
 
 def sliding_history(past: Past, window: int) -> str:
-    """The newest ``window`` steps in detail, and what stands for all before them."""
+    """The newest ``window`` steps in detail, and summaries or lines for all older ones."""
     last = past.steps - min(window, MOST_DETAILED)
     newest = list(past.episodes_newest_first(first=max(1, last + 1)))[::-1]
     older = _Older(past)

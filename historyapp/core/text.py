@@ -34,7 +34,7 @@ def fold(text: str) -> str:
 
 
 def clean_value(value: Any) -> Any:
-    """A JSON value with every text in it cleaned, for wires that refuse what is not Unicode."""
+    """A JSON value with every text in it cleaned, for transports that refuse invalid Unicode."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a model call cost, read from the ``usage`` that a provider or a transcript reports.
+"""The tokens of a model call, read from the ``usage`` that a provider or a transcript reports.
 
 Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, Anthropic beside it.
 """
@@ -11,7 +11,7 @@ MICRO = 1_000_000
 
 
 class Usage(NamedTuple):
-    """Tokens of one model call, in one convention whoever reported them."""
+    """Tokens of one model call, in the same convention for every provider."""
 
     input: int = 0
     """Everything that was sent: uncached, read from a cache and written to one."""
@@ -23,7 +23,7 @@ class Usage(NamedTuple):
 
     @property
     def uncached(self) -> int:
-        """The part of the input that no cache had to do with."""
+        """Input tokens that were neither read from a cache nor written to one."""
         return max(0, self.input - self.cache_read - self.cache_write)
 
 
@@ -43,7 +43,7 @@ class ModelTotals(NamedTuple):
     counted: int = 0
     """Input tokens by the provider's count endpoint, of the calls that name one."""
     estimated_billed: int = 0
-    """Input tokens as billed, of the calls that name an estimate: what that is to be compared with."""
+    """Input tokens as billed, of the calls that name an estimate: for comparison with it."""
 
     def plus(self, usage: Usage, cost: int, metadata: Mapping[str, Any]) -> "ModelTotals":
         """With one more call; its metadata may hold ``estimated_tokens`` and ``counted_tokens`` of input."""

@@ -1,4 +1,4 @@
-"""The tables of OpenAI's tokenizers, which the ``toktok-rs`` package brings along.
+"""The tables of OpenAI's tokenizers, which are part of the ``toktok-rs`` package.
 
 They take 67 MB and 0.5 s to load, during which other threads run. An idle process can release them.
 """
@@ -34,7 +34,7 @@ def tokenizer(encoding: EncodingName) -> Any:
 
 
 def release_unused(seconds: float) -> bool:
-    """Gives back the memory of tables that were not used for this long; whether there were any."""
+    """Releases the memory of tables that were not used for this long. Returns whether there were any."""
     if not _loaded or time.monotonic() < _last_use + seconds:
         return False
     _loaded.clear()

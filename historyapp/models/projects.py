@@ -63,7 +63,7 @@ class ApiKey(models.Model):
     """Null: never."""
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
-    """To the minute: writing it on every request would make reads into writes."""
+    """To the minute: with an update at every request, each read would be a write."""
 
     objects = ApiKeyQuerySet.as_manager()
 

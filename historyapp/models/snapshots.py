@@ -39,7 +39,7 @@ class Snapshot(models.Model):
     format = models.CharField(max_length=50)
     model = models.CharField(max_length=200, blank=True)
     max_tokens = models.PositiveIntegerField(null=True)
-    """The budget; null: none."""
+    """The budget in tokens; null: no limit."""
     settings = JSONText(default=dict)
     """All settings of the session at that time."""
     factor = models.FloatField(default=1.0)

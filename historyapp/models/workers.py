@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 BEAT_SECONDS = 10
-"""Between two updates of a worker's row."""
+"""The time between two updates of a worker's row."""
 SILENCE = timedelta(seconds=60)
 """A worker whose row is older counts as dead."""
 

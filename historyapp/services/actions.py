@@ -27,7 +27,7 @@ def register_action(
 
     Raises:
         NotFound: when the project has no such session.
-        Conflict: when an action is in flight, the head is elsewhere, or the session is archived.
+        Conflict: when an action is in flight, the head is not the expected one, or the session is archived.
         Invalid: when two of its tool calls share an id.
     """
     assert isinstance(draft.body, ModelOutput)

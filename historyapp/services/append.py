@@ -35,7 +35,7 @@ from historyapp.services.transactions import writing
 ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
-"""Tool calls of one output. Each append stores the open ones, and each result searches them."""
+"""The most tool calls of one output. Each append stores the open ones, and each result searches them."""
 
 EXCERPTS_UP_TO = 20
 """Entries of one append whose steps get their excerpts at once."""
@@ -101,7 +101,7 @@ def complete(draft: EntryDraft) -> EntryDraft:
 
 
 def check_position(session: Session, expected: int | None) -> None:
-    """Refuses an append when the head is not where the caller saw it."""
+    """Refuses an append when the head is not ``expected_position``."""
     if expected is not None and expected != session.head:
         raise Conflict(
             f"expected_position is {expected}, but the session's head is {session.head}. "
@@ -118,7 +118,7 @@ def append_locked(
     now = timezone.now()
     tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
     unanswering: list[UnpairedResult] = []
-    # An excerpt costs as much as all else of a step. Those of transcripts and of long batches are worked out
+    # An excerpt takes as long as the rest of a step. Those of transcripts and of long batches are computed
     # when a context first reads them.
     excerpts = not lenient and len(prepared) <= EXCERPTS_UP_TO
     for number, (draft, tokens, body, metadata) in enumerate(prepared):

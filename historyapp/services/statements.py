@@ -33,14 +33,14 @@ LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "compress_at", "compress_at_tokens",
     "compression_due",
 )  # fmt: skip
-"""What an append needs of the session; other fields are loaded when they are asked for."""
+"""The columns of the session that an append needs; others are loaded at their first use."""
 TAIL_COLUMNS = (
     "head", "last_entry_at", "status", "tail", "steps", "errors", "tokens", "cost", "revision",
     "compression_due",
 )  # fmt: skip
 
 ITEM_COLUMNS = ("state", "claim", "claimed_until", "error", "summary_id", "text", "tokens_after")
-"""What becomes of an item of a compression run."""
+"""The columns of an item of a compression run that its result changes."""
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
@@ -142,7 +142,7 @@ def update_session(session: Session, tail: Tail) -> None:
 
 
 def update_items(items: Iterable[CompressionItem]) -> None:
-    """Writes what has become of items whose claims have ended."""
+    """Writes the results of items whose claims have ended."""
     rows = [
         (
             item.state,

@@ -69,7 +69,7 @@ def compression(session_id: Id, run_id: Id, *, as_of: int | None = None) -> ApiC
 
 
 def cancel_compression(session_id: Id, run_id: Id) -> ApiCall[RunOut]:
-    """Ends a run. Summaries that are being made are finished and kept. The key needs the scope ``admin``.
+    """Cancels a run. Running model calls finish, and their summaries are kept. Needs the scope ``admin``.
 
     Raises:
         Conflict: when it has ended already.

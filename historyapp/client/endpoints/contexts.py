@@ -1,4 +1,4 @@
-"""Contexts: what the model is sent next, what it was sent, and what changed in between."""
+"""Contexts for the next model call, those that were served, and the changes between two."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
@@ -28,7 +28,7 @@ class RequestOptions(TypedDict, total=False):
     tools: Sequence[Mapping[str, Any]]
     """Functions that the model may call, in any provider's shape."""
     live_screen: str
-    """A volatile text that is put behind the newest input or result and never stored."""
+    """Text that is true only now: added after the newest input or result, and never stored."""
 
 
 class ContextOptions(RequestOptions, total=False):
@@ -59,7 +59,7 @@ def context(
     max_tokens: int | None = None,
     as_of: int | None = None,
 ) -> ApiCall[ContextOut]:
-    """What a model would be sent next, or would have been sent then. Nothing is recorded.
+    """The context that a model would get next, or with ``as_of`` would have got then. Nothing is recorded.
 
     Args:
         max_tokens: None: as the session's settings say.
@@ -81,7 +81,7 @@ def snapshot(session_id: Id, snapshot_id: Id, *, as_of: int | None = None) -> Ap
 def snapshot_request(
     session_id: Id, snapshot_id: Id, *, as_of: int | None = None
 ) -> ApiCall[RebuiltRequestOut]:
-    """What was sent, rebuilt from the log, with the hash of its bytes compared."""
+    """The request of a snapshot, rebuilt from the log. The hash of its bytes is compared."""
     return get(
         at("sessions", session_id, "snapshots", snapshot_id, "request"), RebuiltRequestOut, as_of=as_of
     )

@@ -18,7 +18,7 @@ class StepQuery(TypedDict, total=False):
     to_step: int | None
     """The last one, included."""
     status: str | None
-    """Only steps that ended like this: ``success``, ``error`` …"""
+    """Only steps with this status: ``success``, ``error`` …"""
     tool: str | None
     """Only steps that called this tool."""
     since: datetime | None

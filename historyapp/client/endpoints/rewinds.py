@@ -16,12 +16,12 @@ def rewind(
     reason: str | None = None,
     expected_position: int | None = None,
 ) -> ApiCall[RewindOut]:
-    """Goes back. What is cut off stays as a take. Without a target only the step in flight is dropped.
+    """Rewinds. The part that is cut off stays as a take. Without a target only the step in flight is dropped.
 
     Args:
         episodes: drop the step in flight, then this many finished ones.
-        to_step: go on from where this step ended; 0: from before step 1.
-        to_position: go on from this position, which may lie in a take.
+        to_step: continue after this step; 0: before step 1.
+        to_position: continue after this position, which may be in a take.
     """
     body = {
         "episodes": episodes,
@@ -44,13 +44,13 @@ def rewinds(session_id: Id, *, limit: int | None = None, as_of: int | None = Non
 
 
 def summaries(session_id: Id, *, limit: int | None = None, as_of: int | None = None) -> Pages[SummaryOut]:
-    """Those whose steps are live, by the position at which they end."""
+    """Summaries whose steps are live, in the order of the positions at which they end."""
     return pages(at("sessions", session_id, "summaries"), SummaryPage, limit=limit, as_of=as_of)
 
 
 def write_summary(
     session_id: Id, from_step: int, to_step: int, text: str, *, key_points: Sequence[str] = ()
 ) -> ApiCall[SummaryOut]:
-    """A summary by hand. It wins over older ones of the same steps."""
+    """Writes a summary by hand. It takes precedence over older summaries of the same steps."""
     body = {"from_step": from_step, "to_step": to_step, "text": text, "key_points": list(key_points)}
     return post(at("sessions", session_id, "summaries"), SummaryOut, body)

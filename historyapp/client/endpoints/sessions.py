@@ -1,4 +1,4 @@
-"""Making, finding, changing, forking and archiving sessions."""
+"""Creating, listing, changing, forking and archiving sessions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -69,7 +69,7 @@ def change_session(
     settings: SettingsIn | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> ApiCall[SessionOut]:
-    """Changes what is given."""
+    """Changes the given fields."""
     names = {"title": title, "agent": agent, "model": model, "status": status}
     body = given({**names, **_json_fields(tags, settings, metadata)})
     return ApiCall("PATCH", at("sessions", session_id), SessionOut.model_validate, body=body)

@@ -1,4 +1,4 @@
-"""Transcripts in and out."""
+"""Importing transcripts and exporting sessions."""
 
 from collections.abc import Iterable
 from os import PathLike

@@ -26,12 +26,12 @@ Source: OpenAI Cookbook, "How to count tokens with tiktoken", ``tokens_per_messa
 PRIMING = 3
 """Tokens with which every answer is primed. Source: the same."""
 OWN_TOOL = 800
-"""What a provider adds at most for a tool of its own. Source: Claude documentation, "Tool use", which tells
-245 to 735 by tool; OpenAI does not tell."""
+"""The most tokens that a provider adds for a built-in tool. Source: Claude documentation, "Tool use", which
+lists 245 to 735 tokens by tool. OpenAI publishes no figures."""
 PER_PAGE = 3000
 """Tokens of a PDF's page at most. Source: Claude documentation, "PDF support"."""
 PAGE = 20_000
-"""Characters of a document or sound taken for a page: a guess, as nothing tells before it is sent."""
+"""Characters of a document or sound that count as a page: an estimate, since its pages are not known."""
 
 
 class Frame(NamedTuple):

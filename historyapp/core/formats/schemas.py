@@ -1,9 +1,9 @@
 """What is wrong with a JSON schema, before a provider says so.
 
-Checked is what providers refuse a whole request for: the shape of the keywords that hold schemas, and
+It checks what makes providers refuse a whole request: the shape of the keywords that hold schemas, and
 ``type``, ``required`` and ``enum``. Source: JSON Schema 2020-12, meta-schemas "core", "applicator" and
 "validation".
-Keywords that are not known pass, as the standard has it.
+Unknown keywords are accepted, as the standard requires.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -17,17 +17,17 @@ from historyapp.core.text import clean, clean_value
 Definition = Mapping[str, Any]
 _NO_ARGUMENTS = {"type": "object", "properties": {}}
 OWN_TOOLS_AS_OF = "2026-11-22"
-"""The day on which the tools that providers have made themselves were last compared with the SDKs' types."""
+"""The date on which the built-in tools of providers were last compared with the SDKs' types."""
 _OWN = {
     "anthropic_messages": re.compile(r"[a-z][a-z0-9_]*_20\d{6}"),
     "openai_responses": re.compile(
         r"web_search(_preview)?(_20\d\d_\d\d_\d\d)?|file_search|code_interpreter|image_generation"
     ),
 }
-"""Types of the tools that a format's provider has made itself. Sources: types ``ToolUnionParam`` of the
-anthropic SDK, whose names end with a day, and ``ToolParam`` of the openai SDK: those that OpenAI carries out.
-It asks for the others by calls that are no functions, which the log has no place for, and ``mcp`` holds keys,
-which must not get into snapshots."""
+"""Types of the tools that are built into a format's provider. Sources: types ``ToolUnionParam`` of the
+anthropic SDK, whose names end with a date, and ``ToolParam`` of the openai SDK: only those that OpenAI runs
+itself. The others lead to calls that are not function calls, which the log cannot store, and ``mcp`` holds
+keys, which must not get into snapshots."""
 
 
 class Tool(NamedTuple):

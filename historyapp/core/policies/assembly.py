@@ -1,4 +1,4 @@
-"""Putting a context together: what each part costs, what is left of the budget, and the account of it all."""
+"""Puts a context together: prices each part, keeps to the budget, and writes the manifest."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ def summary_part(summary: SummaryLike, meter: RequestMeter) -> ContextPart:
 
 @dataclass(slots=True)
 class Assembly:
-    """One context in the making. Begin with :meth:`begin`."""
+    """A context while it is built. Create one with :meth:`begin`."""
 
     policy: str
     meter: RequestMeter
@@ -64,7 +64,7 @@ class Assembly:
     def begin(
         cls, policy: str, past: Past, max_tokens: int | None, meter: RequestMeter, extras: RequestExtras
     ) -> "Assembly":
-        """With the parts that every context has: instruction, notebook, tools and live screen."""
+        """An assembly with the parts that every context has: instruction, notebook, tools and live screen."""
         system, notebook = past.instruction or "", past.notebook or ""
         fixed = meter.fixed(system, notebook, extras.tools)
         shown = InputMessage(0, extras.live_screen, "live_screen")
@@ -107,7 +107,7 @@ class Assembly:
         """Adds parts that must be in the context.
 
         Raises:
-            Invalid: when it does not fit.
+            Invalid: when they do not fit; ``smallest`` is a budget that works.
         """
         for part in parts:
             self.add(part)

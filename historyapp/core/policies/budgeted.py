@@ -33,22 +33,22 @@ from historyapp.core.settings import SessionSettings
 INPUTS = 0.7
 """Share of the budget up to which inputs stay verbatim; the rest must hold the newest step."""
 EARLIER_INPUTS = 40
-"""How many inputs from before the outlined steps are looked at, besides the first."""
+"""The most inputs before the outlined steps that are read, in addition to the first."""
 LEAST_INPUT = 6
 """Tokens below which no input can be shortened."""
 FRESH = 0.08
-"""Share of the room for names that are nowhere else: each request pays for them in full."""
+"""Share of the room for names that appear nowhere else. Each request pays for them in full."""
 LEAST_FRESH = 20
-"""Tokens; with fewer, no message of names is made."""
+"""Tokens below which no message of names is made."""
 CACHEABLE = 1280
-"""Tokens of a budget below which a provider caches nothing: from 1,024 tokens on that stay the same, which
-notes and inputs are not before this."""
+"""The smallest budget in tokens with which caching can work: providers cache an unchanged beginning of 1,024
+tokens or more, and with smaller budgets notes and inputs do not reach that length."""
 LINES = 0.2
-"""Share of what inputs and the newest step leave there for lines; names get the rest."""
+"""Below ``CACHEABLE``, the share for lines of what inputs and the newest step leave; names get the rest."""
 THRIFT = 0.62
-"""Share of the room that is used where nothing is cached: there each token is paid in full at each call."""
+"""Below ``CACHEABLE``, the share of the room that is used: each token is paid in full at each call."""
 UNLIMITED = 1_000_000
-"""Tokens that are chosen for where there is no budget."""
+"""The number of tokens used as the budget if there is none."""
 _HEADING = "Notes on steps {} to {}. Each can be fetched in full by its number.\n"
 _FRESH = "Also seen so far: "
 _GONE = "Steps 1 to {} are left out. Each can be fetched in full by its number."
@@ -69,7 +69,7 @@ class _Material:
     steps: list[StepOutline]
     inputs: list[InputMessage]
     left_out: list[LeftOut]
-    """Inputs that were not looked at."""
+    """The number of inputs that were not read."""
     room: int
     """Tokens for inputs, notes and steps."""
     meter: RequestMeter

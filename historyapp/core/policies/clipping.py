@@ -14,7 +14,7 @@ from historyapp.core.results import as_text, reported_text, returned_text
 
 CUT = " […] "
 BEGINNING = 0.3
-"""Share of a clipped input's room for its beginning, which says what is wanted."""
+"""Share of a clipped input's room for its beginning, which usually states the task."""
 _MARKS = 4  # tokens
 _SHARES = (1.0, 0.75, 0.5, 0.3, 0.15, 0.05, 0.0)
 _FRAMING = 8  # tokens around a message or a call, about
@@ -22,7 +22,7 @@ _ITEMS = 20  # of a list or an object in arguments, where they are clipped
 
 
 def without_reasoning(episode: Episode) -> Turn:
-    """The step in full but for its opaque reasoning, which only the newest step's provider wants back."""
+    """The step without its opaque reasoning, which providers need back only with the newest step."""
     turn = episode.turn
     return replace(turn, output=turn.output.model_copy(update={"reasoning": []}))
 
@@ -39,7 +39,7 @@ def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> Turn:
 
 
 def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
-    """Words and arguments get up to half of the room, results what these leave."""
+    """Text and arguments get up to half of the room, results get the rest."""
     output, calls = turn.output, len(turn.output.tool_calls)
     if calls:
         received = [*map(returned_text, turn.results), *turn.remarks]

@@ -1,8 +1,8 @@
 """Where the ``budgeted`` policy cuts a session: which steps are messages, and which are notes.
 
 A cut turns the oldest messages into notes. Between cuts a context only grows at its end, so that its
-beginning stays byte-stable and provider caches hit. Cuts are replayed from stored token counts, hence the
-same for every reader of the same log.
+beginning stays byte-stable and provider caches hit. Cuts are replayed from stored token counts, so every
+reader of the same log gets the same ones.
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ from historyapp.core.strategies.shortening import shorten
 from historyapp.core.strategies.user_words import compose_summary, split_words
 
 _OUTPUT = 4_000  # tokens
-_ROOM = 0.8  # share of the length that the model is asked to use: models count badly
+_ROOM = 0.8  # share of the length that the model is asked for, because models often exceed it
 
 INSTRUCTION = (
     "These are summaries of consecutive stretches of an AI agent's work, oldest first. Write one summary "

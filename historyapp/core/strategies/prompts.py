@@ -18,7 +18,7 @@ T = TypeVar("T")
 LONGEST_TASK = 2_000
 """Characters of the session's task in a prompt."""
 LONGEST_WORDS = 4_000
-"""Characters of the user's words in a prompt; the summary quotes them anyhow."""
+"""Characters of the user's words in a prompt. The summary quotes them in any case."""
 PARTIAL_LENGTH = 4_000
 """Characters of a partial summary."""
 LEAST_ROOM = 256

@@ -22,7 +22,7 @@ from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
 LOOK_SECONDS = 0.2
-"""Between two reads of the run's progress."""
+"""Seconds between two reads of the run's progress."""
 
 
 class Command(PlayheadCommand):

@@ -1,4 +1,4 @@
-"""``playhead rebuild-projections``: rebuilds everything but the log from the log, and compares."""
+"""``playhead rebuild-projections``: rebuilds the projections from the log and compares them."""
 
 import argparse
 from collections.abc import Iterable
