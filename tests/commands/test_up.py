@@ -20,6 +20,7 @@ import httpx
 import psutil
 import pytest
 
+from historyapp.supervisor import GRACE
 from tests.examples import thorough
 from tests.installation import copy_migrated
 
@@ -67,7 +68,8 @@ class Up:
         return self.wait()
 
     def wait(self) -> int:
-        rest, _ = self.process.communicate(timeout=30)
+        # Its web process and its worker may each take their seconds of grace, one after the other.
+        rest, _ = self.process.communicate(timeout=3 * GRACE + 10)
         self.printed += rest
         _, left = psutil.wait_procs(self.family, timeout=10)
         assert left == []
