@@ -8,7 +8,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -220,20 +219,32 @@ def test_a_start_right_after_a_kill_of_the_parent_works(up: Up, home: Path, _: i
     up.wait()
 
 
-def test_a_start_waits_for_the_last_request_of_a_killed_server(up: Up, home: Path) -> None:
+ORPHAN = """
+import os, socket, sys, time
+from pathlib import Path
+from historyapp.running import announced
+server = socket.create_server(("127.0.0.1", 0))
+with announced(Path(sys.argv[1]), f"http://127.0.0.1:{server.getsockname()[1]}"):
+    if os.fork():
+        server.close()
+        os.kill(os.getpid(), 9)
+    time.sleep(0.1)
+    print(server.getsockname()[1], flush=True)
+    time.sleep(5)
+    os._exit(0)
+"""
+
+
+def test_a_start_waits_for_the_last_request_of_a_killed_server(home: Path) -> None:
     """The web process finishes it before it ends, and holds the port until then."""
-    web = up.family[0]
-    web.suspend()
-    up.process.kill()
-    up.process.wait()
-    resumed = threading.Timer(3, web.resume)
-    resumed.start()
-    began = time.monotonic()
-    again = Up(home, "--no-demo", "--port", str(up.port))
-    assert again.port == up.port, again.printed
-    assert time.monotonic() - began > 2.5
+    killed = subprocess.Popen([sys.executable, "-c", ORPHAN, str(home)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout
+    port = int(killed.stdout.readline())
+    again = Up(home, "--no-demo", "--port", str(port))
+    assert again.port == port, again.printed
     assert again.stop(signal.SIGTERM) == 0
-    up.wait()
+    killed.stdout.close()
+    killed.wait()
 
 
 def test_a_second_server_on_the_port_of_a_living_one_is_refused_at_once(up: Up, home: Path) -> None:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("historyapp", "0015_paid_automatic_compression"),
+        ("historyapp", "0016_totals"),
     ]
 
     operations = [
