@@ -115,7 +115,7 @@ def read_entry(
 def recorded(session: Session, as_of: int | None = None) -> Lineage:
     """Everything that the session shares or has recorded up to a position, takes included."""
     head = session.head if as_of is None else as_of
-    shared = Lineage.of(session.fork_spans)
+    shared = session.shared_lineage
     if head <= session.fork_position:
         return shared.cut(head)
     return shared.extend(str(session.pk), session.fork_position + 1, head)

@@ -20,7 +20,6 @@ from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
 from historyapp.api.sessions import session_out
 from historyapp.core.errors import Conflict
-from historyapp.core.lineage import Lineage
 from historyapp.core.text import Text
 from historyapp.models.history import History
 from historyapp.models.takes import rewinds
@@ -100,7 +99,7 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
                 reason=entry.body.get("reason"),
                 actor=entry.body.get("actor"),
                 created_at=entry.created_at,
-                cut_off=RangeOut.all_of(before.without(Lineage.of(entry.body["spans"]))),
+                cut_off=RangeOut.all_of(before.branch_off(session.stored_lineage(entry.body))),
             )
             for entry, before in page
         ]

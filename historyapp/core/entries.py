@@ -234,12 +234,16 @@ class DebugLog(EntryBody):
 
 
 class Rewind(EntryBody):
-    """Makes the lineage end at ``to_position``; ``spans`` is the lineage that it leaves."""
+    """Makes the lineage end at ``to_position``; ``spans`` and ``older`` are the lineage that it leaves."""
 
     kind: Literal["rewind"] = "rewind"
     to_position: int = Field(ge=0)
     spans: tuple[tuple[str, int, int], ...]
-    """``(session id, first position, last position)``, oldest first."""
+    """``(session id, first position, last position)``, oldest first: the newest, or all if there is no
+    ``older``. Rewinds of earlier versions store all."""
+    older: tuple[tuple[tuple[str, int, int], ...], ...] = ()
+    """Pointers to where older spans are stored, see :class:`historyapp.core.lineage.Lineage`:
+    ``(session id, position of a rewind or a fork point, first position)``."""
     reason: Text | None = None
     actor: Text | None = None
 

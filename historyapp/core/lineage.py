@@ -1,13 +1,21 @@
-"""Which entries of the log a session stands on: its lineage, a short list of spans (DESIGN 3).
+"""Which entries of the log a session stands on: its lineage, a list of spans (DESIGN 3).
 
 Positions are shared along a lineage: a fork keeps its parent's positions up to the fork point and continues
 them. So a position names at most one live entry, spans are disjoint and ascending, and the entries before a
 given one never change: cutting is all that a rewind or a fork does.
+
+A span begins after a rewind or after a fork point, and there the lineage before it is stored. A long lineage
+is stored as its newest spans and pointers to where the older ones are stored, so each rewind stores a few
+rows, and a position is found with one read for each level of pointers.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+BLOCK = 16
+"""Spans, or pointers of one level, that are stored in one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +34,71 @@ class Span:
         return self.last - self.first + 1
 
 
+class SpanBlock(NamedTuple):
+    """A pointer to spans that are stored elsewhere: at a rewind of a session, or at its fork point."""
+
+    session: str
+    position: int
+    """Of the rewind or of the fork point. Its newest spans or its pointers, by the level, are the block."""
+    first: int
+    """The first position in the block."""
+
+
+Load = Callable[[str, int], "Lineage"]
+"""Gives the lineage that is stored at a session's rewind or fork point."""
+Part = TypeVar("Part", Span, SpanBlock)
+
+
+def _load_nothing(session: str, position: int) -> "Lineage":
+    raise LookupError(f"the lineage at {position} of {session} is not at hand")
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Live spans, oldest first."""
+    """Live spans. The newest are at hand; older ones are loaded when they are asked for."""
 
-    spans: tuple[Span, ...] = ()
+    newest: tuple[Span, ...] = ()
+    """Oldest first. Empty only if nothing is live."""
+    older: tuple[tuple[SpanBlock, ...], ...] = ()
+    """Pointers to the spans before ``newest``, by level: those of level 0 point to spans, those of a higher
+    level to pointers of the level below. Each level is older than the level below it."""
+    load: Load = field(default=_load_nothing, compare=False, repr=False)
+    older_sessions: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """All sessions that older spans may be of, oldest first."""
 
     def __post_init__(self) -> None:
-        for older, newer in zip(self.spans, self.spans[1:], strict=False):
+        for older, newer in zip(self.newest, self.newest[1:], strict=False):
             if older.last >= newer.first:
                 raise ValueError(f"spans overlap or are out of order: {older}, {newer}")
 
     @classmethod
-    def of(cls, rows: Iterable[Iterable[str | int]]) -> "Lineage":
-        """From stored rows ``[session, first, last]``."""
-        return cls(tuple(Span(str(s), int(a), int(b)) for s, a, b in rows))
+    def of(
+        cls, stored: Mapping[str, Any] | Iterable[Iterable[str | int]], load: Load = _load_nothing
+    ) -> "Lineage":
+        """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
+        parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
+        spans = tuple([Span(str(s), int(a), int(b)) for s, a, b in parts["spans"]])
+        older = tuple([tuple([SpanBlock(*row) for row in level]) for level in parts.get("older", ())])
+        return cls(spans, older, load, tuple(parts.get("sessions", ())))
+
+    def dump(self) -> Any:
+        """As stored with a session: rows, and with them pointers and sessions if there are older spans."""
+        if not self.older:
+            return self.rows()
+        return {
+            "spans": [(span.session, span.first, span.last) for span in self.newest],
+            "older": self.older,
+            "sessions": self.sessions,
+        }
 
     def rows(self) -> list[tuple[str, int, int]]:
-        """As stored: ``(session, first, last)``, oldest first."""
+        """All spans as ``(session, first, last)``, oldest first."""
         return [(span.session, span.first, span.last) for span in self.spans]
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """All live spans, oldest first. Loads all of them: prefer :meth:`between`."""
+        return tuple(self.between(1, self.last)) if self.older else self.newest
 
     def __len__(self) -> int:
         return sum(map(len, self.spans))
@@ -52,19 +106,46 @@ class Lineage:
     @property
     def last(self) -> int:
         """The newest live position; 0 when nothing is live."""
-        return self.spans[-1].last if self.spans else 0
+        return self.newest[-1].last if self.newest else 0
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """The sessions whose entries it holds, each once, oldest first."""
-        return tuple(dict.fromkeys(span.session for span in self.spans))
+        """The sessions whose entries it holds, each once, oldest first.
+
+        Of a long lineage also the sessions that a fork shared and a rewind cut off.
+        """
+        newest = (span.session for span in self.newest)
+        return tuple(dict.fromkeys((*self.older_sessions, *newest) if self.older else newest))
 
     def cut(self, to_position: int) -> "Lineage":
         """What is left when everything after ``to_position`` is taken away."""
-        kept = [span for span in self.spans if span.first <= to_position]
+        newest: Sequence[Span] = self.newest
+        levels = list(self.older)
+        if self.older and to_position < newest[0].first:
+            newest = ()
+            for level, blocks in enumerate(self.older):
+                if blocks and blocks[0].first <= to_position:
+                    newest = self._descend(levels, level, to_position)
+                    break
+                levels[level] = ()
+        kept = [span for span in newest if span.first <= to_position]
         if kept and kept[-1].last > to_position:
             kept[-1] = Span(kept[-1].session, kept[-1].first, to_position)
-        return Lineage(tuple(kept))
+        while levels and not levels[-1]:
+            del levels[-1]
+        return replace(self, newest=tuple(kept), older=tuple(levels))
+
+    def _descend(self, levels: list[tuple[SpanBlock, ...]], level: int, position: int) -> tuple[Span, ...]:
+        """The spans of the block that has a position. ``levels`` keep what is older than they are."""
+        blocks = levels[level]
+        while True:
+            index = _index(blocks, position)
+            levels[level] = blocks[:index]
+            stored = self.load(blocks[index].session, blocks[index].position)
+            if level == 0:
+                return stored.newest
+            level -= 1
+            blocks = stored.older[level]
 
     def extend(self, session: str, first: int, last: int) -> "Lineage":
         """With the entries ``first`` to ``last`` of ``session`` at its end; adjoining spans become one.
@@ -72,9 +153,33 @@ class Lineage:
         Raises:
             ValueError: when they do not come after everything live.
         """
-        if self.spans and self.spans[-1].session == session and self.spans[-1].last + 1 == first:
-            return Lineage((*self.spans[:-1], Span(session, self.spans[-1].first, last)))
-        return Lineage((*self.spans, Span(session, first, last)))
+        newest = self.newest
+        if newest and newest[-1].session == session and newest[-1].last + 1 == first:
+            return replace(self, newest=(*newest[:-1], Span(session, newest[-1].first, last)))
+        return replace(self, newest=(*newest, Span(session, first, last)))
+
+    def stored_form(self) -> "Lineage":
+        """The same lineage as a rewind or a fork stores it: at most 16 spans, and pointers to the others.
+
+        It follows from the lineage that is stored where the last span begins. Pointers lead to what was
+        stored there: entries and fork points never change.
+        """
+        if not self.newest:
+            return self
+        last = self.newest[-1]
+        session, position = last.session, last.first - 1
+        before = self.load(session, position)
+        if len(before.newest) < BLOCK:
+            return replace(self, newest=(*before.newest, last), older=before.older)
+        pointer, levels = SpanBlock(session, position, before.newest[0].first), list(before.older)
+        for level, blocks in enumerate(levels):
+            if len(blocks) < BLOCK:
+                levels[level] = (*blocks, pointer)
+                break
+            levels[level], pointer = (pointer,), SpanBlock(session, position, blocks[0].first)
+        else:
+            levels.append((pointer,))
+        return replace(self, newest=(last,), older=tuple(levels))
 
     def session_at(self, position: int) -> str | None:
         """The session whose entry is live at the position, or None."""
@@ -91,22 +196,68 @@ class Lineage:
         return span is not None and (span.session, span.first) == (session, position)
 
     def _span_at(self, position: int) -> Span | None:
-        index = bisect_right(self.spans, position, key=lambda span: span.first) - 1
-        return self.spans[index] if index >= 0 and position <= self.spans[index].last else None
+        spans = self.newest
+        if self.older and position < spans[0].first:
+            spans = ()
+            for level, blocks in enumerate(self.older):
+                if blocks and blocks[0].first <= position:
+                    spans = self._descend(list(self.older), level, position)
+                    break
+        index = _index(spans, position)
+        return spans[index] if index >= 0 and position <= spans[index].last else None
+
+    def between(self, first: int, last: int, *, newest_first: bool = False) -> Iterator[Span]:
+        """The parts of spans between two positions (both included), loaded as they are consumed."""
+        level_before = self.newest[0].first if self.newest else 1
+        parts: list[tuple[int, tuple[SpanBlock, ...], int]] = []
+        for level, blocks in enumerate(self.older):
+            if blocks:
+                parts.append((level, blocks, level_before))
+                level_before = blocks[0].first
+        own = _clipped(self.newest, first, last, newest_first=newest_first)
+        if newest_first:
+            yield from own
+        for level, blocks, end in parts if newest_first else reversed(parts):
+            yield from self._loaded(level, blocks, end, (first, last), newest_first=newest_first)
+        if not newest_first:
+            yield from own
+
+    def _loaded(
+        self,
+        level: int,
+        blocks: Sequence[SpanBlock],
+        end: int,
+        within: tuple[int, int],
+        *,
+        newest_first: bool,
+    ) -> Iterator[Span]:
+        """The spans of some blocks of a level, which end before ``end``."""
+        first, last = within
+        ends = [*(block.first for block in blocks[1:]), end]
+        pairs = list(zip(blocks, ends, strict=True))
+        for block, stop in reversed(pairs) if newest_first else pairs:
+            if block.first > last or stop <= first:
+                continue
+            stored = self.load(block.session, block.position)
+            if level == 0:
+                yield from _clipped(stored.newest, first, last, newest_first=newest_first)
+            else:
+                below = stored.older[level - 1]
+                yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
 
     def newest_first(self) -> Iterator[tuple[str, int]]:
         """``(session, position)`` of every live entry, newest first."""
-        for span in reversed(self.spans):
+        for span in self.between(1, self.last, newest_first=True):
             for position in range(span.last, span.first - 1, -1):
                 yield span.session, position
 
     def without(self, other: "Lineage") -> "Lineage":
-        """The entries live here and not in ``other``: what a rewind from here to there cuts off."""
+        """The entries live here and not in ``other``. Loads all spans of this lineage, not of the other."""
         kept: list[Span] = []
         for span in self.spans:
             first = span.first
-            for hole in other.spans:
-                if hole.session != span.session or hole.last < first or hole.first > span.last:
+            for hole in other.between(span.first, span.last):
+                if hole.session != span.session:
                     continue
                 if hole.first > first:
                     kept.append(Span(span.session, first, hole.first - 1))
@@ -114,3 +265,33 @@ class Lineage:
             if first <= span.last:
                 kept.append(Span(span.session, first, span.last))
         return Lineage(tuple(kept))
+
+    def branch_off(self, other: "Lineage") -> "Lineage":
+        """The entries live here and not in ``other``, if both are lineages of one log: costs what it returns.
+
+        They have their beginning in common: what precedes an entry is the same everywhere.
+        """
+        kept: list[Span] = []
+        for span in self.between(1, self.last, newest_first=True):
+            common = other._span_at(span.first)
+            if common is not None and common.session == span.session:
+                if common.last < span.last:
+                    kept.append(Span(span.session, common.last + 1, span.last))
+                break
+            kept.append(span)
+        return Lineage(tuple(kept[::-1]))
+
+
+def _index(parts: Sequence[Part], position: int) -> int:
+    """The index of the last part that begins at or before a position, or -1."""
+    return bisect_right(parts, position, key=lambda part: part.first) - 1
+
+
+def _clipped(spans: Sequence[Span], first: int, last: int, *, newest_first: bool) -> Iterator[Span]:
+    """The parts of some spans between two positions, both included."""
+    some = spans[max(0, _index(spans, first)) : _index(spans, last) + 1]
+    for span in reversed(some) if newest_first else some:
+        if first <= span.first and span.last <= last:
+            yield span
+        elif max(span.first, first) <= min(span.last, last):
+            yield Span(span.session, max(span.first, first), min(span.last, last))

@@ -40,9 +40,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             limit: the most entries to read; the cost does not grow with the session's length. Give it unless
                 all are wanted: PostgreSQL computes the whole result before it streams the first part.
         """
-        spans = spans_between(lineage, after, before)
-        if newest_first:
-            spans.reverse()
+        spans = spans_between(lineage, after, before, newest_first=newest_first)
         wanted, rows = list(kinds), self
         if wanted:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=wanted[0]) if len(wanted) == 1 else self.filter(kind__in=wanted)
@@ -77,14 +75,12 @@ def in_spans(spans: Iterable[Span], column: str = "position") -> models.Q:
     return reduce(or_, conditions)
 
 
-def spans_between(lineage: Lineage, after: int, before: int | None) -> list[Span]:
-    """The parts of a lineage's spans between two positions (both excluded; None: no end), oldest first."""
-    first, last = after + 1, lineage.last if before is None else before - 1
-    return [
-        Span(span.session, max(span.first, first), min(span.last, last))
-        for span in lineage.spans
-        if max(span.first, first) <= min(span.last, last)
-    ]
+def spans_between(
+    lineage: Lineage, after: int = 0, before: int | None = None, *, newest_first: bool = False
+) -> Iterator[Span]:
+    """The parts of a lineage's spans between two positions (both excluded; None: no end)."""
+    last = lineage.last if before is None else before - 1
+    return lineage.between(after + 1, last, newest_first=newest_first)
 
 
 def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:

@@ -1,6 +1,8 @@
 """Sessions: the row that an append locks, and from which a lineage is read."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
 
@@ -72,7 +74,7 @@ class Session(models.Model):
     head = models.PositiveIntegerField(default=0)
     """Position of the newest entry; in a fork without entries of its own, the fork position."""
     closed_spans = JSONText(default=list)
-    """Live spans before the open tail, ``[session, first, last]``."""
+    """The lineage before the open tail, see :meth:`historyapp.core.lineage.Lineage.dump`."""
     tail_start = models.PositiveIntegerField(default=1)
     """Own entries from here to the head are live too."""
     tail = JSONText(default=empty_tail)
@@ -82,7 +84,7 @@ class Session(models.Model):
     fork_position = models.PositiveIntegerField(default=0)
     """Up to where the parent's entries are shared; 0 without a parent. Own entries begin after it."""
     fork_spans = JSONText(default=list)
-    """The parent's lineage up to the fork position."""
+    """The parent's lineage up to the fork position, in the same form."""
     spawned_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="subagents")
     """The session whose agent started this one."""
 
@@ -124,7 +126,7 @@ class Session(models.Model):
     @property
     def shared_revision(self) -> int:
         """The revision for ETags. In a fork it includes changes of sessions that share entries with it."""
-        shared = {session for session, _, _ in self.fork_spans}
+        shared = self.stored_lineage(self.fork_spans).sessions if self.fork_spans else ()
         if not shared:
             return self.revision
         others = Session.objects.filter(pk__in=shared).aggregate(revisions=models.Sum("revision"))
@@ -141,7 +143,7 @@ class Session(models.Model):
             Invalid: when the session has no such position yet.
         """
         if as_of is None or as_of == self.head:
-            return self.grown(Lineage.of(self.closed_spans), self.tail_start, self.head)
+            return self.grown(self.stored_lineage(self.closed_spans), self.tail_start, self.head)
         if not 0 <= as_of <= self.head:
             raise Invalid(
                 f"as_of is {as_of}, but the session's head is {self.head}. Use 0 to {self.head}.",
@@ -149,10 +151,35 @@ class Session(models.Model):
             )
         rewind = self.rewinds().filter(position__lte=as_of).order_by("-position").first()
         if rewind is not None:
-            return self.grown(Lineage.of(rewind.body["spans"]), rewind.position + 1, as_of)
+            return self.grown(self.stored_lineage(rewind.body), rewind.position + 1, as_of)
         if as_of <= self.fork_position:
-            return Lineage.of(self.fork_spans).cut(as_of)
-        return self.grown(Lineage.of(self.fork_spans), self.fork_position + 1, as_of)
+            return self.shared_lineage.cut(as_of)
+        return self.grown(self.shared_lineage, self.fork_position + 1, as_of)
+
+    @property
+    def shared_lineage(self) -> Lineage:
+        """The parent's lineage up to the fork position."""
+        return self.stored_lineage(self.fork_spans)
+
+    def stored_lineage(self, stored: Any) -> Lineage:
+        """A lineage from ``fork_spans``, ``closed_spans`` or the body of one of this session's rewinds."""
+        sessions = (*Lineage.of(self.fork_spans).sessions, str(self.pk))
+        return replace(Lineage.of(stored, self._load), older_sessions=sessions)
+
+    @cached_property
+    def _loaded(self) -> dict[tuple[str, int], Lineage]:
+        return {}  # entries and fork points never change
+
+    def _load(self, session: str, position: int) -> Lineage:
+        """The lineage stored at a rewind or the fork point of this session or of one that shares entries."""
+        key = session, position
+        if key not in self._loaded:
+            rewinds = self.entries.model.objects.filter(session_id=UUID(session), kind="rewind")
+            stored = rewinds.filter(position=position).values_list("body", flat=True).first()
+            if stored is None:
+                stored = Session.objects.values_list("fork_spans", flat=True).get(pk=session)
+            self._loaded[key] = Lineage.of(stored, self._load)
+        return self._loaded[key]
 
     def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
         """A lineage and then this session's own entries ``first`` to ``last``, if there are any."""

@@ -56,7 +56,7 @@ def live_entries(
 
 def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
     """The live entries of a kind, newest first, read as they are consumed."""
-    for batch in span_batches(reversed(lineage.spans)):
+    for batch in span_batches(spans_between(lineage, newest_first=True)):
         for start, size in page_sizes():
             page = _entries(batch, [kind], f"position DESC LIMIT {size} OFFSET {start}")
             yield from page
@@ -67,7 +67,7 @@ def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
 def outermost(lineage: Lineage, kind: str, *, newest: bool) -> Entry | None:
     """The newest or the oldest live entry of a kind, or None."""
     order = "position DESC LIMIT 1" if newest else "position LIMIT 1"
-    for batch in span_batches(reversed(lineage.spans) if newest else lineage.spans):
+    for batch in span_batches(spans_between(lineage, newest_first=newest)):
         for entry in _entries(batch, [kind], order):
             return entry
     return None

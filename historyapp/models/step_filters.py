@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from historyapp.core.projection import Totals
 from historyapp.core.text import preview
-from historyapp.models.entries import Entry
+from historyapp.models.entries import Entry, spans_between
 from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
 from historyapp.models.history import History
 from historyapp.models.sessions import session_ids
@@ -147,7 +147,10 @@ class StepSearch:
         first, last = max(1, lowest), min(self.history.steps - 1, highest)
         if stream < len(self._sessions) - 1:  # the session may have recorded later steps than the lineage has
             session = self._sessions[stream]
-            end = max(span.last for span in self.history.lineage.spans if span.session == session)
+            spans = spans_between(self.history.lineage, newest_first=True)
+            end = next((span.last for span in spans if span.session == session), None)
+            if end is None:  # a rewind cut off all that the lineage had of it
+                return range(0)
             entry = Entry.objects.only("totals").get(session_id=UUID(session), position=end)
             last = min(last, Totals.load(entry.totals).steps)
         if after and self.forwards:

@@ -8,7 +8,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.lineage import Lineage
-from historyapp.models.entries import in_spans, page_sizes, span_batches
+from historyapp.models.entries import in_spans, page_sizes, span_batches, spans_between
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
@@ -35,7 +35,7 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
         Of those with the same end the higher one comes first.
         """
-        for batch in span_batches(reversed(lineage.cut(before - 1).spans)):
+        for batch in span_batches(spans_between(lineage, before=before, newest_first=True)):
             rows = self.filter(in_spans(batch, "last_position")).order_by("-last_position", "-level", "-id")
             for start, size in page_sizes():
                 page = list(rows[start : start + size])

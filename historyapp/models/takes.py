@@ -41,9 +41,10 @@ def takes(history: History) -> list[Take]:
     """
     cuts: list[tuple[Entry, Lineage]] = []
     for rewind, before in rewinds(history.session, history.as_of):
-        if hidden := _hidden(rewind, before, history.lineage):
+        left = history.session.stored_lineage(rewind.body)
+        if hidden := _hidden(before, left, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
-            cuts = [(older, part) for older, part in cuts if part.without(hidden).spans]
+            cuts = [(older, part) for older, part in cuts if _is_other(part, hidden)]
             cuts.append((rewind, hidden))
     condition = models.Q(pk__in=[])
     for key in {key for _, hidden in cuts for key in _ends(hidden)}:
@@ -76,8 +77,8 @@ def rewinds(session: Session, up_to: int | None = None, limit: int = NEWEST) -> 
     found = list(known[: limit + 1])[::-1]
     starts: list[tuple[int, Lineage]] = []
     if len(found) <= limit:
-        starts.append((session.fork_position, Lineage.of(session.fork_spans)))
-    starts += [(rewind.position, Lineage.of(rewind.body["spans"])) for rewind in found]
+        starts.append((session.fork_position, session.shared_lineage))
+    starts += [(rewind.position, session.stored_lineage(rewind.body)) for rewind in found]
     stops = found if len(found) <= limit else found[1:]
     return [
         (rewind, session.grown(left, position + 1, rewind.position - 1))
@@ -85,16 +86,22 @@ def rewinds(session: Session, up_to: int | None = None, limit: int = NEWEST) -> 
     ]
 
 
-def _hidden(rewind: Entry, before: Lineage, live: Lineage) -> Lineage | None:
+def _hidden(before: Lineage, left: Lineage, live: Lineage) -> Lineage | None:
     """The entries that a rewind cut off and that are not live, if they branch off the live history."""
-    hidden = before.without(Lineage.of(rewind.body["spans"])).without(live)
-    if not hidden.spans:
+    hidden = before.branch_off(left).without(live)
+    if not hidden.newest:
         return None
-    stem = before.cut(hidden.spans[0].first - 1)
-    branches_off = not stem.spans or live.session_at(stem.last) == stem.spans[-1].session
+    stem = before.cut(hidden.newest[0].first - 1)
+    branches_off = not stem.newest or live.contains(stem.newest[-1].session, stem.last)
     return hidden if branches_off else None
 
 
+def _is_other(part: Lineage, hidden: Lineage) -> bool:
+    """Whether a part has entries that are not hidden by a later rewind."""
+    first = part.newest[0]
+    return not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
+
+
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:
-    first, last = part.spans[0], part.spans[-1]
+    first, last = part.newest[0], part.newest[-1]
     return (first.session, first.first), (last.session, last.last)

@@ -7,7 +7,6 @@ from typing import Any
 from django.db import transaction
 
 from historyapp.core.entries import Rewind
-from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session
 from historyapp.models.episodes import columns
@@ -66,12 +65,12 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
 
 def _replay(session: Session, found: Rebuilt) -> None:
     Episode.objects.filter(session=session).delete()
-    shared = Lineage.of(session.fork_spans)
+    shared = session.shared_lineage
     newest = Entry.objects.newest(shared)
     if newest is not None:
         session.last_entry_at = newest.created_at
     session.head, session.tail_start = session.fork_position, session.fork_position + 1
-    session.closed_spans = shared.rows()
+    session.closed_spans = shared.dump()
     tail = tail_of(shared)
     if session.forked_from_id:
         tail = reopen(session.pk, tail, session.fork_position)
@@ -94,8 +93,8 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
     body = entry.core().body
     if isinstance(body, Rewind):
         rows.flush()
-        left = Lineage.of(body.spans)
-        session.closed_spans, session.tail_start = left.rows(), entry.position + 1
+        left = session.stored_lineage({"spans": body.spans, "older": body.older})
+        session.closed_spans, session.tail_start = left.dump(), entry.position + 1
         tail = reopen(session.pk, tail_of(left), entry.position)
         rows.stored = tail.step
         return tail

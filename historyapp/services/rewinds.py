@@ -59,7 +59,7 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
     to_position = resolve(history, target)
     left = history.session.lineage(to_position).cut(to_position)
     steps_cut = max(0, history.steps - tail_of(left).totals.steps)
-    return to_position, history.lineage.without(left), steps_cut
+    return to_position, history.lineage.branch_off(left), steps_cut
 
 
 def last_good_step(history: History) -> int | None:
@@ -123,7 +123,8 @@ def before_rewind(session: Session, position: int) -> Lineage:
     if not session.rewinds().filter(position=position).exists():
         raise NotFound(f"The session has no rewind at position {position}.")
     restored = session.lineage(position - 1)
-    if restored.rows() == session.lineage().rows():
+    # The last span tells them apart: what precedes an entry is the same everywhere.
+    if restored.newest[-1:] == session.lineage().newest[-1:]:
         raise Conflict(f"The rewind at position {position} is undone already: what it cut off is live.")
     return restored
 
@@ -143,20 +144,22 @@ def rewind_locked(
         left = session.lineage(draft.body.to_position).cut(draft.body.to_position)
     before, steps_before = session.lineage(), session.steps
     position = session.head + 1
-    body = draft.body.model_copy(update={"spans": tuple(left.rows())})
+    stored_lineage = left.stored_form()
+    spans = tuple((span.session, span.first, span.last) for span in stored_lineage.newest)
+    body = draft.body.model_copy(update={"spans": spans, "older": stored_lineage.older})
     tail = tail_of(left)
     entry = core.Entry(position, body, draft.created_at or timezone.now(), draft.metadata)
     stored = prepare(EntryDraft(body, entry.created_at, draft.metadata), 0)
     insert_entries(session.pk, [Row(entry, tail.totals, stored.body, stored.metadata)])
     tail = reopen(session.pk, tail, position)
-    session.head, session.closed_spans, session.tail_start = position, left.rows(), position + 1
+    session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
     session.last_entry_at = entry.created_at
     apply_tail(session, tail)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})
     detail = {"position": position, "to_position": left.last, "reason": body.reason}
     add_audit_record(session.project_id, actor, "rewind", session.pk, detail)
-    cut_off = before.without(left)
+    cut_off = before.branch_off(left)
     return RewindResult(position, left.last, cut_off, max(0, steps_before - tail.totals.steps), session)
 
 
@@ -257,7 +260,8 @@ def begin_fork(child: Session, shared: Lineage, position: int) -> None:
     """Saves a new session that begins with ``shared``. Its own positions follow ``position``."""
     newest = Entry.objects.newest(shared)
     tail = tail_of(shared)
-    child.fork_spans = child.closed_spans = shared.rows()
+    child.fork_spans = shared.stored_form().dump()
+    child.closed_spans = child.shared_lineage.dump()
     child.fork_position, child.head, child.tail_start = position, position, position + 1
     if newest is not None:
         child.last_entry_at = newest.created_at

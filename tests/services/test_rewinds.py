@@ -7,6 +7,7 @@ from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.models import AuditRecord, Entry, Episode, Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind, undo_rewind
 from historyapp.services.sessions import change_session
 from tests.services.drafts import act, answer, call, draft, failed, ok, said
@@ -205,3 +206,49 @@ def test_nothing_is_ever_deleted(project: Project, told: Session) -> None:
     rewind(project, told.pk, Target(episodes=99))
     assert before < set(Entry.objects.values_list("position", flat=True))
     assert Episode.objects.filter(session=told, number=4).exists()
+
+
+def test_many_rewinds_store_few_spans_each_and_read_as_a_list_of_all(
+    project: Project, session: Session
+) -> None:
+    for number in range(40):
+        append(project, session.pk, [act(f"kept{number}"), ok(), act("dropped"), ok()])
+        rewind(project, session.pk, Target(episodes=1))
+    stored = Entry.objects.filter(kind="rewind").order_by("position").values_list("body", flat=True)
+    assert max(len(body["spans"]) for body in stored) == 16
+    assert calls(session) == [f"kept{number}()" for number in range(40)]
+    assert calls(fork(project, session.pk, at_step=20)) == [f"kept{number}()" for number in range(20)]
+    undo_rewind(project, session.pk, 5)
+    assert calls(session) == ["kept0()", "dropped()"]
+
+
+def test_rewinds_of_earlier_versions_stay_readable(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("historyapp.core.lineage.BLOCK", 1000)  # earlier versions stored all spans
+        for number in range(20):
+            append(project, session.pk, [act(f"old{number}"), ok(), act("dropped"), ok()])
+            rewind(project, session.pk, Target(episodes=1))
+    for number in range(20):
+        append(project, session.pk, [act(f"new{number}"), ok(), act("dropped"), ok()])
+        rewind(project, session.pk, Target(episodes=1))
+    bodies = Entry.objects.filter(kind="rewind").order_by("position").values_list("body", flat=True)
+    assert [len(body["spans"]) for body in bodies][18:22] == [19, 20, 1, 2]
+    expected = [f"old{number}()" for number in range(20)] + [f"new{number}()" for number in range(20)]
+    assert calls(session) == expected
+    assert rebuild(Session.objects.get(pk=session.pk), check_only=True).differences == []
+    rewind(project, session.pk, Target(to_step=10))
+    assert calls(session) == expected[:10]
+
+
+def test_a_fork_of_forks_stores_few_spans_and_all_its_sessions(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("step0"), ok()])
+    for number in range(1, 40):
+        session = fork(project, session.pk)
+        append(project, session.pk, [act(f"step{number}"), ok()])
+    child = Session.objects.get(pk=session.pk)
+    assert len(child.fork_spans["spans"]) <= 16
+    assert len(child.lineage().sessions) == 40
+    assert calls(child) == [f"step{number}()" for number in range(40)]
+    assert rebuild(child, check_only=True).differences == []

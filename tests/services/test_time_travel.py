@@ -35,6 +35,14 @@ from historyapp.services.sessions import create_session
 from tests.examples import examples
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rewinds then need pointers of several levels."""
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
+
+
 bodies = st.one_of(
     st.builds(ModelInput, content=st.sampled_from(["do it", "again"])),
     st.builds(lambda: ModelOutput(text="done")),
