@@ -1,6 +1,7 @@
 """Health checks for load balancers and for ``playhead up``."""
 
 import logging
+import shutil
 from typing import Any
 
 from django.conf import settings
@@ -8,12 +9,11 @@ from django.db import DatabaseError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from historyapp.lag import BROKER_SECONDS, oldest_message_age, oldest_queued_run_age
+from historyapp.metrics import data_folder
 from historyapp.models import QueuedMessage, Worker
 
 log = logging.getLogger(__name__)
-
-BROKER_SECONDS = 2
-"""Seconds that Redis has to respond."""
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -22,16 +22,17 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The state of database, broker and worker; 503 if the database is unavailable.
+    """The state of each part; 503 if the database is unavailable.
 
     Without broker or worker all requests are served and compressions wait: 200 with the status "degraded".
+    So it is when the disk is nearly full or work waits for long.
     """
     database = _database()
     broker = (
         _redis() if settings.REDIS_URL else _table(database, QueuedMessage.objects.all(), may_be_empty=True)
     )
     worker = _table(database, Worker.objects.alive(), may_be_empty=False)
-    parts = {"database": database, "broker": broker, "worker": worker}
+    parts = {"database": database, "broker": broker, "worker": worker, "disk": _disk(), "lag": _lag(database)}
     if database != "ok":
         return JsonResponse({"status": "unavailable", "parts": parts}, status=503)
     whole = all(state == "ok" for state in parts.values())
@@ -60,6 +61,28 @@ def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
         log.error("The state of the queue or the workers cannot be read: %s", error)
         return "unavailable"
     return "ok" if found or may_be_empty else "unavailable"
+
+
+def _disk() -> str:
+    """Whether the disk of the data folder has as much free space as ``PLAYHEAD_DISK_ALARM`` asks for."""
+    try:
+        free = shutil.disk_usage(data_folder()).free
+    except OSError as error:
+        log.error("The free disk space cannot be read: %s", error.strerror)
+        return "unknown"
+    return "ok" if free >= settings.PLAYHEAD_DISK_ALARM else "low"
+
+
+def _lag(database: str) -> str:
+    """Whether a message or a run has waited for a worker for longer than ``PLAYHEAD_LAG_ALARM``."""
+    if database != "ok":
+        return "unknown"
+    try:
+        waited = max(oldest_message_age(), oldest_queued_run_age())
+    except DatabaseError as error:
+        log.error("The age of waiting work cannot be read: %s", error)
+        return "unknown"
+    return "ok" if waited <= settings.PLAYHEAD_LAG_ALARM else "late"
 
 
 def _redis() -> str:

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 QUEUE = "playhead"
 BROKER_SECONDS = 2
-"""The time that Redis has to respond."""
+"""Seconds that Redis has to respond."""
 
 
 def waiting_messages() -> int | None:

@@ -27,6 +27,10 @@ except OSError as error:
 
 PLAYHEAD_API_KEY = env.token("PLAYHEAD_API_KEY")
 PLAYHEAD_BASE_URL = env.origin("PLAYHEAD_BASE_URL")
+PLAYHEAD_DISK_ALARM = env.size("PLAYHEAD_DISK_ALARM", default=1 << 30)
+PLAYHEAD_LAG_ALARM = env.number("PLAYHEAD_LAG_ALARM", default=300, most=604_800)
+PLAYHEAD_LOG_FORMAT = env.choice("PLAYHEAD_LOG_FORMAT", ("TEXT", "JSON"), default="TEXT")
+PLAYHEAD_LOG_REQUESTS = env.boolean("PLAYHEAD_LOG_REQUESTS")
 PLAYHEAD_METRICS_TOKEN = env.token("PLAYHEAD_METRICS_TOKEN")
 PLAYHEAD_MAX_BODY = env.size("PLAYHEAD_MAX_BODY", default=32 * 1024 * 1024)
 PLAYHEAD_PRICES = env.file("PLAYHEAD_PRICES")
@@ -163,12 +167,15 @@ USE_TZ = True
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "historyapp.log.OneLine"}},
+    "formatters": {
+        "line": {"()": f"historyapp.log.{'JsonLine' if PLAYHEAD_LOG_FORMAT == 'JSON' else 'OneLine'}"}
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         # A 4xx is the client's error, not the server's.
         "django.request": {"level": "ERROR"},
+        "historyapp.requests": {"level": "INFO" if PLAYHEAD_LOG_REQUESTS else "WARNING"},
     },
 }

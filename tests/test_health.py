@@ -1,9 +1,11 @@
 """The health checks respond as load balancers expect."""
 
 import json
+import shutil
 import socket
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, connection
@@ -11,10 +13,16 @@ from django.test import Client
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.models import QueuedMessage, Worker
+from historyapp.lag import QUEUE
+from historyapp.metrics import data_folder
+from historyapp.models import CompressionRun, Project, QueuedMessage, Worker
 from historyapp.models.workers import SILENCE
+from historyapp.services.queue import put
+from historyapp.services.sessions import create_session
 from historyapp.services.workers import forget_worker, note_worker
 from tests.redis import redis_server
+
+ALL_OK = dict.fromkeys(("database", "broker", "worker", "disk", "lag"), "ok")
 
 
 def test_healthz_needs_no_database(client: Client) -> None:
@@ -33,12 +41,12 @@ def parts(client: Client) -> tuple[str, dict[str, str]]:
 @pytest.mark.django_db
 def test_readyz_is_ok_when_all_parts_respond(client: Client) -> None:
     note_worker(uuid7())
-    assert parts(client) == ("ok", {"database": "ok", "broker": "ok", "worker": "ok"})
+    assert parts(client) == ("ok", ALL_OK)
 
 
 @pytest.mark.django_db
 def test_without_a_worker_requests_are_served_all_the_same(client: Client) -> None:
-    degraded = ("degraded", {"database": "ok", "broker": "ok", "worker": "unavailable"})
+    degraded = ("degraded", {**ALL_OK, "worker": "unavailable"})
     assert parts(client) == degraded
     worker = uuid7()
     note_worker(worker)
@@ -106,7 +114,13 @@ def test_readyz_is_503_when_the_database_does_not_answer(
     assert response.status_code == 503
     assert json.loads(response.content) == {
         "status": "unavailable",
-        "parts": {"database": "unavailable", "broker": "unknown", "worker": "unknown"},
+        "parts": {
+            "database": "unavailable",
+            "broker": "unknown",
+            "worker": "unknown",
+            "disk": "ok",
+            "lag": "unknown",
+        },
     }
 
 
@@ -116,4 +130,48 @@ def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pyte
     note_worker(uuid7())
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
     status, found = parts(client)
-    assert (status, found) == ("degraded", {"database": "ok", "broker": "unavailable", "worker": "ok"})
+    assert (status, found) == ("degraded", {**ALL_OK, "broker": "unavailable", "lag": "unknown"})
+
+
+@pytest.mark.django_db
+def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_worker(uuid7())
+    free = shutil.disk_usage(data_folder()).free
+    monkeypatch.setattr("django.conf.settings.PLAYHEAD_DISK_ALARM", free * 2)
+    assert parts(client) == ("degraded", {**ALL_OK, "disk": "low"})
+    monkeypatch.setattr("django.conf.settings.PLAYHEAD_DISK_ALARM", free // 2)
+    assert parts(client) == ("ok", ALL_OK)
+
+
+@pytest.mark.django_db
+def test_a_data_folder_that_is_gone_has_an_unknown_disk(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    note_worker(uuid7())
+    monkeypatch.setattr("historyapp.health.data_folder", lambda: tmp_path / "gone")
+    assert parts(client) == ("degraded", {**ALL_OK, "disk": "unknown"})
+
+
+@pytest.mark.django_db
+def test_a_message_that_waits_for_long_is_a_lag(client: Client) -> None:
+    note_worker(uuid7())
+    put(QUEUE, "{}")
+    assert parts(client) == ("ok", ALL_OK)
+    QueuedMessage.objects.update(created_at=timezone.now() - timedelta(seconds=301))
+    assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
+
+
+@pytest.mark.django_db
+def test_a_run_that_no_worker_begins_is_a_lag_and_one_under_way_is_not(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_worker(uuid7())
+    session = create_session(Project.objects.create(name="Alice's"))
+    run = CompressionRun(session=session, strategy="x", head=1, from_step=1, to_step=1)
+    run.created_at = timezone.now() - timedelta(seconds=100)
+    run.save()
+    assert parts(client) == ("ok", ALL_OK)
+    monkeypatch.setattr("django.conf.settings.PLAYHEAD_LAG_ALARM", 99)
+    assert parts(client) == ("degraded", {**ALL_OK, "lag": "late"})
+    CompressionRun.objects.update(state="running")
+    assert parts(client) == ("ok", ALL_OK)
