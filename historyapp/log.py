@@ -1,14 +1,27 @@
-"""The server's log: one line for each problem, without the content of requests."""
+"""The server's log: one line for each problem or request, without the content of requests."""
 
+import json
 import logging
 import re
+import secrets
 import traceback
+from contextvars import ContextVar
 from pathlib import Path
 
 FRAMES = 3
 """Innermost frames of an exception that are logged."""
 
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)$', re.MULTILINE)
+# No underscore: an API key in the wrong header must not come into the log.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9.-]{8,64}")
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that this thread works on; empty outside requests."""
+
+
+def new_request_id(given: str = "") -> str:
+    """The client's id if it is 8 to 64 letters, digits, dots and hyphens, else a new one."""
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 class OneLine(logging.Formatter):
@@ -22,21 +35,54 @@ class OneLine(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
 
     def format(self, record: logging.LogRecord) -> str:
-        message, _, rest = record.getMessage().partition("\n")
-        record.message = message
+        record.message = first_line(record)
         record.asctime = self.formatTime(record, self.datefmt)
         line = self.formatMessage(record)
-        if record.exc_info and record.exc_info[0]:
-            frames = "".join(traceback.format_tb(record.exc_info[2]))
-            line += f" [{record.exc_info[0].__name__}{_places(frames)}]"
-        elif rest.startswith("Traceback"):  # granian puts it into its message
-            kind = rest.rstrip().rpartition("\n")[2].partition(":")[0]
-            line += f" [{kind}{_places(rest)}]"
+        if found := exception_of(record):
+            kind, places = found
+            line += f" [{kind}{f' at {places}' if places else ''}]"
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
+class JsonLine(logging.Formatter):
+    """The same as a JSON object: ``time``, ``level``, ``logger``, ``message``, ``request_id``, ``exception``.
+
+    The lines of requests have further fields.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(datefmt="%Y-%m-%dT%H:%M:%S%z")
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": self.formatTime(record, self.datefmt),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": first_line(record),
+        }
+        if id := request_id.get():
+            line["request_id"] = id
+        if found := exception_of(record):
+            line["exception"], line["at"] = found
+        return json.dumps({**line, **getattr(record, "fields", {})})
+
+
+def first_line(record: logging.LogRecord) -> str:
+    """The message without its further lines, which can quote a request."""
+    return record.getMessage().partition("\n")[0]
+
+
+def exception_of(record: logging.LogRecord) -> tuple[str, str] | None:
+    """Type and place of the exception of a record, or None."""
+    if record.exc_info and record.exc_info[0]:
+        return record.exc_info[0].__name__, _places("".join(traceback.format_tb(record.exc_info[2])))
+    rest = record.getMessage().partition("\n")[2]
+    if rest.startswith("Traceback"):  # granian puts it into its message
+        return rest.rstrip().rpartition("\n")[2].partition(":")[0], _places(rest)
+    return None
+
+
 def _places(frames: str) -> str:
-    """`` at file:line in function < its caller < its caller``, from a traceback's text."""
+    """``file:line in function < its caller < its caller``, from a traceback's text."""
     innermost = reversed(_FRAME.findall(frames)[-FRAMES:])
-    places = [f"{'/'.join(Path(file).parts[-3:])}:{line} in {name}" for file, line, name in innermost]
-    return f" at {' < '.join(places)}" if places else ""
+    return " < ".join(f"{'/'.join(Path(file).parts[-3:])}:{line} in {name}" for file, line, name in innermost)

@@ -37,9 +37,14 @@ def route_of(request: HttpRequest) -> str:
     return f"/{match.route}" if match else UNKNOWN_ROUTE
 
 
+def known_method(method: str | None) -> str:
+    """The method; ``other`` for the words that a client made up."""
+    return method if method in _METHODS else "other"
+
+
 def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
     """Counts an answered request. ``route`` must be one of few: each is a time series of its own."""
-    known = method if method in _METHODS else "other"  # a client may send any word as its method
+    known = known_method(method)
     _requests.labels(known, route, status).inc()
     _latency.labels(known, route).observe(seconds)
 

@@ -1,30 +1,68 @@
-"""Middleware for all addresses: counting, HEAD requests, and compression for browsers."""
+"""Middleware for all addresses: the log of requests, HEAD requests, and compression for browsers."""
 
+import logging
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase, StreamingHttpResponse
 from django.middleware.gzip import GZipMiddleware
 
 from historyapp import meters
+from historyapp.log import new_request_id, request_id
+
+log = logging.getLogger("historyapp.requests")
 
 _COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/json|image/svg")
 
 
 class RequestMiddleware:
-    """Counts requests for ``/metrics``. It comes first, so that nothing that answers is left out."""
+    """Gives each request an id, counts it for ``/metrics``, and logs it with ``PLAYHEAD_LOG_REQUESTS``.
+
+    It comes first, so that nothing that answers is left out.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         begun = time.perf_counter()
+        # It stays set after the response has begun: a stream's errors are logged later in the same thread.
+        id = new_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
+        request_id.set(id)
         response = self.get_response(request)
+        response["X-Request-ID"] = id
         seconds = time.perf_counter() - begun
         meters.count_request(request.method, meters.route_of(request), response.status_code, seconds)
+        if log.isEnabledFor(logging.INFO):
+            log_request(request, response, seconds)
         return response
+
+
+def log_request(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+    """Logs an answered request by its route and ids. Addresses and queries can hold tokens."""
+    match, key = request.resolver_match, getattr(request, "auth", None)
+    method, route = meters.known_method(request.method), meters.route_of(request)
+    taken = round(seconds * 1000, 1)
+    fields: dict[str, object] = {
+        "method": method,
+        "route": route,
+        "status": response.status_code,
+        "ms": taken,
+        "address": request.META.get("REMOTE_ADDR", ""),
+    }
+    if key is not None:
+        fields["key"] = key.prefix
+    for name, value in (match.kwargs if match else {}).items():
+        if isinstance(value, int):
+            fields[name] = value
+        with suppress(ValueError):  # any other text in an address can be a token
+            fields[name] = str(UUID(str(value)))
+    message = "%s %s: %s in %s ms, request %s"
+    log.info(message, method, route, response.status_code, taken, request_id.get(), extra={"fields": fields})
 
 
 class HeadMiddleware:

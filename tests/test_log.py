@@ -1,16 +1,23 @@
 """The log has one line for each problem and does not repeat the content of requests."""
 
+import json
 import logging
 import sys
 import traceback
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.log import OneLine
+from historyapp.log import JsonLine, OneLine, new_request_id, request_id
 
 
 def logged(message: str, error: Exception | None = None) -> str:
+    return OneLine().format(record_of(message, error))
+
+
+def record_of(message: str, error: Exception | None = None, **extra: Any) -> logging.LogRecord:
     exc_info = None
     if error is not None:
         try:
@@ -18,7 +25,8 @@ def logged(message: str, error: Exception | None = None) -> str:
         except Exception:  # noqa: BLE001  (any error may come to be logged)
             exc_info = sys.exc_info()
     record = logging.LogRecord("historyapp", logging.ERROR, __file__, 1, "%s", (message,), exc_info)
-    return OneLine().format(record)
+    record.__dict__.update(extra)
+    return record
 
 
 @given(st.text())
@@ -41,3 +49,43 @@ def test_a_traceback_inside_a_message_is_logged_with_its_type_and_place_only() -
     assert "ph_secret" not in line
     assert "raised an exception [LookupError at " in line
     assert "tests/test_log.py" in line
+
+
+@given(st.text())
+def test_a_line_in_json_is_one_object_with_the_first_line_of_the_message(message: str) -> None:
+    line = JsonLine().format(record_of(message))
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["message"] == message.partition("\n")[0]
+
+
+def test_a_line_in_json_has_the_exceptions_type_and_place_only() -> None:
+    line = JsonLine().format(record_of("Failed", ValueError("ph_secret in the body")))
+    assert "ph_secret" not in line
+    found = json.loads(line)
+    assert (found["level"], found["logger"], found["exception"]) == ("ERROR", "historyapp", "ValueError")
+    assert "tests/test_log.py" in found["at"]
+
+
+def test_a_line_in_json_has_the_requests_id_and_fields() -> None:
+    token = request_id.set("5f2c9d0a71b3e846")
+    try:
+        found = json.loads(JsonLine().format(record_of("GET", fields={"status": 200})))
+    finally:
+        request_id.reset(token)
+    assert (found["request_id"], found["status"]) == ("5f2c9d0a71b3e846", 200)
+
+
+@pytest.mark.parametrize("given_id", ["01978b6e-5a3e-7c11-9d3b-2f6f0a1b2c3d", "a.b-c.D12"])
+def test_a_well_formed_request_id_is_kept(given_id: str) -> None:
+    assert new_request_id(given_id) == given_id
+
+
+@pytest.mark.parametrize(
+    "given_id", ["", "short", "x" * 65, "ph_0123456789abcdef", "a b c d e f", "line\nbreak", "ünicode-id"]
+)
+def test_any_other_request_id_is_replaced_by_a_new_one(given_id: str) -> None:
+    made = new_request_id(given_id)
+    assert made != given_id
+    assert new_request_id(made) == made
+    assert made != new_request_id(given_id)

@@ -14,6 +14,7 @@ from historyapp.api.auth import bearer_token
 from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
+from historyapp.log import request_id
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     Malformed,
@@ -74,8 +75,10 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
     elif isinstance(known, Unauthenticated):
         invalid = ', error="invalid_token"' if bearer_token(request) else ""
         headers = {"WWW-Authenticate": f'Bearer realm="playhead"{invalid}'}
-    body, status = dump_json(problem(known)), problem_type(known).status
-    return HttpResponse(body, status=status, content_type=MEDIA_TYPE, headers=headers)
+    document, status = problem(known), problem_type(known).status
+    if status >= 500 and request_id.get():
+        document["request_id"] = request_id.get()
+    return HttpResponse(dump_json(document), status=status, content_type=MEDIA_TYPE, headers=headers)
 
 
 def problem(error: PlayheadError) -> dict[str, Any]:

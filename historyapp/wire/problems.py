@@ -247,3 +247,6 @@ class Problem(BaseModel):
         default=[],
         description=f"Where parameters or fields are not valid: the first {MOST_FIELD_ERRORS}.",
     )
+    request_id: str = Field(
+        default="", description="With the status 500 and above: the request's id in the server's log."
+    )
