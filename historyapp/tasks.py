@@ -65,7 +65,7 @@ def compress(run: str, forwards: int = 0) -> None:
         with _lock:
             _current_runs.discard(id)
     if not stopping.is_set() and (should_stop() or id in runs_left()):
-        wake(id, workers=1)  # its message goes behind those that wait
+        wake(id, workers=1)  # at the end of the queue, behind the messages of waiting runs
 
 
 def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:

@@ -22,7 +22,7 @@ from historyapp.api.context_requests import (
     context_json,
 )
 from historyapp.api.fields import AsOf, QueryPosition, QueryStep, SessionId
-from historyapp.api.idempotency import earlier_answer, keeps_its_key, once_per_key
+from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import reply, reply_or_304
 from historyapp.core.errors import Conflict, Invalid
@@ -146,7 +146,7 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
     "/sessions/{session_id}/contexts", response={200: ContextOut, 201: ContextOut}, summary="Build a context"
 )
 @raises(Conflict, ModelCallFailed)
-@keeps_its_key
+@handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
     if answered := earlier_answer(request):

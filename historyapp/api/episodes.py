@@ -62,7 +62,9 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
     wanted = _range(history, filter)
     if number is not None:
         if number not in wanted:
-            raise NotValid("This cursor belongs to another from, to or order. Keep them for all pages.")
+            raise NotValid(
+                "This cursor was made with another from, to or order. Send the same ones with each page."
+            )
         wanted = wanted[wanted.index(number) :]
     page = wanted[: filter.limit]
     state = session.head if as_of is None else as_of

@@ -18,7 +18,7 @@ from historyapp.wire.problems import NotValid
 
 View = Callable[..., HttpResponseBase]
 
-_KEEPING: set[View] = set()
+_HANDLES_OWN_KEY: set[View] = set()
 _ID = re.compile(r'"id": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
@@ -37,19 +37,19 @@ def with_shared_checks(view: View) -> View:
                 f"Use {', '.join(sorted(known))}." if known else "Remove it: this endpoint has no parameters."
             )
             raise NotValid(f"There is no query parameter {names} here. {use}")
-        if request.method != "POST" or view in _KEEPING:
+        if request.method != "POST" or view in _HANDLES_OWN_KEY:
             return view(request, **arguments)
         return once_per_key(request, lambda: view(request, **arguments))
 
     return checked
 
 
-def keeps_its_key(view: View) -> View:
+def handles_own_key(view: View) -> View:
     """Marks a view that handles its ``Idempotency-Key`` itself: it does slow work outside the transaction.
 
     It asks :func:`earlier_answer` first, and writes in :func:`once_per_key` when it has something to write.
     """
-    _KEEPING.add(view)
+    _HANDLES_OWN_KEY.add(view)
     return view
 
 

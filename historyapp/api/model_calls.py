@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.context_requests import ContextBody, ModelName
 from historyapp.api.fields import MOST_POSITIONS, Line, Position, SessionId, integral, money
-from historyapp.api.idempotency import fingerprint, keeps_its_key
+from historyapp.api.idempotency import fingerprint, handles_own_key
 from historyapp.api.ledger import usage_fields
 from historyapp.api.problems import problem_response, raises
 from historyapp.api.responses import REPLAYED, json_value
@@ -84,7 +84,7 @@ class ModelCallIn(ContextBody):
     openapi_extra={"responses": {200: {"content": _STREAM}}},
 )
 @raises(Conflict, ModelCallFailed)
-@keeps_its_key
+@handles_own_key
 def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.
 

@@ -11,7 +11,7 @@ from ninja.parser import Parser
 from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
-_READ_AWAY = 4
+_DRAIN_FACTOR = 4
 """A refused body of up to this many times the limit is read and dropped."""
 
 
@@ -23,7 +23,7 @@ def check_length(request: HttpRequest) -> None:
     if length.isdecimal() and int(length) > settings.PLAYHEAD_MAX_BODY:
         # Most clients read the answer only once they have sent the body, so a refused one is read
         # and dropped. One many times too large is not read: its sender sees the connection close.
-        if int(length) <= _READ_AWAY * settings.PLAYHEAD_MAX_BODY:
+        if int(length) <= _DRAIN_FACTOR * settings.PLAYHEAD_MAX_BODY:
             while request.read(1 << 20):
                 pass
         raise TooLarge(

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, find_session
 from historyapp.api.fields import AsOf, SessionId
-from historyapp.api.idempotency import earlier_answer, keeps_its_key, once_per_key
+from historyapp.api.idempotency import earlier_answer, handles_own_key, once_per_key
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply
 from historyapp.core.errors import Conflict, UnreadableTranscript
@@ -36,7 +36,7 @@ _EXPORTED = {
 
 @router.post("/imports", response={200: ImportOut, 201: ImportOut}, summary="Import transcripts")
 @raises(Conflict, UnreadableTranscript)
-@keeps_its_key
+@handles_own_key
 def post_import(
     request: ApiRequest,
     files: File[list[UploadedFile]],

@@ -41,7 +41,7 @@ class AsyncSender:
             if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
                 return why
             await asyncio.sleep(pause)
-        raise AssertionError  # the count has no end
+        raise AssertionError  # unreachable: the count is infinite
 
     async def drain(self, seconds: float) -> str:
         end = time.monotonic() + seconds
@@ -88,7 +88,9 @@ class AsyncSender:
     async def _is_done(self) -> bool:
         """Whether nothing is left. A write that comes later finds no task and starts one."""
         try:
-            done = self.spool.first(self._server) is None  # in this thread, so that nothing comes in between
+            done = (
+                self.spool.first(self._server) is None
+            )  # in this thread, so that no write is added meanwhile
         except NotSpooled:
             return False
         if done:

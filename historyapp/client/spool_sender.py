@@ -53,7 +53,7 @@ class Sender:
             if not why or attempt == patience.attempts or time.monotonic() + pause >= end:
                 return why
             time.sleep(pause)
-        raise AssertionError  # the count has no end
+        raise AssertionError  # unreachable: the count is infinite
 
     def drain(self, seconds: float) -> str:
         """Sends what waits, in order, until something cannot be sent.
@@ -95,7 +95,7 @@ class Sender:
         while not self._stopped.is_set() and not self._is_done():
             try:
                 why = self.drain(math.inf)
-            except (NotSpooled, RuntimeError) as error:  # the latter when the client is closed meanwhile
+            except (NotSpooled, RuntimeError) as error:  # RuntimeError: the client was closed meanwhile
                 why = str(error)
             failed = failed + 1 if why else 0
             if why:

@@ -152,7 +152,7 @@ def _add_progress(made: EpisodicMessages, stream: Iterable[Episode]) -> int:
             made.segments[at:at] = [Segment(source="overhead", tokens=heading), *steps]
             made.used += total
             break
-        # The text between the lines has a price too.
+        # Joining the lines adds tokens, so the oldest line goes until the message fits.
         del lines[0]
     return len(lines)
 

@@ -114,7 +114,7 @@ def test_a_session_without_steps_has_nothing_to_compress(run: Agent) -> None:
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        ({"strategy": "magic"}, "There is no strategy `magic`; there are `episode_summary`"),
+        ({"strategy": "magic"}, "There is no strategy `magic`. Use one of `episode_summary`"),
         ({"strategy": "manual"}, "There is no strategy `manual`"),
         ({"strategy": "simple_extract", "options": {"nope": 1}}, "nope"),
         ({"strategy": "simple_extract", "model": "gpt-5-mini"}, "uses no model"),

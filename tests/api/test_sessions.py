@@ -268,7 +268,7 @@ def test_pages_hold_each_session_once_in_order(alice: Agent, limit: int, moments
 def test_a_strategy_that_there_is_not_is_refused_with_those_there_are(alice: Agent, session_id: str) -> None:
     settings = {"settings": {"compression_strategy": "magic"}}
     for refused in (alice.post("/sessions", settings), alice.patch(f"/sessions/{session_id}", settings)):
-        assert_problem(refused, 422, "There is no strategy `magic`; there are `episode_summary`")
+        assert_problem(refused, 422, "There is no strategy `magic`. Use one of `episode_summary`")
         assert "simple_extract" in refused["strategies"]
     known = alice.patch(f"/sessions/{session_id}", {"settings": {"compression_strategy": "structured"}})
     assert known["settings"]["compression_strategy"] == "structured"

@@ -153,7 +153,7 @@ def entry(session_id: Id, position: int, *, as_of: int | None = None) -> ApiCall
 
 
 def _write(path: str, answer: type[R], body: Mapping[str, Any], key: str | None) -> ApiCall[R]:
-    """A POST that can wait on disk, unless it checks the head: that only makes sense at once."""
+    """A POST that can be spooled, unless it checks the head, which may have changed when it is sent later."""
     api_call = post(path, answer, body, key=key)
     return api_call if "expected_position" in given(body) else replace(api_call, spooled=answer.in_spool)
 

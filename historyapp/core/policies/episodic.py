@@ -76,7 +76,7 @@ def _add_progress(assembly: Assembly, steps: Iterable[Episode]) -> None:
                 nothing = InputMessage(episode.first_position, "")
                 assembly.add(ContextPart(episode.first_position, nothing, meter.write(nothing), segment))
             return
-        # The text between the lines has a price too.
+        # Joining the lines adds tokens, so the oldest line goes until the message fits.
         del lines[0]
 
 

@@ -22,7 +22,8 @@ class Masked:
     ) -> Context:
         """The newest ``window_size`` results stay. The newest turn is pinned; the oldest ones go first."""
         assembly = Assembly.begin(self.name, past, settings.budget(), meter, extras)
-        keep, horizon = settings.window_size, 0  # where the oldest step stands that is shown with its results
+        keep = settings.window_size
+        horizon = 0  # the position of the oldest step that is shown with its results
 
         def parts() -> Iterator[ContextPart]:
             nonlocal keep, horizon
@@ -42,7 +43,7 @@ class Masked:
                     yield masked if masked.segment.tokens < full.segment.tokens else full
 
         whole = assembly.fill(parts(), past)
-        # The next result pushes the oldest one that still stands behind its placeholder.
+        # The next result masks that step, so only the parts before it stay the same.
         stable = sum(part.position < horizon for part in assembly.parts)
         return assembly.context(stable=stable if whole else 0)
 

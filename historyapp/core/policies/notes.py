@@ -35,7 +35,7 @@ _LINE_FRAMING = 3
 _DIGEST = -2
 _CALL = -1
 _HEADING_CHARACTERS = 24
-_SPARE = 40  # names that are looked at in case that others stand there already
+_SPARE = 40  # names to try in case others are in the context already
 _LEAST_NAME = 3  # tokens
 
 
@@ -59,7 +59,7 @@ class _Candidate(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A candidate in the queue. No two agree in step and line."""
+    """A candidate in the queue. Step and line are unique, so candidates themselves are never compared."""
 
     rank: float
     at: int
@@ -71,7 +71,7 @@ class Notes:
     """Chooses lines over the cuts of one context. Each line and each name is given once."""
 
     def __init__(self, steps: Sequence[StepOutline], known: Iterable[str]) -> None:
-        """``known``: identifiers that stand in the context anyhow."""
+        """``known``: identifiers that are in the context already."""
         self._steps = steps
         self._known = set(known)
         self._bare: set[str] = set()
@@ -108,7 +108,7 @@ class Notes:
         """Reads the names in the steps up to ``end``."""
         for index in range(self._read, end):
             excerpt = self._steps[index].excerpt
-            # Growing instead of fading: the order of values stays, and nothing needs to be valued again.
+            # Newer scores grow instead of older ones shrinking: the order is the same; none is recomputed.
             recent = 2.0 ** (index / HALF_LIFE)
             for name in excerpt.names:
                 self._uses[name] = self._uses.get(name, 0) + 1

@@ -22,5 +22,7 @@ def strategy_named(name: str) -> Strategy:
     """
     if name not in STRATEGIES:
         known = ", ".join(f"`{each}`" for each in STRATEGIES)
-        raise Invalid(f"There is no strategy `{name[:100]}`; there are {known}.", strategies=list(STRATEGIES))
+        raise Invalid(
+            f"There is no strategy `{name[:100]}`. Use one of {known}.", strategies=list(STRATEGIES)
+        )
     return STRATEGIES[name]
