@@ -15,6 +15,7 @@ from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
 from historyapp.models import Membership, Project, Session
+from historyapp.services.spending import Spender
 
 PROJECT = "project"
 """Key of a person's browser session: the project they have chosen."""
@@ -72,6 +73,11 @@ def current_project(request: PersonRequest, among: list[Project]) -> Project:
 def is_owner(request: PersonRequest, project: Project) -> bool:
     """Whether the person may change what the project allows, and spend its money."""
     return Membership.objects.filter(project=project, user=request.user, is_owner=True).exists()
+
+
+def spender(request: PersonRequest, project: Project) -> Spender:
+    """The person as who spends the project's money: owners and superusers may, other members may not."""
+    return Spender(is_member=not (request.user.is_superuser or is_owner(request, project)))
 
 
 def find_session(request: PersonRequest, session_id: UUID) -> Session:

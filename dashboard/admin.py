@@ -1,6 +1,7 @@
 """Django's admin at ``/admin/``, for staff: a read-only view of every project's sessions and compressions.
 
-Only two actions change anything, each after a page that says what will happen.
+Actions on sessions change them after a page that says what will happen. Actions on keys grant and withdraw
+the scope spend.
 """
 
 import re
@@ -17,13 +18,14 @@ from django.shortcuts import render
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.access import PersonRequest, actor
+from dashboard.access import PersonRequest, actor, spender
 from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
 from historyapp.core.errors import Invalid, PlayheadError
-from historyapp.models import AuditRecord, CompressionRun, Project, Session
+from historyapp.models import ApiKey, AuditRecord, CompressionRun, Project, Session
 from historyapp.models.history import History
 from historyapp.services.compression.start import RunRequest, estimate, start_run
+from historyapp.services.keys import change_scopes
 from historyapp.services.prices import money_text
 from historyapp.services.rewinds import Target, last_good_step, rewind
 
@@ -168,7 +170,13 @@ def _preview_compression(session: Session) -> ActionPreview:
 
 
 def _compress(request: PersonRequest, session: Session, confirmation: str) -> str:
-    started = start_run(session.project, session.pk, RunRequest(), actor=actor(request))
+    started = start_run(
+        session.project,
+        session.pk,
+        RunRequest(),
+        actor=actor(request),
+        spender=spender(request, session.project),
+    )
     wake_workers(started.run)
     if started.joined:
         return "a compression is already running."
@@ -232,7 +240,47 @@ class ProjectAdmin(ReadOnly):
     fields = ("id", "name", "paid_automatic_compression", "created_at")
 
 
+class KeyAdmin(ReadOnly):
+    list_display = ("name", "prefix", "project", "scopes_text", "last_used_at", "expires_at", "revoked_at")
+    list_filter = ("project",)
+    list_select_related = ("project",)
+    search_fields = ("name", "prefix")
+    ordering = ("-created_at", "-id")
+    actions = ("let_spend", "stop_spending")
+    fields = (
+        "id", "name", "prefix", "project", "scopes_text", "created_at", "expires_at", "revoked_at",
+        "last_used_at",
+    )  # fmt: skip
+    readonly_fields = ("scopes_text",)
+
+    @admin.display(description="scopes")
+    def scopes_text(self, key: ApiKey) -> str:
+        return ", ".join(key.scopes)
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("historyapp.change_apikey")
+
+    @admin.action(description="Let spend: grant the scope spend", permissions=("act",))
+    def let_spend(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
+        self._change(request, chosen, add=("spend",))
+
+    @admin.action(description="Stop spending: withdraw the scope spend", permissions=("act",))
+    def stop_spending(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
+        self._change(request, chosen, remove=("spend",))
+
+    def _change(self, request: HttpRequest, chosen: QuerySet[ApiKey], **scopes: tuple[str, ...]) -> None:
+        for key in chosen.filter(revoked_at=None):
+            try:
+                changed = change_scopes(key, **scopes, actor=actor(cast(PersonRequest, request)))
+            except PlayheadError as error:
+                self.message_user(request, f"{key.name}: {error.detail}", messages.ERROR)
+            else:
+                text = f"{key.name} ({key.prefix}…) has: {', '.join(changed.scopes)}."
+                self.message_user(request, text, messages.SUCCESS)
+
+
 site = PlayheadAdmin()
+site.register(ApiKey, KeyAdmin)
 site.register(Project, ProjectAdmin)
 site.register(Session, SessionAdmin)
 site.register(CompressionRun, RunAdmin)

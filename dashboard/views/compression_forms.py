@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.access import PersonRequest, actor, find_session, signed_in, spender
 from dashboard.compression_form import CompressionForm, read_form
 from dashboard.location import newest_step, page_context
 from historyapp.core.errors import Invalid
@@ -19,10 +19,13 @@ from historyapp.models import CompressionRun, Session
 from historyapp.services.compression.start import (
     MOST_COMPARED,
     RunEstimate,
+    RunRequest,
     estimate,
     start_comparison,
     start_run,
 )
+from historyapp.services.spending import Spender
+from historyapp.wire.problems import SpendForbidden
 
 SIDES = ("a-", "b-")
 """Prefixes of the field names of a comparison's two strategies."""
@@ -34,6 +37,8 @@ class StrategyEstimate:
 
     estimate: RunEstimate | None = None
     refusal: str = ""
+    forbidden: str = ""
+    """Why this person may not start it."""
 
 
 @signed_in
@@ -46,8 +51,14 @@ def compress(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return _form_page(request, session, form, "compress")
     try:
         (run_request,) = form.run_requests()
-        started = start_run(session.project, session.pk, run_request, actor=actor(request))
-    except Invalid:
+        started = start_run(
+            session.project,
+            session.pk,
+            run_request,
+            actor=actor(request),
+            spender=spender(request, session.project),
+        )
+    except (Invalid, SpendForbidden):
         return _form_page(request, session, form, "compress", status=422)
     wake_workers(started.run)
     return redirect(run_url(started.run) + ("?joined=1" if started.joined else ""))
@@ -68,8 +79,14 @@ def compare(request: PersonRequest, session_id: UUID) -> HttpResponse:
     if request.method != "POST" or "estimate" in request.POST:
         return _form_page(request, session, form, "compare")
     try:
-        runs = start_comparison(session.project, session.pk, form.run_requests(), actor=actor(request))
-    except Invalid as error:
+        runs = start_comparison(
+            session.project,
+            session.pk,
+            form.run_requests(),
+            actor=actor(request),
+            spender=spender(request, session.project),
+        )
+    except (Invalid, SpendForbidden) as error:
         return _form_page(request, session, form, "compare", status=422, refusal=error.detail)
     for run in runs:
         wake_workers(run)
@@ -85,10 +102,10 @@ def _form_page(
     status: int = 200,
     refusal: str = "",
 ) -> HttpResponse:
-    estimates = []
+    estimates, who = [], spender(request, session.project)
     for number in range(len(form.sides)):
         try:
-            estimates.append(StrategyEstimate(estimate(session, form.run_requests()[number])))
+            estimates.append(_estimate(session, form.run_requests()[number], who))
         except Invalid as error:
             estimates.append(StrategyEstimate(refusal=error.detail))
     shown: dict[str, Any] = {
@@ -104,6 +121,17 @@ def _form_page(
         return render(request, f"{name}.html", shown, status=status)
     part = f"_{name}_estimate.html" if request.htmx.target == "estimate" else f"_{name}.html"
     return render(request, part, shown)
+
+
+def _estimate(session: Session, run_request: RunRequest, who: Spender) -> StrategyEstimate:
+    """What a strategy would cost. Those who may not spend are told before they start it."""
+    found = estimate(session, run_request)
+    if found.calls:
+        try:
+            who.check(f"A compression with {found.model}")
+        except SpendForbidden as error:
+            return StrategyEstimate(found, forbidden=error.detail)
+    return StrategyEstimate(found)
 
 
 def run_url(run: CompressionRun) -> str:

@@ -7,7 +7,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
-from dashboard.access import PersonRequest, actor, current_project, find_session, projects, signed_in
+from dashboard.access import (
+    PersonRequest,
+    actor,
+    current_project,
+    find_session,
+    projects,
+    signed_in,
+    spender,
+)
 from dashboard.location import newest_step, page_context, read_number
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
@@ -142,6 +150,8 @@ def cancel(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpRespon
 @require_POST
 def retry(request: PersonRequest, session_id: UUID, run_id: UUID) -> HttpResponse:
     """Retries the failed items, or resumes a cancelled run."""
-    run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
+    session = find_session(request, session_id)
+    run = find_run(session, run_id)
+    run = retry_run(run, actor=actor(request), spender=spender(request, session.project))
     wake_workers(run)
     return redirect(run_url(run))

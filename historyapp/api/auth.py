@@ -35,7 +35,8 @@ class BearerKey(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = (
-        "An API key of the project. GET needs the scope read, POST and PATCH write, DELETE admin."
+        "An API key of the project. GET needs the scope read, POST and PATCH write, DELETE admin. "
+        "What calls a provider's model needs spend too."
     )
 
     def __call__(self, request: HttpRequest) -> ApiKey:

@@ -35,6 +35,7 @@ from historyapp.services.compression.start import (
     start_comparison,
     start_run,
 )
+from historyapp.services.spending import Spender
 from historyapp.wire.base import Answer
 from historyapp.wire.compressions import (
     ComparisonOut,
@@ -47,6 +48,7 @@ from historyapp.wire.compressions import (
     StartedOut,
     TrialOut,
 )
+from historyapp.wire.problems import SpendForbidden
 
 router = Router(tags=["compressions"])
 
@@ -65,13 +67,15 @@ class RunFilter(PageQuery):
 @router.post(
     "/sessions/{session_id}/compressions", response={202: StartedOut}, summary="Compress a session's steps"
 )
-@raises(Conflict)
+@raises(Conflict, SpendForbidden)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
     """Starts a run in the background, or joins the active run. `GET` its address for the progress."""
     run_request = RunRequest(
         body.strategy, body.from_step, body.to_step, body.model, body.options, again=body.again
     )
-    started = start_run(request.auth.project, session_id, run_request, actor=actor(request))
+    started = start_run(
+        request.auth.project, session_id, run_request, actor=actor(request), spender=Spender(request.auth)
+    )
     _wake(started.run)
     return reply(_run(StartedOut, started.run, joined=started.joined), 202)
 
@@ -131,10 +135,11 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
     response={202: RunOut},
     summary="Retry what failed",
 )
-@raises(Conflict)
+@raises(Conflict, SpendForbidden)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """Repeats the items that failed, or resumes a cancelled run. 409 if nothing is left to do."""
-    run = retry_run(find_run(find_session(request, session_id), run_id), actor=actor(request))
+    run = find_run(find_session(request, session_id), run_id)
+    run = retry_run(run, actor=actor(request), spender=Spender(request.auth))
     _wake(run)
     return reply(_with_errors(run), 202)
 
@@ -142,12 +147,14 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
 @router.post(
     "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
 )
-@raises(Conflict)
+@raises(Conflict, SpendForbidden)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, at most 50. Contexts do not use these summaries."""
     first, last = body.from_step, body.to_step
     sides = [RunRequest(side.strategy, first, last, side.model, side.options) for side in body.sides]
-    runs = start_comparison(request.auth.project, session_id, sides, actor=actor(request))
+    runs = start_comparison(
+        request.auth.project, session_id, sides, actor=actor(request), spender=Spender(request.auth)
+    )
     for run in runs:
         _wake(run)
     return reply(_comparison(runs), 202)

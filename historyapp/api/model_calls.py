@@ -24,11 +24,12 @@ from historyapp.llm.deltas import ModelOutputDelta, RestartedDelta, SilentDelta,
 from historyapp.services.idempotency import StoredResponse, earlier, once
 from historyapp.services.model_calls import ModelCall, ModelCallRequest, RecordedCompletion
 from historyapp.services.prices import price_list
+from historyapp.services.spending import Spender
 from historyapp.wire import examples
 from historyapp.wire.base import shown
 from historyapp.wire.ledger import UsageOut
 from historyapp.wire.model_calls import AnsweredOut, OutputOut
-from historyapp.wire.problems import ModelCallFailed
+from historyapp.wire.problems import ModelCallFailed, SpendForbidden
 
 router = Router(tags=["calls"])
 
@@ -83,13 +84,15 @@ class ModelCallIn(ContextBody):
     summary="Call a model",
     openapi_extra={"responses": {200: {"content": _STREAM}}},
 )
-@raises(Conflict, ModelCallFailed)
+@raises(Conflict, ModelCallFailed, SpendForbidden)
 @handles_own_key
 def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.
 
     An error before the answer begins is a problem document, in the first seconds. A comment is sent every
     five seconds without a delta. Closing the connection cancels the model call.
+
+    The key needs the scope `spend`.
     """
     key = request.headers.get("Idempotency-Key")
     if key is not None and (first := earlier(request.auth.project, key, fingerprint(request))):
@@ -98,6 +101,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
             content_type="text/event-stream",
             headers={**_UNBUFFERED, **REPLAYED},
         )
+    Spender(request.auth).check("This request")
     model_call = ModelCall(find_session(request, session_id), body.model_call_request())
     events = ModelCallEvents(request, model_call)
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=_UNBUFFERED)

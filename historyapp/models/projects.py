@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
 
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "admin", "spend")
 
 
 class Project(models.Model):
@@ -57,7 +57,7 @@ class ApiKey(models.Model):
     key_hash = models.CharField(max_length=64, unique=True)
     """SHA-256 in hex. Keys carry 32 random bytes, so a slow hash would add nothing."""
     scopes = JSONText(default=list)
-    """Some of ``read``, ``write``, ``admin``."""
+    """Some of ``SCOPES``."""
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True, blank=True)
     """Null: never."""

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -46,9 +46,7 @@ def create_key(
         Invalid: for a scope that does not exist.
     """
     text = text or f"ph_{secrets.token_urlsafe(32)}"
-    unknown = sorted(set(scopes) - set(SCOPES))
-    if unknown or not scopes:
-        raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
+    _check_scopes(scopes)
     with writing():
         key = ApiKey.objects.create(
             project=project,
@@ -69,31 +67,66 @@ def find_key(text: str) -> ApiKey | None:
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:
-    """Revokes a key; it stops working at once.
+    """Revokes a key; it stops working at once. Arguments and errors as :func:`usable_key`."""
+    with writing():
+        key = usable_key(project, name, "Revoke")
+        key.revoked_at = timezone.now()
+        key.save(update_fields=["revoked_at"])
+        add_audit_record(project.pk, actor, "revoke key", None, {"key": str(key.pk)})
+        return key
+
+
+def change_scopes(
+    key: ApiKey, *, add: Collection[str] = (), remove: Collection[str] = (), actor: str = ""
+) -> ApiKey:
+    """Gives scopes to a key, or takes them away, from its next request on.
+
+    Raises:
+        Invalid: for a scope that does not exist, or when the key would have none left.
+    """
+    _check_scopes([*add, *remove])
+    with writing():
+        key = ApiKey.objects.select_for_update(of=("self",)).select_related("project").get(pk=key.pk)
+        scopes = [scope for scope in SCOPES if scope in {*key.scopes, *add} - set(remove)]
+        if not scopes:
+            raise Invalid("The key would have no scope left. Revoke it instead.")
+        if scopes != key.scopes:
+            key.scopes = scopes
+            key.save(update_fields=["scopes"])
+            detail = {"key": str(key.pk), "scopes": scopes}
+            add_audit_record(key.project_id, actor, "change scopes", None, detail)
+        return key
+
+
+def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
+    """A key of the project that is not revoked, locked until the transaction ends.
 
     Args:
         name: the beginning of the key, or its id.
+        verb: what to do by the id where several keys match, for the error.
 
     Raises:
-        NotFound: when no usable key of the project matches.
+        NotFound: when no such key of the project matches.
         Conflict: when several begin with it.
     """
-    with writing():
-        usable = ApiKey.objects.filter(project=project, revoked_at=None)
-        try:
-            keys = list(usable.filter(pk=UUID(name)))
-        except ValueError:
-            keys = []
-        keys = keys or list(usable.filter(prefix=name[:_PREFIX_LENGTH]))
-        if len(keys) > 1:
-            ids = ", ".join(str(key.pk) for key in keys)
-            raise Conflict(f"{len(keys)} keys begin with {name}. Revoke one by its id: {ids}.")
-        if not keys:
-            raise NotFound(f"No usable key begins with {name} or has it as its id.")
-        keys[0].revoked_at = timezone.now()
-        keys[0].save(update_fields=["revoked_at"])
-        add_audit_record(project.pk, actor, "revoke key", None, {"key": str(keys[0].pk)})
-        return keys[0]
+    usable = ApiKey.objects.select_for_update(of=("self",)).filter(project=project, revoked_at=None)
+    try:
+        keys = list(usable.filter(pk=UUID(name)))
+    except ValueError:
+        keys = []
+    keys = keys or list(usable.filter(prefix=name[:_PREFIX_LENGTH]))
+    if len(keys) > 1:
+        ids = ", ".join(str(key.pk) for key in keys)
+        raise Conflict(f"{len(keys)} keys begin with {name}. {verb} one by its id: {ids}.")
+    if not keys:
+        raise NotFound(f"No usable key begins with {name} or has it as its id.")
+    return keys[0]
+
+
+def _check_scopes(scopes: Collection[str]) -> None:
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise Invalid(f"There is no scope {', '.join(unknown) or '(none given)'}. Use {', '.join(SCOPES)}.")
 
 
 def note_use(key: ApiKey, now: datetime) -> None:

@@ -58,6 +58,12 @@ class Forbidden(PlayheadError):
         return self.fields.get("scope")
 
 
+class SpendForbidden(Forbidden):
+    """The request would call a provider's model, which costs money, and the key or person may not spend."""
+
+    code = "spend-forbidden"
+
+
 class TooLarge(PlayheadError):
     """The body is larger than the server accepts."""
 
@@ -147,6 +153,13 @@ PROBLEM_TYPES = (
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",
         "`scope` names it. Use a key that has this scope.",
+    ),
+    ProblemType(
+        SpendForbidden, 403, "Not allowed to spend",
+        "The request would call a provider's model, which costs money, and the API key lacks the scope "
+        "`spend`.",
+        "For a compression use the model `local`. Otherwise use a key that has the scope, or ask an owner of "
+        "the project to grant it with `playhead keys grant`. In the dashboard, ask an owner to start it.",
     ),
     ProblemType(
         NotFound, 404, "Not found", "The project has no such session, entry, step or address.",

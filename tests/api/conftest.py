@@ -8,7 +8,7 @@ from historyapp.services.keys import create_key
 from tests.api.agent import Agent
 from tests.llm.conftest import _server, loopback  # noqa: F401 its fixtures
 
-EVERYTHING = ("read", "write", "admin")
+EVERYTHING = ("read", "write", "admin", "spend")
 
 
 def key_for(project: Project, name: str, scopes: tuple[str, ...] = EVERYTHING) -> str:

@@ -48,7 +48,7 @@ def test_nonsense_for_days_is_refused(run: Run, days: str) -> None:
 
 def test_an_unknown_scope_is_refused_in_one_sentence(run: Run) -> None:
     ran = run("keys", "create", "x", "--scopes", "read,root")
-    assert ran.error == "There is no scope root. Use read, write, admin."
+    assert ran.error == "There is no scope root. Use read, write, admin, spend."
     assert not ApiKey.objects.exists()
 
 
@@ -108,3 +108,20 @@ def test_making_and_revoking_is_on_record(run: Run) -> None:
     run("keys", "revoke", run("keys", "create", "agent").out[:10])
     actions = AuditRecord.objects.order_by("created_at").values_list("actor", "action")
     assert list(actions) == [("command line", "make key"), ("command line", "revoke key")]
+
+
+def test_an_owner_grants_and_withdraws_the_scope_spend(run: Run) -> None:
+    run("keys", "create", "agent")
+    prefix = ApiKey.objects.get().prefix
+    assert run("keys", "grant", prefix).out == f"agent ({prefix}…) has: read, write, spend.\n"
+    assert ApiKey.objects.get().scopes == ["read", "write", "spend"]
+    assert run("keys", "withdraw", prefix).out == f"agent ({prefix}…) has: read, write.\n"
+    assert ApiKey.objects.get().scopes == ["read", "write"]
+    assert AuditRecord.objects.filter(action="change scopes").count() == 2
+
+
+def test_granting_names_what_is_wrong(run: Run) -> None:
+    run("keys", "create", "agent")
+    prefix = ApiKey.objects.get().prefix
+    assert run("keys", "grant", prefix, "--scopes", "root").error.startswith("There is no scope root.")
+    assert run("keys", "grant", "ph_nobody").error.startswith("No usable key begins with ph_nobody")

@@ -11,6 +11,8 @@ from historyapp.core.errors import Invalid, NotFound
 from historyapp.models import ApiKey, AuditRecord, Project, SignInLink
 from historyapp.services.bootstrap import bootstrap
 from historyapp.services.keys import (
+    bootstrap_key,
+    change_scopes,
     create_key,
     create_sign_in_link,
     find_key,
@@ -34,7 +36,7 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
 
 
 def test_an_unknown_scope_names_those_there_are(project: Project) -> None:
-    with pytest.raises(Invalid, match="read, write, admin"):
+    with pytest.raises(Invalid, match="read, write, admin, spend"):
         create_key(project, "laptop", scopes=["root"])
 
 
@@ -114,3 +116,36 @@ def test_a_link_of_a_disabled_user_signs_nobody_in(db: None) -> None:
     User.objects.update(is_active=False)
     with pytest.raises(NotFound):
         use_sign_in_link(token)
+
+
+def test_the_first_key_of_a_project_may_spend_and_others_may_not(project: Project) -> None:
+    text = bootstrap_key(project)
+    assert text is not None
+    first = find_key(text)
+    assert first is not None
+    assert "spend" in first.scopes
+    assert "spend" not in create_key(project, "agent")[0].scopes
+
+
+def test_an_existing_first_key_does_not_gain_the_scope_at_the_next_start(project: Project) -> None:
+    text = bootstrap_key(project)
+    ApiKey.objects.update(scopes=["read", "write", "admin"])  # as earlier versions made it
+    assert bootstrap_key(project) == text
+    assert ApiKey.objects.get().scopes == ["read", "write", "admin"]
+
+
+def test_a_scope_is_granted_and_withdrawn_and_both_are_recorded(project: Project) -> None:
+    key, _ = create_key(project, "agent")
+    assert change_scopes(key, add=["spend"], actor="user:alice").scopes == ["read", "write", "spend"]
+    assert change_scopes(key, add=["spend"], actor="user:alice").scopes == ["read", "write", "spend"]
+    assert change_scopes(key, remove=["spend"]).scopes == ["read", "write"]
+    records = AuditRecord.objects.filter(action="change scopes").order_by("created_at")
+    assert [record.detail["scopes"] for record in records] == [["read", "write", "spend"], ["read", "write"]]
+
+
+def test_a_key_keeps_at_least_one_scope(project: Project) -> None:
+    key, _ = create_key(project, "agent", scopes=["read"])
+    with pytest.raises(Invalid, match="Revoke it instead"):
+        change_scopes(key, remove=["read"])
+    with pytest.raises(Invalid, match="There is no scope root"):
+        change_scopes(key, add=["root"])

@@ -13,7 +13,7 @@ def change_project(*, paid_automatic_compression: bool | None = None) -> ApiCall
     """Changes what is given.
 
     Raises:
-        Forbidden: when the key lacks the scope ``admin``.
+        Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change costs money.
     """
     body = given({"paid_automatic_compression": paid_automatic_compression})
     return ApiCall("PATCH", "/project", ProjectOut.model_validate, body=body)

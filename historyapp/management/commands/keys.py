@@ -1,4 +1,4 @@
-"""``playhead keys``: lists, creates and revokes API keys."""
+"""``playhead keys``: lists, creates and revokes API keys, and changes their scopes."""
 
 import argparse
 from datetime import datetime, timedelta
@@ -17,11 +17,12 @@ from historyapp.management.command_line import (
     whole_number,
 )
 from historyapp.models import SCOPES, ApiKey, Project
-from historyapp.services.keys import create_key, revoke_key
+from historyapp.services.keys import change_scopes, create_key, revoke_key, usable_key
+from historyapp.services.transactions import writing
 
 
 class Command(PlayheadCommand):
-    help = "List, create and revoke the API keys of a project."
+    help = "List, create and revoke the API keys of a project, and change their scopes."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
@@ -44,6 +45,13 @@ class Command(PlayheadCommand):
             metavar="KEY",
             help="the beginning of the key, as in the list, or its id if several begin that way",
         )
+        grant = actions.add_parser("grant", help="give a key scopes, from its next request on")
+        withdraw = actions.add_parser("withdraw", help="take scopes away from a key")
+        for changed in (grant, withdraw):
+            changed.add_argument("key", metavar="KEY", help="as for revoke")
+            changed.add_argument(
+                "--scopes", default="spend", help=f"some of {','.join(SCOPES)} (default: %(default)s)"
+            )
         for action in actions.choices.values():
             add_common_arguments(action, nested=True)
 
@@ -55,7 +63,7 @@ class Command(PlayheadCommand):
             case "create":
                 days = options["expires"]
                 expires_at = timezone.now() + timedelta(days=days) if days else None
-                scopes = [scope.strip() for scope in options["scopes"].split(",") if scope.strip()]
+                scopes = _scopes(options["scopes"])
                 _, text = create_key(
                     target, options["name"], scopes=scopes, expires_at=expires_at, actor=ACTOR
                 )
@@ -65,6 +73,14 @@ class Command(PlayheadCommand):
             case "revoke":
                 key = revoke_key(target, options["key"], actor=ACTOR)
                 self.stdout.write(f"{printable(key.name)} ({key.prefix}…) is revoked.")
+            case "grant" | "withdraw":
+                scopes = _scopes(options["scopes"])
+                self._change(target, options["key"], **{"add" if action == "grant" else "remove": scopes})
+
+    def _change(self, project: Project, name: str, **scopes: list[str]) -> None:
+        with writing():
+            key = change_scopes(usable_key(project, name), **scopes, actor=ACTOR)
+        self.stdout.write(f"{printable(key.name)} ({key.prefix}…) has: {', '.join(key.scopes)}.")
 
     def _list(self, project: Project) -> None:
         table = Table("Prefix", "Name", "Scopes", "Created", "Last used", "State", box=None, pad_edge=False)
@@ -74,6 +90,10 @@ class Command(PlayheadCommand):
             name, scopes = printable(key.name), ", ".join(key.scopes)
             table.add_row(f"{key.prefix}…", name, scopes, str(key.created_at.date()), used, _state(key, now))
         self.console().print(table)
+
+
+def _scopes(text: str) -> list[str]:
+    return [scope.strip() for scope in text.split(",") if scope.strip()]
 
 
 def _state(key: ApiKey, now: datetime) -> str:

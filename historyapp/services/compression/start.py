@@ -25,6 +25,7 @@ from historyapp.services.compression.model_choice import (
     choose_model,
 )
 from historyapp.services.prices import price_list
+from historyapp.services.spending import OPERATOR, Spender
 from historyapp.services.totals import count_end
 from historyapp.services.transactions import writing
 
@@ -163,7 +164,13 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
 
 
 def start_run(
-    project: Project, session_id: UUID, request: RunRequest, *, actor: str = "", automatic: bool = False
+    project: Project,
+    session_id: UUID,
+    request: RunRequest,
+    *,
+    actor: str = "",
+    spender: Spender = OPERATOR,
+    automatic: bool = False,
 ) -> RunStart:
     """Stores a run for workers to carry out. Joins the session's active run where there is one.
 
@@ -171,6 +178,7 @@ def start_run(
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`.
         Conflict: when the session is archived.
+        SpendForbidden: when the run calls a provider's model and the spender may not spend.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -181,6 +189,8 @@ def start_run(
         resolved = resolve_request(session, request)
         if automatic:
             resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
+        else:
+            _check_spender(spender, resolved)
         run = _create(session, resolved, actor, again=request.again, automatic=automatic)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
         add_audit_record(project.pk, actor, "compress", session.pk, detail)
@@ -188,7 +198,12 @@ def start_run(
 
 
 def start_comparison(
-    project: Project, session_id: UUID, requests: Sequence[RunRequest], *, actor: str = ""
+    project: Project,
+    session_id: UUID,
+    requests: Sequence[RunRequest],
+    *,
+    actor: str = "",
+    spender: Spender = OPERATOR,
 ) -> list[CompressionRun]:
     """Trial runs over the same steps. Their summaries are kept with the runs and never used in a context.
 
@@ -196,6 +211,7 @@ def start_comparison(
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`, and for more than 50 steps.
         Conflict: when the session is archived.
+        SpendForbidden: when a side calls a provider's model and the spender may not spend.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -207,10 +223,16 @@ def start_comparison(
             steps = len(resolved.steps)
             if steps > MOST_COMPARED:
                 raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
+            _check_spender(spender, resolved)
             runs.append(_create(session, resolved, actor, again=True, trial=True, comparison=comparison))
         detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
         add_audit_record(project.pk, actor, "compare strategies", session.pk, detail)
         return runs
+
+
+def _check_spender(spender: Spender, resolved: ResolvedRequest) -> None:
+    if resolved.calls_provider and resolved.steps:
+        spender.check(f"This compression with {resolved.model.name}")
 
 
 def _create(session: Session, resolved: ResolvedRequest, actor: str, **flags: Any) -> CompressionRun:
@@ -298,11 +320,12 @@ def cancel_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
     return run
 
 
-def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
+def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERATOR) -> CompressionRun:
     """Resumes a run: with the items that failed, or with what was left when it was cancelled.
 
     Raises:
         Conflict: when nothing is left, another run of the session is active, or the session is archived.
+        SpendForbidden: when the run calls a provider's model and the spender may not spend.
     """
     with writing():
         run = CompressionRun.objects.select_for_update().get(pk=run.pk)
@@ -312,6 +335,8 @@ def retry_run(run: CompressionRun, *, actor: str = "") -> CompressionRun:
             raise Conflict("There is nothing to retry: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():
             raise Conflict("Another compression of this session is under way. Try again when it has ended.")
+        if ChosenModel(run.model).calls_provider:
+            spender.check(f"This compression with {run.model}")
         failed = run.items.filter(state=CompressionItem.State.FAILED)
         run.failed -= failed.update(state=CompressionItem.State.WAITING, error="", claim=None)
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""

@@ -1,0 +1,75 @@
+"""What calls a provider's model needs the scope ``spend``; everything else does not."""
+
+import pytest
+
+from historyapp.models import ApiKey, CompressionRun, Project
+from historyapp.services.keys import change_scopes
+from tests.api.agent import Agent, Received, called, returned, said
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Answer, Loopback
+
+
+@pytest.fixture
+def recorder(project: Project, run: Agent, loopback: Loopback) -> Agent:
+    """A key of the same project without the scope ``spend``, at a session with six steps."""
+    run.append(said("Mend it"))
+    for number in range(6):
+        run.append(called(f"c{number}"), returned(f"c{number}"))
+    session = run.get("")["id"]
+    return Agent(key_for(project, "recorder", ("read", "write"))).within(f"/sessions/{session}")
+
+
+def assert_refused(answer: Received) -> None:
+    assert_problem(answer, 403, "spend", "playhead keys grant")
+    assert answer["scope"] == "spend"
+    assert answer["type"] == "/docs/errors#spend-forbidden"
+
+
+def test_a_model_call_needs_the_scope(recorder: Agent, loopback: Loopback) -> None:
+    head = recorder.get("")["head"]
+    assert_refused(recorder.post("/calls", {"model": "gpt-5", "policy": "live"}))
+    assert loopback.requests == []
+    assert recorder.get("")["head"] == head
+
+
+@pytest.mark.parametrize("wish", [{}, {"model": "gpt-5"}, {"strategy": "ai_summary"}])
+def test_a_compression_by_a_paid_model_needs_the_scope(recorder: Agent, wish: dict[str, str]) -> None:
+    assert_refused(recorder.post("/compressions", wish))
+    sides = [{"strategy": "simple_extract"}, {"strategy": "episode_summary", **wish}]
+    assert_refused(recorder.post("/comparisons", {"from_step": 1, "to_step": 2, "sides": sides}))
+    assert not CompressionRun.objects.exists()
+
+
+@pytest.mark.parametrize("wish", [{"model": "local"}, {"strategy": "simple_extract"}])
+def test_a_compression_without_a_paid_model_needs_no_scope(recorder: Agent, wish: dict[str, str]) -> None:
+    assert recorder.post("/compressions", wish).status == 202
+
+
+def test_an_estimate_needs_no_scope(recorder: Agent) -> None:
+    estimate = recorder.get("/compressions/estimate?model=gpt-5-mini")
+    assert estimate["calls"] == 2
+    assert estimate["money"] > 0
+
+
+def test_a_retry_needs_the_scope_where_the_run_calls_a_paid_model(run: Agent, recorder: Agent) -> None:
+    started = run.post("/compressions", {})
+    assert started.status == 202
+    run.delete(f"/compressions/{started['id']}")
+    assert_refused(recorder.post(f"/compressions/{started['id']}/retries"))
+    assert run.post(f"/compressions/{started['id']}/retries").status == 202
+
+
+def test_a_granted_scope_holds_from_the_next_request(recorder: Agent, loopback: Loopback) -> None:
+    change_scopes(ApiKey.objects.get(name="recorder"), add=["spend"])
+    loopback.steps.append(Answer(text="Done."))
+    assert recorder.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200
+    assert len(loopback.requests) == 1
+    change_scopes(ApiKey.objects.get(name="recorder"), remove=["spend"])
+    assert_refused(recorder.post("/calls", {"model": "gpt-5", "policy": "live"}))
+
+
+def test_turning_on_paid_automatic_compression_needs_the_scope(project: Project, db: None) -> None:
+    admin = Agent(key_for(project, "operator", ("read", "write", "admin")))
+    assert_refused(admin.patch("/project", {"paid_automatic_compression": True}))
+    assert admin.patch("/project", {"paid_automatic_compression": False}).status == 200
