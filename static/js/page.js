@@ -2,7 +2,7 @@
 
 const notice = document.getElementById("notice");
 
-/** Shows the error bar. `source` is the id of a part of the page that loads without being asked, or empty. */
+/** Shows the error bar. `source` is the id of a part of the page that loads automatically, or empty. */
 export function showError(message, source = "") {
   notice.dataset.source = source;
   notice.querySelector("span").textContent = message;
@@ -14,7 +14,7 @@ function messageOf(xhr) {
   return isText ? xhr.responseText : `The server answered with an error (${xhr.status}).`;
 }
 
-// A part that loads without being asked hides only its own errors.
+// A part that loads automatically hides only its own errors.
 const sourceOf = (event) => event.detail.target?.closest("#news, [id^=watch], [id^=context]")?.id ?? "";
 const errors = {
   responseError: (event) => messageOf(event.detail.xhr),
