@@ -33,7 +33,7 @@ class RunItem(Answer):
     note: str = Field(description="What happened and what can be done; may be empty.")
     head: int = Field(description="The session's head when the run was requested.")
     from_step: int
-    to_step: int = Field(description="Less than `from_step`: there was nothing to do.")
+    to_step: int = Field(description="Less than `from_step` if there was nothing to do.")
     total: int = Field(description="Summaries that it makes; 0 until it is planned.")
     done: int
     failed: int
@@ -44,9 +44,9 @@ class RunItem(Answer):
     prices_as_of: str | None = Field(
         default=None, description="The date of the price list; null where no model is used."
     )
-    tokens_before: int = Field(description="Of the steps that have been summarised.")
-    tokens_after: int = Field(description="Of their summaries.")
-    tokens_saved: int = Field(description="Negative where summaries are longer than their steps.")
+    tokens_before: int = Field(description="Tokens of the steps that have been summarised.")
+    tokens_after: int = Field(description="Tokens of their summaries.")
+    tokens_saved: int = Field(description="Negative if the summaries are longer than their steps.")
     actor: str = Field(description="Who requested it.")
     created_at: datetime
     started_at: datetime | None
@@ -97,9 +97,9 @@ class EstimateOut(Answer):
     steps: int
     summaries: int
     calls: int = Field(description="Model calls; long steps may need more.")
-    tokens_before: int = Field(description="Of the steps.")
-    tokens_in: int = Field(description="That would be spent.")
-    tokens_out: int
+    tokens_before: int = Field(description="Tokens of the steps.")
+    tokens_in: int = Field(description="Input tokens of all model calls, at most.")
+    tokens_out: int = Field(description="Output tokens of all model calls, at most.")
     money: float | str = Field(description=MONEY)
     prices_as_of: str = Field(default="", description="The date of the price list.")
 

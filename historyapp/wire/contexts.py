@@ -44,9 +44,12 @@ class LeftOutRange(Answer):
 
     first_step: int | None = None
     last_step: int | None = None
-    position: int | None = Field(default=None, description="Of the input; of the first one of a range.")
+    position: int | None = Field(
+        default=None, description="The position of the input, or of the first one of a range."
+    )
     last_position: int | None = Field(
-        default=None, description="Of the last one of a range. Inputs that are segments are in the context."
+        default=None,
+        description="The last position of a range. Inputs that have a segment are in the context.",
     )
     reason: Text
 
@@ -55,8 +58,8 @@ class ManifestOut(Answer):
     """The parts of a context with their form and tokens, and what was left out."""
 
     policy: str
-    max_tokens: int | None = Field(description="The budget; null: none.")
-    tokens: int = Field(description="Of all segments, by our own count.")
+    max_tokens: int | None = Field(description="The budget in tokens; null: no limit.")
+    tokens: int = Field(description="Tokens of all segments, by our own count.")
     segments: list[SegmentOut] = []
     left_out: list[LeftOutRange] = []
     notes: list[Text] = []
@@ -87,14 +90,16 @@ class ContextTokens(Answer):
     """Input tokens of a context."""
 
     estimated: int = Field(
-        description="By our own count, of the whole request. Exact texts for OpenAI's models."
+        description="Tokens of the whole request by our own count. Text is exact for OpenAI's models."
     )
-    counted: int | None = Field(description="By the provider's count endpoint; null where it was not used.")
-    factor: float = Field(description="The model's tokens for each of ours, as far as known.")
+    counted: int | None = Field(
+        description="Tokens by the provider's count endpoint; null if it was not used."
+    )
+    factor: float = Field(description="The factor from our count to the model's tokens, as far as known.")
     error: float | None = Field(
         description="Mean error of estimates for this model, as a share of what was billed; null: none yet."
     )
-    learned_from: int = Field(description="Calls of this model whose usage has been reported.")
+    learned_from: int = Field(description="The number of this model's calls whose usage has been reported.")
 
 
 class ContextOut(Answer):
@@ -107,5 +112,5 @@ class ContextOut(Answer):
     )
     manifest: ManifestOut
     tokens: ContextTokens
-    snapshot: UUID | None = Field(description="Its id; null when none was recorded.")
-    sha256: str = Field(description="Of the request's canonical bytes, without the live screen.")
+    snapshot: UUID | None = Field(description="The id of the snapshot, or null if none was recorded.")
+    sha256: str = Field(description="SHA-256 of the request's canonical bytes, without the live screen.")

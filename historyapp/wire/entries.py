@@ -19,21 +19,21 @@ Reason = Annotated[
 class UnpairedOut(Answer):
     """A result that answered no open call. It is recorded, and contexts show it as a late result."""
 
-    position: int = Field(description="Of the entry that holds it.")
-    index: int = Field(description="Its place among the results of that entry, from 0.")
+    position: int = Field(description="The position of the entry that contains it.")
+    index: int = Field(description="Its index among the results of that entry, from 0.")
     tool_call_id: Text | None
     reason: Reason = Field(
         description="`answered`: the call has its result already. `abandoned`: the next step began before "
         "its step had all results. `unknown`: none of the newest 10 steps made such a call. "
         "`no_open_call`: the result names no call, and none is open."
     )
-    step: int | None = Field(description="The step that made the call; null where it is not known.")
+    step: int | None = Field(description="The step that made the call, or null if it is not known.")
 
 
 class AppendedOut(Answer):
     model_config = shown({"positions": [1, 2, 3], "head": 3, "unpaired": []})
 
-    positions: list[int] = Field(description="One for each entry, in their order.")
+    positions: list[int] = Field(description="The positions of the entries, in their order.")
     head: int
     unpaired: list[UnpairedOut] = Field(
         default=[], description="Results among them that answered no open call."
@@ -43,7 +43,7 @@ class AppendedOut(Answer):
 class RegisteredOut(Answer):
     model_config = shown({"position": 2, "number": 1, "head": 2})
 
-    position: int = Field(description="Of the newest entry that was appended.")
+    position: int = Field(description="The position of the newest entry that was appended.")
     number: int = Field(description="The step's number in the live history.")
     head: int
 
@@ -57,7 +57,7 @@ class EntryOut(Answer):
     kind: str
     created_at: datetime
     metadata: dict[Text, Any]
-    tokens: int = Field(description="As a model would read it, by our own count.")
+    tokens: int = Field(description="Tokens of the entry as a model would read it, by our own count.")
     live: bool = Field(description="False in a take: a part that a rewind cut off.")
 
     @property

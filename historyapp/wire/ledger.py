@@ -33,7 +33,7 @@ class InputTokens(Answer):
     """Input tokens as estimated, counted and billed."""
 
     estimated: int
-    estimated_billed: int = Field(description="What the calls with an estimate were billed.")
+    estimated_billed: int = Field(description="Billed input of the calls that have an estimate.")
     counted: int
     billed: int
 
@@ -66,7 +66,7 @@ class LedgerStep(Answer):
     first_position: int
     status: str
     model: str
-    tokens: int = Field(description="Of the step's entries, by our own count.")
+    tokens: int = Field(description="Tokens of the step's entries, by our own count.")
 
 
 class StepLedgerOut(UsageOut, LedgerStep):

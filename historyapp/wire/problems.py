@@ -24,7 +24,7 @@ MOST_FIELD_ERRORS = 20
 
 
 class Malformed(PlayheadError):
-    """The server cannot read the request: this client and the server do not fit each other."""
+    """The server cannot read the request: client and server are not compatible."""
 
     code = "malformed"
 

@@ -16,7 +16,7 @@ class SnapshotTokens(Answer):
     """Input tokens, as far as each is known."""
 
     estimated: int
-    counted: int | None = Field(description="By the provider's count endpoint.")
+    counted: int | None = Field(description="Tokens by the provider's count endpoint.")
     billed: int | None = Field(description="As reported by the model call that the context was made for.")
     factor: float
 
@@ -25,16 +25,16 @@ class SnapshotItem(Answer):
     """A context that was served."""
 
     id: UUID
-    position: int = Field(description="The position that it shows.")
+    position: int = Field(description="The position up to which the context shows the session.")
     created_at: datetime
     policy: str
     format: str
     model: str
     max_tokens: int | None
-    live_screen: bool = Field(description="Whether it had one.")
-    sha256: str = Field(description="Of the request's canonical bytes, without the live screen.")
+    live_screen: bool = Field(description="Whether the request had a live screen.")
+    sha256: str = Field(description="SHA-256 of the request's canonical bytes, without the live screen.")
     tokens: SnapshotTokens
-    output_position: int | None = Field(description="Of the output that answered it, or null.")
+    output_position: int | None = Field(description="The position of the output that answered it, or null.")
 
 
 class SnapshotOut(SnapshotItem):
@@ -60,7 +60,7 @@ class RebuiltRequestOut(Answer):
     request: dict[Text, Any]
     sha256: str
     served_sha256: str
-    matches: bool = Field(description="Whether it has the bytes that were served.")
+    matches: bool = Field(description="Whether it is equal to the served request, byte for byte.")
     note: str | None = Field(description="What is left out of the comparison, if anything is.")
 
 
@@ -85,8 +85,8 @@ class PrefixDiffOut(Answer):
 class CacheEffectOut(Answer):
     reusable_tokens: int = Field(description="Tokens of the later request in a provider's prompt cache.")
     saved: float | str = Field(
-        description="US dollars, against a request without a cache; negative where writing to it costs more. "
-        '`"unknown"` if the model has no known price.'
+        description="US dollars, against a request without a cache; negative if the cache costs more than "
+        'it saves. `"unknown"` if the model has no known price.'
     )
     prices_as_of: str
 

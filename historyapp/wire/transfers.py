@@ -12,7 +12,7 @@ class ImportedSessionOut(Answer):
     id: UUID
     source_id: str = Field(description="Its id in the file.")
     title: str
-    new: bool = Field(description="False where it had been imported before.")
+    new: bool = Field(description="False if it had been imported before.")
     entries: int
     steps: int
     calls: int
@@ -35,7 +35,7 @@ class FileOut(Answer):
     skipped: list[SkippedOut] = Field(description="Records that were not used, the first 1,000.")
     skipped_count: int
     damaged_count: int
-    error: str = Field(description="Why reading ended before the end; else empty.")
+    error: str = Field(description="Why reading stopped before the end of the file, or empty.")
 
 
 class ImportOut(Answer):
