@@ -15,6 +15,7 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
+from historyapp.services.imports.time_limit import with_time_limit
 from historyapp.services.imports.writer import DifferentBeginning
 from historyapp.services.transactions import writing
 
@@ -65,7 +66,7 @@ def inspect_file(
     with _reported_errors(report):
         importer = chosen or detect(source)
         report.format = importer.name
-        for operation in importer.read(source):
+        for operation in with_time_limit(importer.read(source), source):
             match operation:
                 case Skipped():
                     report.skip(operation)

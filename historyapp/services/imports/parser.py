@@ -26,6 +26,7 @@ from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.services.imports.parser_process import serve
+from historyapp.services.imports.time_limit import with_time_limit
 
 BATCH = 250
 """The most operations of a batch."""
@@ -66,7 +67,7 @@ class InlineParser:
 
     def __iter__(self) -> Iterator[ParsedOperation]:
         self._source.stream.seek(0)
-        return map(ParsedOperation, self._importer.read(self._source))
+        return map(ParsedOperation, with_time_limit(self._importer.read(self._source), self._source))
 
 
 class ProcessParser:
@@ -202,7 +203,8 @@ class BatchSender:
 def _send_file(sender: BatchSender, importer: Importer, folder: str, name: str) -> None:
     try:
         with Path(folder, name).open("rb", buffering=BUFFER) as stream:
-            for batch in _batches(importer.read(Source(name, stream, folder))):
+            source = Source(name, stream, folder)
+            for batch in _batches(with_time_limit(importer.read(source), source)):
                 sender.send("batch", stream.tell(), batch)
             sender.send("end", stream.tell())
     except ConnectionError:
