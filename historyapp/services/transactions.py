@@ -1,10 +1,11 @@
 """The transaction that every write uses."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
 
@@ -12,15 +13,53 @@ _sqlite_writer = threading.RLock()
 
 
 @contextmanager
-def writing() -> Iterator[None]:
+def writing(patience: float | None = None) -> Iterator[None]:
     """A transaction for writing, or a part of the surrounding one.
 
     SQLite lets one connection write at a time while the others sleep and poll. Threads of this process wait
     on a lock instead, which wakes them at once; other processes still wait for SQLite's own lock.
+
+    Args:
+        patience: seconds to wait for other writers on SQLite; None means the database's setting. The wait
+            for threads of this process and for other processes together lasts no longer.
+
+    Raises:
+        OperationalError: when other writers took longer.
     """
-    if on_sqlite():
-        with _sqlite_writer, transaction.atomic():
-            yield
-    else:
+    if not on_sqlite():
         with transaction.atomic():
             yield
+        return
+    usual = float(connection.settings_dict["OPTIONS"]["timeout"])
+    most = usual if patience is None else patience
+    begun = time.monotonic()
+    if not _sqlite_writer.acquire(timeout=most):
+        raise OperationalError("database is locked")
+    try:
+        with _begun(most - (time.monotonic() - begun), usual):
+            yield
+    finally:
+        _sqlite_writer.release()
+
+
+@contextmanager
+def _begun(left: float, usual: float) -> Iterator[None]:
+    """The transaction, which waits at most ``left`` seconds for other processes."""
+    # Setting the time takes a statement, so a write that found the lock free does without.
+    is_shorter = left < usual - 0.1 and not connection.in_atomic_block
+    if is_shorter:
+        _set_busy_seconds(max(left, 0))
+    try:
+        with transaction.atomic():
+            if is_shorter:
+                _set_busy_seconds(usual)
+            yield
+    except OperationalError:
+        if is_shorter and not connection.in_atomic_block:
+            _set_busy_seconds(usual)
+        raise
+
+
+def _set_busy_seconds(seconds: float) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")

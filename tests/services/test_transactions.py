@@ -1,0 +1,82 @@
+"""How long a write waits for other writers on SQLite."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from historyapp.models import ApiKey, Project
+from historyapp.services.keys import create_key, note_use
+from historyapp.services.transactions import writing
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif("config.getoption('database') != 'sqlite'", reason="only SQLite has one writer"),
+]
+
+SECONDS = 1.5
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Writes wait for a short time only."""
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "timeout", SECONDS)
+    connection.close()
+    yield
+    connection.close()
+
+
+@pytest.fixture
+def foreign_lock() -> Iterator[None]:
+    """Another program holds the database."""
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def seconds_of_write() -> float:
+    """How long a write waits until it fails."""
+    begun = time.monotonic()
+    with pytest.raises(OperationalError), writing():
+        pass
+    return time.monotonic() - begun
+
+
+def test_writes_that_wait_for_each_other_and_for_another_program_wait_once(
+    patience: None, foreign_lock: None
+) -> None:
+    waits: list[float] = []
+
+    def write() -> None:
+        connection.settings_dict["OPTIONS"]["timeout"] = SECONDS
+        waits.append(seconds_of_write())
+        connection.close()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(waits) == 4
+    assert max(waits) < 1.8 * SECONDS
+
+
+def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, foreign_lock: None) -> None:
+    begun = time.monotonic()
+    with pytest.raises(OperationalError):
+        note_use(ApiKey(last_used_at=None), timezone.now())
+    assert time.monotonic() - begun < SECONDS / 2
+    assert seconds_of_write() > 0.8 * SECONDS  # the next write waits for its full time again
+
+
+def test_a_key_is_noted_as_used(patience: None) -> None:
+    key, _ = create_key(Project.objects.create(name="P"), "agent", scopes=["read"], actor="test")
+    note_use(key, now := timezone.now() + timedelta(hours=1))
+    assert ApiKey.objects.get(pk=key.pk).last_used_at == now
