@@ -13,6 +13,7 @@ from django.middleware.gzip import GZipMiddleware
 
 from historyapp import meters
 from historyapp.log import new_request_id, request_id
+from historyapp.tracing import end_request, request_span
 
 log = logging.getLogger("historyapp.requests")
 
@@ -33,10 +34,15 @@ class RequestMiddleware:
         # It stays set after the response has begun: a stream's errors are logged later in the same thread.
         id = new_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         request_id.set(id)
-        response = self.get_response(request)
+        method = meters.known_method(request.method)
+        with request_span(method, request.META) as span:
+            response = self.get_response(request)
+            route = meters.route_of(request)
+            if span:
+                end_request(span, method, route, response.status_code, id)
         response["X-Request-ID"] = id
         seconds = time.perf_counter() - begun
-        meters.count_request(request.method, meters.route_of(request), response.status_code, seconds)
+        meters.count_request(method, route, response.status_code, seconds)
         if log.isEnabledFor(logging.INFO):
             log_request(request, response, seconds)
         return response

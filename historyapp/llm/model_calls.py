@@ -9,6 +9,7 @@ from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retries import RetryPolicy, with_retries
 from historyapp.llm.router import ProviderRouter, Route
 from historyapp.llm.transport import Deadline
+from historyapp.tracing import model_call_span
 
 
 def call_model(
@@ -32,7 +33,8 @@ def call_model(
     attempts = with_retries(
         lambda: route.provider.stream(request, route.model, deadline), retries or RetryPolicy(), deadline
     )
-    with closing(attempts), _add_target_on_failure(request.model, route):
+    span = model_call_span(route.model, route.provider.name)
+    with closing(attempts), span, _add_target_on_failure(request.model, route):
         yield from attempts
 
 

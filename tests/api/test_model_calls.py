@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from django.http import StreamingHttpResponse
 from django.test import Client
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from historyapp.api.model_calls import SILENCE
 from historyapp.core.prices import load_prices
@@ -352,3 +355,17 @@ def test_model_calls_their_cost_and_their_failures_are_counted(ready: Agent, loo
         Total.Name.FAILED_MODEL_CALLS: ("call openai", 1),
         Total.Name.COST: ("call openai", round(appended["money"] * 1_000_000)),
     }
+
+
+def test_a_model_call_is_a_span_within_that_of_its_request(
+    ready: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    monkeypatch.setattr("historyapp.tracing.tracer", lambda: provider.get_tracer("playhead"))
+    call(ready)
+    request, model_call = kept.get_finished_spans()  # the request's ends when its stream begins
+    assert (request.name, model_call.name) == ("POST /api/v1/sessions/<session_id>/calls", "chat gpt-5")
+    assert request.context
+    assert model_call.parent
+    assert model_call.parent.span_id == request.context.span_id
