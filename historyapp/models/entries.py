@@ -95,6 +95,18 @@ def span_batches(spans: Iterable[Span]) -> Iterator[list[Span]]:
         yield batch
 
 
+def rare_batches(lineage: Lineage, before: int | None = None, *, newest_first: bool) -> Iterator[list[Span]]:
+    """Ranges for queries of rows that are rare. Those of a long lineage hold rows that are not live, too.
+
+    Ten thousand spans take hundreds of queries, most of which find nothing. The range of all of them takes
+    one, and whether a row is live is found by its position.
+    """
+    if lineage.older and len(lineage.sessions) == 1:
+        yield [Span(lineage.sessions[0], 1, lineage.last)]
+    else:
+        yield from span_batches(spans_between(lineage, before=before, newest_first=newest_first))
+
+
 def page_sizes() -> Iterator[tuple[int, int]]:
     """Offsets and sizes of growing pages, in rows, endless: few rows cost little, many take few queries."""
     start, size = 0, _FIRST_PAGE

@@ -6,18 +6,21 @@ from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
 
-from django.db import models
+from django.db import connection, models
 from django.db.models.functions import StrIndex
 from django.db.models.lookups import GreaterThan
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Invalid
+from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage
 from historyapp.core.projection import Tail
 from historyapp.core.text import fold
-from historyapp.models.fields import FoldedText, JSONText
+from historyapp.models.fields import FoldedText, JSONText, on_sqlite, unpack
 from historyapp.models.projects import Project
+
+_REWIND = "SELECT body FROM historyapp_entry WHERE session_id = %s AND position = %s AND kind = 'rewind'"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -174,11 +177,7 @@ class Session(models.Model):
         """The lineage stored at a rewind or the fork point of this session or of one that shares entries."""
         key = session, position
         if key not in self._loaded:
-            rewinds = self.entries.model.objects.filter(session_id=UUID(session), kind="rewind")
-            stored = rewinds.filter(position=position).values_list("body", flat=True).first()
-            if stored is None:
-                stored = Session.objects.values_list("fork_spans", flat=True).get(pk=session)
-            self._loaded[key] = Lineage.of(stored, self._load)
+            self._loaded[key] = Lineage.of(_stored_at(UUID(session), position), self._load)
         return self._loaded[key]
 
     def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
@@ -188,6 +187,16 @@ class Session(models.Model):
     def rewinds(self) -> "models.QuerySet[Any]":
         """This session's own rewind entries."""
         return self.entries.filter(kind="rewind")
+
+
+def _stored_at(session: UUID, position: int) -> Any:
+    """What a rewind or the session's fork point stores. A page reads a hundred, so it is written in SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute(_REWIND, [session.hex if on_sqlite() else session, position])
+        row = cursor.fetchone()
+    if row is not None:
+        return load_dumped(unpack(row[0]))
+    return Session.objects.values_list("fork_spans", flat=True).get(pk=session)
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

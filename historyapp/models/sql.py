@@ -15,7 +15,7 @@ from django.db import connection
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.entries import RARE_KINDS, page_sizes, span_batches, spans_between
+from historyapp.models.entries import RARE_KINDS, page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import on_sqlite, unpack
 from historyapp.models.projects import ApiKey, Project
 
@@ -56,16 +56,23 @@ def live_entries(
 
 def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
     """The live entries of a kind, newest first, read as they are consumed."""
-    for batch in span_batches(spans_between(lineage, newest_first=True)):
+    return _in_pages(lineage, kind, newest=True)
+
+
+def _in_pages(lineage: Lineage, kind: str, *, newest: bool) -> Iterator[Entry]:
+    order = "position DESC" if newest else "position"
+    for batch in rare_batches(lineage, newest_first=newest):
         for start, size in page_sizes():
-            page = _entries(batch, [kind], f"position DESC LIMIT {size} OFFSET {start}")
-            yield from page
+            page = _entries(batch, [kind], f"{order} LIMIT {size} OFFSET {start}")
+            yield from (entry for entry in page if lineage.session_at(entry.position))
             if len(page) < size:
                 break
 
 
 def outermost(lineage: Lineage, kind: str, *, newest: bool) -> Entry | None:
     """The newest or the oldest live entry of a kind, or None."""
+    if lineage.older:
+        return next(_in_pages(lineage, kind, newest=newest), None)
     order = "position DESC LIMIT 1" if newest else "position LIMIT 1"
     for batch in span_batches(spans_between(lineage, newest_first=newest)):
         for entry in _entries(batch, [kind], order):

@@ -8,7 +8,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.core.lineage import Lineage
-from historyapp.models.entries import in_spans, page_sizes, span_batches, spans_between
+from historyapp.models.entries import in_spans, page_sizes, rare_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
@@ -35,11 +35,12 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
         Of those with the same end the higher one comes first.
         """
-        for batch in span_batches(spans_between(lineage, before=before, newest_first=True)):
-            rows = self.filter(in_spans(batch, "last_position")).order_by("-last_position", "-level", "-id")
+        for batch in rare_batches(lineage, before, newest_first=True):
+            ends = self.filter(in_spans(batch, "last_position"), last_position__lt=before)
+            rows = ends.order_by("-last_position", "-level", "-id")
             for start, size in page_sizes():
                 page = list(rows[start : start + size])
-                yield from page
+                yield from (row for row in page if lineage.session_at(row.last_position))
                 if len(page) < size:
                     break
 

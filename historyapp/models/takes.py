@@ -1,5 +1,6 @@
 """Takes: the parts that rewinds cut off. They stay readable as the session was before the rewind."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -46,9 +47,12 @@ def takes(history: History) -> list[Take]:
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
             cuts = [(older, part) for older, part in cuts if _is_other(part, hidden)]
             cuts.append((rewind, hidden))
+    positions = defaultdict[str, set[int]](set)
+    for session, position in {key for _, hidden in cuts for key in _ends(hidden)}:
+        positions[session].add(position)
     condition = models.Q(pk__in=[])
-    for key in {key for _, hidden in cuts for key in _ends(hidden)}:
-        condition |= models.Q(session_id=UUID(key[0]), position=key[1])
+    for session, some in positions.items():
+        condition |= models.Q(session_id=UUID(session), position__in=some)
     rows = Entry.objects.filter(condition).defer("body", "metadata")
     entries = {(str(entry.session_id), entry.position): entry for entry in rows}
     found: list[Take] = []
@@ -99,7 +103,8 @@ def _hidden(before: Lineage, left: Lineage, live: Lineage) -> Lineage | None:
 def _is_other(part: Lineage, hidden: Lineage) -> bool:
     """Whether a part has entries that are not hidden by a later rewind."""
     first = part.newest[0]
-    return not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
+    apart = part.last < hidden.newest[0].first or hidden.last < first.first
+    return apart or not hidden.contains(first.session, first.first) or bool(part.without(hidden).newest)
 
 
 def _ends(part: Lineage) -> tuple[tuple[str, int], tuple[str, int]]:

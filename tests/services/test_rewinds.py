@@ -1,6 +1,7 @@
 """Rewind, undo and fork, rule by rule. ``test_time_travel`` tests random sequences of them."""
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from historyapp.core.entries import Review, SystemInstruction
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -252,3 +253,22 @@ def test_a_fork_of_forks_stores_few_spans_and_all_its_sessions(project: Project,
     assert len(child.lineage().sessions) == 40
     assert calls(child) == [f"step{number}()" for number in range(40)]
     assert rebuild(child, check_only=True).differences == []
+
+
+def test_reads_of_rare_kinds_take_as_many_queries_after_forty_rewinds(
+    project: Project, session: Session, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go")])
+    for number in range(40):
+        append(project, session.pk, [act(f"kept{number}"), ok(), said("dropped"), act("dropped"), ok()])
+        rewind(project, session.pk, Target(episodes=1))
+        rewind(project, session.pk, Target(to_position=Session.objects.get(pk=session.pk).lineage().last - 1))
+    history = History(Session.objects.get(pk=session.pk))
+    assert len(history.lineage.older[0]) >= 2
+    with django_assert_max_num_queries(12):
+        assert history.instruction == "be brief"
+        assert history.notebook is None
+        assert history.first_input is not None
+        assert list(history.summaries_newest_first(10_000)) == []
+    assert history.first_input.content == "go"
+    assert {message.content for message in history.inputs_newest_first()} <= {"go", "be brief"}
