@@ -17,6 +17,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
+from historyapp.services.caps import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
 from historyapp.services.snapshots import record_snapshot, serve
@@ -83,6 +84,7 @@ class ModelCall:
             built.spec.model, built.request, request.max_output_tokens, request.options
         )
         self._builder = CompletionBuilder()
+        self._reservation = Reservation(session.project_id, model)
         self._snapshot: Snapshot | None = None
         self._begun = time.monotonic()
 
@@ -98,19 +100,34 @@ class ModelCall:
             Invalid: when the request cannot be sent: without a key, with options that cannot be set.
             ModelCallError: when the model call fails. The log then has one more entry, which says so.
             Conflict: when another client has appended meanwhile; likewise.
+            CapReached: when the call does not fit into a spending cap. Nothing has been sent then.
         """
         self._begun = time.monotonic()
         try:
+            self._reserve()
             with closing(call_model(self._request, retries=RETRIES)) as deltas:
-                for delta in deltas:
+                for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         self._snapshot = self._snapshot or record_snapshot(self._served)
                         self._builder.add(delta)
                     yield delta
             self._append(keep)
         except (ModelCallError, Conflict) as error:
+            self._reservation.abandon()
             self._log_failure(error)
             raise
+        except Invalid:
+            self._reservation.abandon()
+            raise
+
+    def _reserve(self) -> None:
+        request = self._request
+        tokens = self._served.built.tokens
+        self._reservation = reserve(
+            self._session.project_id, request.model, tokens, request.max_output_tokens
+        )
+        if self._reservation.is_capped and request.max_output_tokens is None:
+            self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
 
     def _append(self, keep: Callable[[RecordedCompletion], None]) -> None:
         assert self._snapshot is not None
@@ -119,6 +136,7 @@ class ModelCall:
         completion, prices = self._builder.completion(), price_list()
         price = prices.of(self._request.model)
         cost = price.cost(completion.tokens) if price and completion.usage else None
+        self._reservation.settle(cost)
         metadata: dict[str, Any] = {
             "provider": self._provider.name,
             "model": completion.started.model or self._request.model,

@@ -8,6 +8,7 @@ LATER = "2026-01-31T09:30:02.5Z"
 PROJECT = {
     "id": "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42", "name": "Default", "created_at": AT,
     "paid_automatic_compression": False,
+    "caps": [{"period": "day", "limit": 5.0, "spent": 0.0214, "ends_at": "2026-02-01T00:00:00Z"}],
 }  # fmt: skip
 
 USE_TOOL = {"name": "read_file", "arguments": {"path": "parser.py"}}

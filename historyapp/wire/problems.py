@@ -64,6 +64,17 @@ class SpendForbidden(Forbidden):
     code = "spend-forbidden"
 
 
+class CapReached(PlayheadError):
+    """The call of a provider's model might cost more than a spending cap leaves."""
+
+    code = "spending-cap-reached"
+
+    @property
+    def ends_at(self) -> str | None:
+        """When the cap's next period begins (RFC 3339)."""
+        return self.fields.get("ends_at")
+
+
 class TooLarge(PlayheadError):
     """The body is larger than the server accepts."""
 
@@ -149,6 +160,13 @@ PROBLEM_TYPES = (
         Unauthenticated, 401, "Not authenticated", "The request has no usable API key.",
         "Send `Authorization: Bearer ph_…`. `detail` says whether the key is missing, unknown, expired or "
         "revoked.",
+    ),
+    ProblemType(
+        CapReached, 402, "Spending cap reached",
+        "The call of a provider's model might cost more than a spending cap of the project leaves.",
+        "`period`, `limit` and `spent` (US dollars) say which cap; `ends_at` says when its next period "
+        "begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an owner to raise "
+        "the cap. A model without a known price is refused while the project has a cap.",
     ),
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",

@@ -73,3 +73,37 @@ def test_turning_on_paid_automatic_compression_needs_the_scope(project: Project,
     admin = Agent(key_for(project, "operator", ("read", "write", "admin")))
     assert_refused(admin.patch("/project", {"paid_automatic_compression": True}))
     assert admin.patch("/project", {"paid_automatic_compression": False}).status == 200
+
+
+def test_a_model_call_beyond_a_cap_is_refused_before_anything_is_sent(run: Agent, loopback: Loopback) -> None:
+    run.append(said("find it"))
+    project = Agent(None)
+    project._client = run._client
+    changed = project.patch("/project", {"daily_cap": 0.000001, "monthly_cap": 5})
+    assert [(cap["period"], cap["limit"], cap["spent"]) for cap in changed["caps"]] == [
+        ("day", 0.000001, 0.0),
+        ("month", 5.0, 0.0),
+    ]
+    refused = run.post("/calls", {"model": "gpt-5", "policy": "live"})
+    assert_problem(refused, 402, "The next day begins at")
+    assert refused["type"] == "/docs/errors#spending-cap-reached"
+    assert refused["ends_at"] == changed["caps"][0]["ends_at"]
+    assert loopback.requests == []
+
+
+def test_a_model_call_below_the_cap_counts_with_its_cost(run: Agent, loopback: Loopback) -> None:
+    run.append(said("find it"))
+    project = Agent(None)
+    project._client = run._client
+    project.patch("/project", {"daily_cap": 5})
+    assert run.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200
+    spent = project.get("/project")["caps"][0]["spent"]
+    assert spent == run.get("/ledger")["money"] > 0
+    assert loopback.requests[0].body["max_completion_tokens"] == 8192
+    project.patch("/project", {"daily_cap": None})
+    assert project.get("/project")["caps"] == []
+
+
+def test_a_key_without_the_scope_cannot_raise_a_cap(project: Project, db: None) -> None:
+    admin = Agent(key_for(project, "operator", ("read", "write", "admin")))
+    assert_refused(admin.patch("/project", {"daily_cap": 1000}))

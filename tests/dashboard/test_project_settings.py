@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from historyapp.models import Project, Session
+from historyapp.models import Project, Session, SpendingCap
 from tests.dashboard.pages import html, text
 
 
@@ -38,3 +38,21 @@ def test_a_session_says_that_its_automatic_runs_use_the_local_summariser(
     assert "has not turned on paid models" in text(alice.get(address))
     alice.post("/project", {"paid_automatic_compression": "on"})
     assert "has not turned on paid models" not in text(alice.get(address))
+
+
+def test_an_owner_sets_and_removes_caps_and_sees_what_is_spent(alice: Client, project: Project) -> None:
+    alice.post("/project", {"day_cap": "2.5", "month_cap": ""})
+    SpendingCap.objects.filter(project=project).update(spent=1_250_000)
+    page = alice.get("/project")
+    assert 'value="2.5"' in html(page)
+    assert "Spent: $1.25 of $2.50; the next day begins on" in text(page)
+    alice.post("/project", {"day_cap": "", "month_cap": ""})
+    assert not SpendingCap.objects.exists()
+
+
+@pytest.mark.parametrize("cap", ["-1", "nan", "inf", "soon", "1e99"])
+def test_a_cap_that_is_no_amount_is_refused(alice: Client, project: Project, cap: str) -> None:
+    refused = alice.post("/project", {"day_cap": cap})
+    assert refused.status_code == 422
+    assert "A spending cap must be a number from 0" in text(refused)
+    assert not SpendingCap.objects.exists()

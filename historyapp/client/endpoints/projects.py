@@ -1,19 +1,25 @@
 """The project that the API key belongs to."""
 
-from historyapp.client.api_call import ApiCall, get, given
+from collections.abc import Mapping
+from typing import Any
+
+from historyapp.client.api_call import ApiCall, get
 from historyapp.wire.projects import ProjectOut
 
 
 def project() -> ApiCall[ProjectOut]:
-    """The project and what it allows."""
+    """The project, what it allows and what it has spent."""
     return get("/project", ProjectOut)
 
 
-def change_project(*, paid_automatic_compression: bool | None = None) -> ApiCall[ProjectOut]:
+def change_project(changes: Mapping[str, Any]) -> ApiCall[ProjectOut]:
     """Changes what is given.
 
+    Args:
+        changes: any of ``paid_automatic_compression``, and ``daily_cap`` and ``monthly_cap`` in US dollars;
+            null removes a cap.
+
     Raises:
-        Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change costs money.
+        Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change concerns money.
     """
-    body = given({"paid_automatic_compression": paid_automatic_compression})
-    return ApiCall("PATCH", "/project", ProjectOut.model_validate, body=body)
+    return ApiCall("PATCH", "/project", ProjectOut.model_validate, body=dict(changes))

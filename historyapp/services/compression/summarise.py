@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from django.conf import settings
 from django.core.cache import cache
@@ -16,6 +17,7 @@ from redis.exceptions import RedisError
 
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.formats import format_named
+from historyapp.core.json import dump_json
 from historyapp.core.language import load_language
 from historyapp.core.settings import load_settings
 from historyapp.core.strategies import STRATEGIES
@@ -37,8 +39,10 @@ from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.services.caps import Reservation, reserve, short_connection
 from historyapp.services.prices import price_list
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import CapReached
 
 log = logging.getLogger(__name__)
 
@@ -96,12 +100,13 @@ class Summariser:
             options=self._strategy.options.model_validate(run.options),
         )
         self._logged: set[object] = set()
+        self._project_id = run.session.project_id
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
         """``source``: steps, or the texts of summaries for a digest."""
         model: MeteredModel | None = None
         try:
-            model = MeteredModel(self._model) if self.calls_model else None
+            model = MeteredModel(self._model, self._project_id) if self.calls_model else None
             resources = replace(self._resources, complete=model.complete if model else None)
             if isinstance(source, Material):
                 draft = self._strategy.write(source, resources)
@@ -131,14 +136,15 @@ def _is_fatal(error: PlayheadError) -> bool:
         return error.provider_status == 404
     if isinstance(error, LimitReached):
         return not error.retryable
-    return isinstance(error, (KeyRefused, Invalid))
+    return isinstance(error, (KeyRefused, Invalid, CapReached))
 
 
 class MeteredModel:
     """The run's model for one item. ``usage`` grows with each call, also with those that fail."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    def __init__(self, model: str, project_id: UUID | None = None) -> None:
+        """``project_id``: whose spending caps hold; None: no cap holds."""
+        self._model, self._project_id = model, project_id
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
@@ -149,6 +155,7 @@ class MeteredModel:
         Raises:
             NotSummarised: when the model refuses, or reaches its output limit without a word.
             Invalid, ModelCallError: as ``call_model``.
+            CapReached: when the call does not fit into a spending cap.
         """
         provider = self._provider.name
         format = format_named(self._provider.format)
@@ -156,21 +163,36 @@ class MeteredModel:
         request = ModelRequest(self._model, written.context, prompt.max_output_tokens, written.options)
         retries = RetryPolicy(attempts=5, on_retry=functools.partial(_share_pause, provider))
         _wait_for_turn(provider)
+        sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
+        reservation = self._reserve(sent, prompt)
         try:
-            completion = collect(call_model(request, limits=LIMITS, retries=retries))
-        except (ModelCallError, ValueError):
+            deltas = call_model(request, limits=LIMITS, retries=retries)
+            completion = collect(reservation.watch(deltas))
+        except (ModelCallError, ValueError, Invalid):
+            with short_connection():
+                reservation.abandon()
             self._add_usage(Usage())  # providers do not report what they bill for a failed call
             raise
         text = completion.output.text
-        sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         counted = Usage(input=sent, output=count_tokens(text))
-        self._add_usage(completion.tokens if completion.usage else counted)
+        used = completion.tokens if completion.usage else counted
+        self._add_usage(used)
+        if reservation.is_capped and self._price is not None:
+            with short_connection():
+                reservation.settle(self._price.cost(used))
         reason = completion.finished.reason
         if reason == "refusal":
             raise NotSummarised(f"The model refused: {text[:200] or 'it gave no reason'}")
         if reason == "length" and not text.strip():
             raise NotSummarised("The model used up its tokens without an answer. Choose another model.")
         return text
+
+    def _reserve(self, sent: int, prompt: SummaryPrompt) -> Reservation:
+        if self._project_id is None:
+            return Reservation(UUID(int=0), self._model)
+        framing = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
+        with short_connection():
+            return reserve(self._project_id, self._model, sent + framing + 100, prompt.max_output_tokens)
 
     def _add_usage(self, usage: Usage) -> None:
         before, price = self.usage, self._price
