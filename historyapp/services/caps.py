@@ -125,8 +125,9 @@ def _reached(cap: SpendingCap, reservation: Reservation) -> CapReached:
     dollars = reservation.attempt / 1_000_000
     return CapReached(
         f"The project may spend {cap} and has spent ${cap.spent / 1_000_000:,.4f}, calls under way included. "
-        f"This call may cost ${dollars:,.4f}. The next {cap.period} begins at {cap.ends_at:%Y-%m-%d %H:%M} UTC. "
-        "Wait until then, or ask an owner to raise the cap in the project's settings.",
+        f"This call may cost ${dollars:,.4f}. The next {cap.period} begins at "
+        f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner to raise the cap in the "
+        "project's settings.",
         period=cap.period,
         limit=cap.limit / 1_000_000,
         spent=cap.spent / 1_000_000,
