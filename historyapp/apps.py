@@ -1,7 +1,7 @@
 """The Django app with the log."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class HistoryAppConfig(AppConfig):
@@ -9,6 +9,7 @@ class HistoryAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from historyapp.services.releases import note_release  # imports models
+        from historyapp.services.releases import note_release, refuse_newer_database  # imports models
 
+        pre_migrate.connect(refuse_newer_database, sender=self)
         post_migrate.connect(note_release, sender=self)

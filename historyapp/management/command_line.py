@@ -104,7 +104,8 @@ class PlayheadCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         with plain_errors():
-            refuse_newer_database()
+            if not options.get("dry_run"):  # needs no database
+                refuse_newer_database()
             return super().execute(*args, **options)
 
     def console(self) -> Console:

@@ -16,8 +16,8 @@ OURS = "historyapp"
 """The app with migrations of our own."""
 
 
-def refuse_newer_database() -> None:
-    """Compares names, which is far cheaper than loading the migrations.
+def refuse_newer_database(**_: Any) -> None:
+    """Runs before commands and migrations. Compares names: loading the migrations takes far longer.
 
     Raises:
         ImproperlyConfigured: when migrations of a newer version were applied. The message names the version.
