@@ -5,12 +5,11 @@ nothing of OpenTelemetry is imported. Spans name routes, models and figures, and
 """
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
-
-from historyapp import env
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 @cache
 def tracer() -> "Tracer | None":
     """The tracer of this process, or None. Made at the first span: a fork would lose its sending thread."""
-    if not env.text("OTEL_EXPORTER_OTLP_ENDPOINT"):
+    if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip():
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -31,7 +30,7 @@ def tracer() -> "Tracer | None":
     except ImportError:
         log.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, but playhead[otel] is not installed: no spans.")
         return None
-    name = env.text("OTEL_SERVICE_NAME", "playhead")
+    name = os.environ.get("OTEL_SERVICE_NAME", "").strip() or "playhead"
     provider = TracerProvider(resource=Resource.create({"service.name": name}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider.get_tracer("playhead")

@@ -142,7 +142,10 @@ def append_locked(
             if isinstance(row.entry.body, ModelOutput) and "snapshot" in row.entry.metadata:
                 link_snapshot(session, row.entry.position, row.entry.metadata)
     written = [row.entry for row in entries]
-    explained = explain_unpaired(History(session), unanswering) if unanswering else []
+    if not unanswering:
+        return AppendedEntries(session, [entry.position for entry in written], session.head, written, [])
+    session.refresh_from_db(fields=["closed_spans", "fork_spans", "tail_start"])
+    explained = explain_unpaired(History(session), unanswering)
     return AppendedEntries(session, [entry.position for entry in written], session.head, written, explained)
 
 

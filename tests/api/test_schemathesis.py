@@ -17,13 +17,13 @@ from historyapp.models import Project
 from tests.api.conftest import key_for
 from tests.examples import examples
 
-STATES = ["2xx", "3xx", "404", "409", "422"]
+STATES = ["2xx", "3xx", "402", "404", "409", "422"]
 CONFIG: dict[str, Any] = {
     "seed": 1,
     "continue-on-failure": True,
     "generation": {"deterministic": True, "no-shrink": True, "database": "none"},
     "checks": {
-        # A valid request may not fit the session's state: a step that is not there, a key that was used.
+        # A valid request may not fit the state: a step that is not there, a key that was used, a cap reached.
         # That it is never refused as not valid in itself is what `only_the_invalid_is_not_valid` sees to.
         "positive_data_acceptance": {"expected-statuses": STATES},
     },

@@ -59,7 +59,7 @@ def test_every_reason_of_a_failure_is_there() -> None:
 def test_the_figures_are_those_of_the_code() -> None:
     limits = TimeLimits()
     text = " ".join(PAGE.split())
-    assert f"may take {limits.connect} seconds, silence may last {limits.read}" in text
-    assert f"with its attempts and waits {limits.total}." in text
+    assert f"{limits.connect} seconds for a connection, {limits.read} seconds without data" in text
+    assert f"{limits.total} seconds for the whole call" in text
     assert f"{DEFAULT_MAX_TOKENS:,} tokens" in text
     assert f"{MAX_RESPONSE // 1024**2} MiB" in text
