@@ -1,17 +1,25 @@
 """Expected errors as pages; as plain text for htmx, which shows it in the error bar."""
 
+import sys
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
+from django.views import defaults
 
 from historyapp.core.errors import PlayheadError
-from historyapp.wire.problems import problem_type
+from historyapp.services.faults import note
+from historyapp.wire.problems import StorageFailed, problem_type
 
 
 class ErrorPages(MiddlewareMixin):
     """Middleware that shows every :class:`PlayheadError`, so that no view has to catch one."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        fault = exception if isinstance(exception, StorageFailed) else note(exception)
+        if fault:
+            return fault_page(request, fault)
         if not isinstance(exception, PlayheadError):
             return None
         problem = problem_type(exception)
@@ -20,3 +28,20 @@ class ErrorPages(MiddlewareMixin):
             return HttpResponse(exception.detail, status=problem.status, content_type=plain)
         shown = {"title": problem.title, "detail": exception.detail}
         return render(request, "error.html", shown, status=problem.status)
+
+
+def fault_page(request: HttpRequest, fault: StorageFailed) -> HttpResponse:
+    """Made without the database: no session, no person."""
+    problem = problem_type(fault)
+    headers = {"Retry-After": str(fault.retry_after)}
+    if "HX-Request" in request.headers:
+        plain = "text/plain; charset=utf-8"
+        return HttpResponse(fault.detail, status=problem.status, content_type=plain, headers=headers)
+    page = render_to_string("_plain_error.html", {"title": problem.title, "message": fault.detail})
+    return HttpResponse(page, status=problem.status, headers=headers)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's handler of what no view has caught, such as a fault while the person is looked up."""
+    fault = note(sys.exc_info()[1])
+    return fault_page(request, fault) if fault else defaults.server_error(request)

@@ -20,6 +20,7 @@ from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
 
 from historyapp.services import queue as table
+from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Channel(virtual.Channel):
             raise Empty
         try:
             message = self._next(queue)
-        except (DatabaseError, InterfaceError) as error:
+        except (DatabaseError, InterfaceError, StorageFailed) as error:
             self._note_outage(error)
             raise Empty from error
         if self._outage:
@@ -111,7 +112,7 @@ class Channel(virtual.Channel):
         """Puts back a message that was taken and not begun when the worker stops."""
         try:
             super()._restore(message)
-        except (DatabaseError, InterfaceError) as error:
+        except (DatabaseError, InterfaceError, StorageFailed) as error:
             log.warning("A message could not be given back; the sweep finds its run: %s", error)
 
     def _purge(self, queue: str) -> int:
@@ -127,4 +128,4 @@ class Transport(virtual.Transport):
     default_port = 0
     driver_type = "sql"  # Celery sends no events over SQL transports
     driver_name = "playhead"
-    connection_errors = (*virtual.Transport.connection_errors, DatabaseError, InterfaceError)
+    connection_errors = (*virtual.Transport.connection_errors, DatabaseError, InterfaceError, StorageFailed)

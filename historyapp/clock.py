@@ -14,7 +14,9 @@ from historyapp.core.vocabularies import release_unused
 from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.automatic import due_sessions
 from historyapp.services.compression.items import runs_left
+from historyapp.services.faults import note
 from historyapp.services.workers import forget_worker, note_worker
+from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +35,19 @@ def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Eve
             look()
             logged = ""
         except (DatabaseError, InterfaceError) as error:
+            note(error)
             if str(error) != logged:
                 logged = str(error)
                 log.warning("The worker cannot ask the database for work: %s", error)
             connection.close()
+        except StorageFailed as fault:
+            if str(fault) != logged:
+                logged = str(fault)
+                log.warning("The worker waits: %s", fault)
         except Exception:  # without its clock, a worker would be taken for dead
             log.exception("The worker's clock goes on after an unexpected error")
         stopping.wait(LOOK_SECONDS)
-    with suppress(DatabaseError, InterfaceError):  # after a minute it counts as dead anyway
+    with suppress(DatabaseError, InterfaceError, StorageFailed):  # after a minute it counts as dead anyway
         forget_worker(worker_id)
     connection.close()
 

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from historyapp.lag import BROKER_SECONDS, oldest_message_age, oldest_queued_run_age
 from historyapp.metrics import data_folder
 from historyapp.models import QueuedMessage, Worker
+from historyapp.services.faults import current, note
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,10 @@ def _database() -> str:
     except DatabaseError as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not answer: %s", error)
-        return "unavailable"
-    return "ok"
+        fault = note(error)
+        return fault.code if fault else "unavailable"
+    fault = current()
+    return fault.code if fault else "ok"
 
 
 def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:

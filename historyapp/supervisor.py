@@ -130,11 +130,13 @@ def supervise(plan: ServerPlan) -> None:
 def _watch_for_work(ask: int, worker_id: str) -> None:
     """Runs in the web process: looking for work needs Django."""
     from historyapp.clock import watch_for_work
+    from historyapp.services.faults import watch_database
 
     def request_worker() -> None:
         with suppress(BlockingIOError):  # enough requests are waiting
             os.write(ask, b".")
 
+    threading.Thread(target=watch_database, daemon=True).start()
     threading.Thread(target=watch_for_work, args=(request_worker, worker_id), daemon=True).start()
 
 

@@ -9,6 +9,7 @@ from historyapp.api.root import api
 from historyapp.metrics import metrics
 
 handler400 = "historyapp.api.application.bad_request"
+handler500 = "dashboard.errors.server_error"
 urlpatterns = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),

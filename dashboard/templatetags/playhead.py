@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
+from historyapp.services.faults import current
+from historyapp.wire.problems import StorageFailed
 
 register = template.Library()
 
@@ -161,3 +163,9 @@ def moment(time: datetime) -> SafeString:
 def dollars(micros: int) -> str:
     """Millionths of a dollar as dollars."""
     return f"${micros / 1_000_000:,.2f}" if micros >= 10_000 else f"${micros / 1_000_000:.4f}"
+
+
+@register.simple_tag
+def storage_fault() -> StorageFailed | None:
+    """The fault that keeps the database from being used, or None."""
+    return current()

@@ -14,6 +14,10 @@ from historyapp.core.errors import Invalid, NotFound, PlayheadError
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     PROBLEM_TYPES,
+    DatabaseCorrupt,
+    DatabaseLocked,
+    DatabaseReadOnly,
+    DiskFull,
     Forbidden,
     LengthRequired,
     Malformed,
@@ -26,7 +30,8 @@ from historyapp.wire.problems import (
     UnsupportedMediaType,
 )
 
-_EVERY_ROUTE = (Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
+_FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked)
+_EVERY_ROUTE = (*_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
 _OF_A_SESSION = (NotFound, Invalid)
 """There may be no such session, and ``as_of`` may lie beyond its head."""
 _WITH_BODY = (LengthRequired, TooLarge, UnsupportedMediaType)

@@ -15,11 +15,13 @@ from historyapp.core.errors import NotFound, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.llm.errors import ModelCallError
 from historyapp.log import request_id
+from historyapp.services.faults import note
 from historyapp.wire.problems import (
     MEDIA_TYPE,
     Malformed,
     ServerFailed,
     ServerUnavailable,
+    StorageFailed,
     TooLarge,
     Unauthenticated,
     problem_type,
@@ -67,7 +69,9 @@ def problem_response(request: HttpRequest, error: BaseException) -> HttpResponse
         log.error("%s %s failed", request.method, request.path, exc_info=error)
         known = ServerFailed("The server failed to carry out the request. The reason is in the server's log.")
     headers = {}
-    if isinstance(known, ServerUnavailable):
+    if isinstance(known, StorageFailed):
+        headers = {"Retry-After": str(known.retry_after)}
+    elif isinstance(known, ServerUnavailable):
         log.warning("%s %s: the database is busy", request.method, request.path, exc_info=error)
         headers = {"Retry-After": "1"}
     elif isinstance(known, ModelCallError):
@@ -95,6 +99,8 @@ def _expected(error: BaseException) -> PlayheadError | None:
         return error.__cause__  # ninja wraps whatever its parser raises
     if isinstance(error, PlayheadError):
         return error
+    if fault := note(error):
+        return fault
     found = (known(detail) for kind, (known, detail) in _OF_DJANGO.items() if isinstance(error, kind))
     return next(found, None)
 

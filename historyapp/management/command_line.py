@@ -16,6 +16,7 @@ from historyapp.core.text import clean
 from historyapp.management.exit_codes import WRONG_USAGE
 from historyapp.models import Project
 from historyapp.services.bootstrap import default_project
+from historyapp.services.faults import fault_of
 from historyapp.services.releases import refuse_newer_database
 
 ACTOR = "command line"
@@ -86,6 +87,8 @@ def plain_errors() -> Iterator[None]:
         raise CommandError(str(error)) from error
     except DatabaseError as error:
         reason, *_ = str(error).strip().split("\n")
+        if fault := fault_of(error):
+            raise CommandError(f"{fault.detail} ({reason})") from error
         raise CommandError(
             f"There is no Playhead data in {settings.PLAYHEAD_HOME} ({reason}). Run the command in the "
             "folder in which Playhead was started, or give its data folder with --home."

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
+from historyapp.services.faults import note_success, refuse_damaged
 
 _sqlite_writer = threading.RLock()
 
@@ -25,10 +26,13 @@ def writing(patience: float | None = None) -> Iterator[None]:
 
     Raises:
         OperationalError: when other writers took longer.
+        DatabaseCorrupt: when the database is known to be damaged.
     """
+    refuse_damaged()
     if not on_sqlite():
         with transaction.atomic():
             yield
+        note_success()
         return
     usual = float(connection.settings_dict["OPTIONS"]["timeout"])
     most = usual if patience is None else patience
@@ -40,6 +44,7 @@ def writing(patience: float | None = None) -> Iterator[None]:
             yield
     finally:
         _sqlite_writer.release()
+    note_success()
 
 
 @contextmanager

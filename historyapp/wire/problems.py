@@ -123,6 +123,26 @@ class ServerUnavailable(PlayheadError):
         return self.fields.get("retry_after")
 
 
+class StorageFailed(ServerUnavailable):
+    """The database cannot be used, for a reason that somebody must remove. Nothing was written."""
+
+
+class DiskFull(StorageFailed):
+    code = "disk-full"
+
+
+class DatabaseCorrupt(StorageFailed):
+    code = "database-corrupt"
+
+
+class DatabaseReadOnly(StorageFailed):
+    code = "database-read-only"
+
+
+class DatabaseLocked(StorageFailed):
+    code = "database-locked"
+
+
 class ServerFailed(PlayheadError):
     """A fault of the server."""
 
@@ -236,6 +256,25 @@ PROBLEM_TYPES = (
     ProblemType(
         ServerUnavailable, 503, "Busy", "The database was busy for too long.",
         "Send the request again after the number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
+        DiskFull, 503, "Disk full", "The disk of the database is full or refuses writes.",
+        "Nothing was written; reading still works. The operator must free space. Send the request again "
+        "after the number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
+        DatabaseCorrupt, 503, "Database damaged", "The database file is damaged.",
+        "Nothing was written, and nothing will be until the operator has repaired the file or restored a "
+        "backup: see [Faults of the database](operations.md#faults-of-the-database).",
+    ),
+    ProblemType(
+        DatabaseReadOnly, 503, "Database read-only", "The server may not write to the database.",
+        "Nothing was written. The operator must make the file and its folder writable for the server.",
+    ),
+    ProblemType(
+        DatabaseLocked, 503, "Database locked", "Another program has locked the database for too long.",
+        "Nothing was written. Send the request again after the number of seconds in `Retry-After`. If it "
+        "persists, the operator must end the other program.",
     ),
     ProblemType(
         ServerFailed, 500, "Internal error", "The server failed to carry out the request.",

@@ -22,6 +22,7 @@ from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
 from historyapp.services.bootstrap import bootstrap
+from historyapp.services.faults import check_at_start
 from historyapp.supervisor import ServerPlan, become_supervisor
 
 ORPHAN_SECONDS = GRACE + 5
@@ -54,6 +55,12 @@ class Command(PlayheadCommand):
         if host not in EVERYWHERE:
             settings.ALLOWED_HOSTS.append(_bracketed(host))
             os.environ["ALLOWED_HOSTS"] = ",".join(settings.ALLOWED_HOSTS)  # for the server process
+        if damage := check_at_start():
+            name = connection.settings_dict["NAME"]
+            raise CommandError(
+                f"The database {name} is damaged: {damage}. Restore a backup, or see "
+                '"Faults of the database" in docs/operations.md.'
+            )
         try:
             # Comparing names is far cheaper than planning migrations.
             applied = MigrationRecorder(connection).applied_migrations()

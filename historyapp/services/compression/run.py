@@ -21,6 +21,7 @@ from historyapp.models import CompressionRun
 from historyapp.services.compression.items import Job, claim, plan, read_jobs, release, renew
 from historyapp.services.compression.store import break_off, finish, store
 from historyapp.services.compression.summarise import ItemResult, Summariser
+from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
         if plan(run_id):
             with suppress(CompressionRun.DoesNotExist):  # deleted with its session meanwhile
                 _Worker(run_id, stopping).work()
-    except (DatabaseError, InterfaceError):
+    except (DatabaseError, InterfaceError, StorageFailed):
         raise  # the sweep wakes a worker for the run again
     except Exception as error:
         if stopping():

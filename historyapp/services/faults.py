@@ -1,0 +1,215 @@
+"""Faults of the database: its disk is full, or it is damaged, read-only, or locked by another program.
+
+Each process remembers the newest fault for a minute or until a write succeeds, for ``/readyz`` and the pages.
+Damage is noted in the data folder, for all processes. Nothing is written then until a start finds the
+database whole again.
+"""
+
+import logging
+import shutil
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+from historyapp.wire.problems import (
+    DatabaseCorrupt,
+    DatabaseLocked,
+    DatabaseReadOnly,
+    DiskFull,
+    StorageFailed,
+)
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 60.0
+"""Seconds for which a fault is shown after it was seen last. The same fault is logged as often."""
+START_SECONDS = 2.0
+"""A start waits this long for the check of the database, which then continues in the background."""
+CHECK_SECONDS = 3600.0
+"""Between two checks in the background; more where one takes longer than a hundredth of this."""
+
+_DETAILS: dict[type[StorageFailed], str] = {
+    DiskFull: "The disk of the database is full or refuses writes. Nothing was written. Free some space.",
+    DatabaseCorrupt: "The database is damaged. Nothing is written until it has been repaired or restored.",
+    DatabaseReadOnly: "The server may not write to the database. Make the file and its folder writable.",
+    DatabaseLocked: "Another program has locked the database for too long. Retry, or end that program.",
+}
+_PRIMARY = 0xFF
+"""SQLite's extended codes hold the primary code in the lowest byte."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BY_CODE: dict[int, type[StorageFailed]] = {
+    sqlite3.SQLITE_FULL: DiskFull,
+    sqlite3.SQLITE_CORRUPT: DatabaseCorrupt,
+    sqlite3.SQLITE_NOTADB: DatabaseCorrupt,
+    sqlite3.SQLITE_IOERR: DatabaseCorrupt,
+    sqlite3.SQLITE_READONLY: DatabaseReadOnly,
+    sqlite3.SQLITE_PERM: DatabaseReadOnly,
+    sqlite3.SQLITE_CANTOPEN: DatabaseReadOnly,
+    sqlite3.SQLITE_BUSY: DatabaseLocked,
+    sqlite3.SQLITE_LOCKED: DatabaseLocked,
+}
+_FAILED_WRITES = (
+    *(sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE),
+    *(sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP),
+)
+_BY_SQLSTATE: dict[str, type[StorageFailed]] = {
+    "53100": DiskFull,
+    "XX001": DatabaseCorrupt,
+    "XX002": DatabaseCorrupt,
+    "25006": DatabaseReadOnly,
+    "55P03": DatabaseLocked,
+}
+"""Of PostgreSQL."""
+_DAMAGED_STATES = ("XX001", "XX002")
+
+
+class _Memory:
+    """What this process has seen."""
+
+    fault: StorageFailed | None = None
+    seen = 0.0
+    logged = 0.0
+    damage = ""
+
+
+def fault_of(error: BaseException | None) -> StorageFailed | None:
+    """The fault that an error of the database stands for, or None."""
+    if error is None:
+        return None
+    cause = error.__cause__ or error  # Django wraps the driver's errors
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None:
+        kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY)
+    else:
+        kind = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "")
+    return _fault(kind) if kind else None
+
+
+def note(error: BaseException | None) -> StorageFailed | None:
+    """As :func:`fault_of`; also remembers the fault and logs its cause."""
+    fault = fault_of(error)
+    if fault is None:
+        return None
+    cause = (error.__cause__ or error) if error else None
+    primary, state = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY, getattr(cause, "sqlstate", None)
+    if primary in _DAMAGED or state in _DAMAGED_STATES:
+        _note_damage(str(cause))
+    now = time.monotonic()
+    if type(_Memory.fault) is not type(fault) or now > _Memory.logged + REMEMBERED:
+        _Memory.logged = now
+        log.error("The database cannot be used (%s): %s. %s", fault.code, cause, _space())
+    _Memory.fault, _Memory.seen = fault, now
+    return fault
+
+
+def note_success() -> None:
+    """A write has succeeded: the disk has space and the database is writable."""
+    _Memory.fault = None
+
+
+def current() -> StorageFailed | None:
+    """The fault that keeps the database from being used, or None."""
+    if _known_damage():
+        return _fault(DatabaseCorrupt)
+    if _Memory.fault and time.monotonic() < _Memory.seen + REMEMBERED:
+        return _Memory.fault
+    return None
+
+
+def refuse_damaged() -> None:
+    """Called before every write.
+
+    Raises:
+        DatabaseCorrupt: when the database is known to be damaged.
+    """
+    if _known_damage():
+        raise _fault(DatabaseCorrupt)
+
+
+def check_at_start() -> str:
+    """The first damage that is found within two seconds, or an empty text.
+
+    If the database was damaged before, the check is complete and takes as long as it needs. If it finds
+    nothing, the damage counts as repaired.
+    """
+    known = _known_damage()
+    damage = check_database(None if known else START_SECONDS, thorough=known)
+    if damage:
+        _note_damage(damage)
+    elif known:
+        _Memory.damage = ""
+        with suppress(OSError):
+            _marker().unlink()
+    return damage
+
+
+def watch_database() -> None:
+    """Checks the database every hour; runs in a thread of the web process."""
+    pause = START_SECONDS
+    while not _known_damage():
+        time.sleep(pause)
+        began = time.monotonic()
+        if damage := check_database():
+            _note_damage(damage)
+        pause = max(CHECK_SECONDS, 100 * (time.monotonic() - began))
+
+
+def check_database(seconds: float | None = None, *, thorough: bool = False) -> str:
+    """The first damage of the SQLite file, or an empty text. PostgreSQL has checksums of its own.
+
+    Args:
+        seconds: the check ends after this time, as if nothing had been found.
+        thorough: compare indexes with their tables too, which takes several times as long.
+    """
+    if connection.vendor != "sqlite":
+        return ""
+    path = Path(str(connection.settings_dict["NAME"]))
+    if not path.exists():
+        return ""
+    end = time.monotonic() + (seconds or 0)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            if seconds is not None:
+                file.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            check = "integrity_check" if thorough else "quick_check"
+            (found,) = file.execute(f"PRAGMA {check}(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return str(error) if error.sqlite_errorcode & _PRIMARY in _DAMAGED else ""
+    return "" if found == "ok" else str(found)
+
+
+def _fault(kind: type[StorageFailed]) -> StorageFailed:
+    return kind(_DETAILS[kind], retry_after=1 if kind is DatabaseLocked else 30)
+
+
+def _known_damage() -> bool:
+    return bool(_Memory.damage) or _marker().exists()
+
+
+def _note_damage(cause: str) -> None:
+    if _known_damage():
+        return
+    _Memory.damage = cause
+    log.critical("The database is damaged: %s. Nothing is written until it is repaired. %s", cause, _space())
+    with suppress(OSError):  # then only this process knows
+        _marker().write_text(f"{cause}\n")
+
+
+def _marker() -> Path:
+    return Path(settings.PLAYHEAD_HOME) / "damaged"
+
+
+def _space() -> str:
+    """The database and the free space, for the log."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite":
+        return f"Database {name} on PostgreSQL."
+    try:
+        free = shutil.disk_usage(Path(name).parent).free
+    except OSError as error:
+        return f"Database {name}: {error.strerror}."
+    return f"Database {name}, {free:,} bytes free."

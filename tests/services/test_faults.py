@@ -1,0 +1,275 @@
+"""Faults of the database are recognised by what SQLite itself reports, and damage stops every write."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.db.utils import ConnectionHandler
+from django.test import Client
+from pytest_django import DjangoDbBlocker
+from uuid_utils.compat import uuid7
+
+from historyapp.celery import app
+from historyapp.models import Entry
+from historyapp.services import faults
+from historyapp.services.compression.run import work_on
+from historyapp.services.faults import check_at_start, check_database, current, note, note_success
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import DatabaseCorrupt, StorageFailed, problem_type
+from tests.api.agent import Agent, said
+from tests.api.conftest import alice as alice
+from tests.api.conftest import project as project
+from tests.api.conftest import run as run
+from tests.api.conftest import session_id as session_id
+from tests.api.test_problems import assert_problem
+from tests.commands.test_up import refused
+from tests.installation import copy_migrated
+
+PAGE = 4096
+
+
+@pytest.fixture(autouse=True)
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that tells all processes of damage: here only those of one test."""
+    path = tmp_path / "damaged"
+    monkeypatch.setattr(faults, "_marker", lambda: path)
+    monkeypatch.setattr(faults, "_Memory", type("_Memory", (faults._Memory,), {}))
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
+    """A file of 200 rows on as many pages, outside the database of the tests."""
+    path = tmp_path / "some.sqlite3"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE log (id INTEGER PRIMARY KEY, body TEXT)")
+        file.executemany("INSERT INTO log (body) VALUES (?)", [("x" * 3000,)] * 200)
+        file.commit()
+    with django_db_blocker.unblock():
+        yield path
+
+
+def run_all(connection: Any, statements: Sequence[str]) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+            cursor.fetchall()
+
+
+def failure(name: Path | str, *statements: str, **options: object) -> DatabaseError:
+    """The error with which the last statement fails on this database, as Django raises it."""
+    config = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(name), "OPTIONS": options}
+    connection = ConnectionHandler({"default": config})["default"]
+    try:
+        with pytest.raises(DatabaseError) as caught:
+            run_all(connection, statements)
+    finally:
+        connection.close()
+    return caught.value
+
+
+INSERT = f"INSERT INTO log (body) VALUES ('{'y' * 100_000}')"
+
+
+def code(error: BaseException) -> str | None:
+    fault = note(error)
+    return fault.code if fault else None
+
+
+def test_a_file_that_may_not_grow_counts_as_a_full_disk(database: Path) -> None:
+    assert code(failure(database, "PRAGMA max_page_count=1", INSERT)) == "disk-full"
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only root may mount")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_one(database: Path, tiny_disk: Path) -> None:
+    shutil.copy(database, tiny_disk)
+    with closing(sqlite3.connect(tiny_disk / database.name)) as file:
+        file.execute("PRAGMA journal_mode=WAL")
+    with (tiny_disk / "other").open("wb", buffering=0) as other, suppress(OSError):
+        while True:
+            other.write(bytes(PAGE))
+    assert code(failure(tiny_disk / database.name, INSERT)) == "disk-full"
+    (tiny_disk / "other").unlink()
+    with closing(sqlite3.connect(tiny_disk / database.name)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_read_only_database_is_one(database: Path) -> None:
+    assert code(failure(f"file:{database}?mode=ro", INSERT, uri=True)) == "database-read-only"
+
+
+def test_a_lock_of_another_program_is_one(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert code(failure(database, INSERT, timeout=0.05)) == "database-locked"
+    assert current() is not None
+
+
+def garble_pages(path: Path) -> None:
+    with path.open("r+b") as file:
+        for page in range(2, 60):
+            file.seek(page * PAGE)
+            file.write(os.urandom(PAGE))
+
+
+def garble_head(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(b"not a database at all" * 10)
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def truncate_within_a_page(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 3 + 77)
+
+
+DAMAGES = [garble_pages, garble_head, truncate, truncate_within_a_page]
+Damage = Callable[[Path], None]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_seen_where_a_statement_meets_it(database: Path, marker: Path, damage: Damage) -> None:
+    damage(database)
+    assert code(failure(database, "SELECT count(body) FROM log WHERE body LIKE '%z%'")) == "database-corrupt"
+    assert marker.read_text().strip() != ""
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("thorough", [False, True])
+def test_the_check_finds_damage_before_anybody_meets_it(
+    database: Path, monkeypatch: pytest.MonkeyPatch, damage: Damage, thorough: bool
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(database))
+    monkeypatch.setattr(connection, "vendor", "sqlite")
+    assert check_database(thorough=thorough) == ""
+    damage(database)
+    assert check_database(thorough=thorough) != ""
+
+
+def test_a_repaired_database_is_used_again_after_a_start(
+    database: Path, monkeypatch: pytest.MonkeyPatch, marker: Path
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(database))
+    monkeypatch.setattr(connection, "vendor", "sqlite")
+    backup = shutil.copy(database, database.with_suffix(".backup"))
+    truncate(database)
+    assert check_at_start() != ""
+    assert marker.exists()
+    assert isinstance(current(), DatabaseCorrupt)
+    shutil.copy(backup, database)
+    assert check_at_start() == ""
+    assert not marker.exists()
+    assert current() is None
+
+
+def test_a_check_that_takes_too_long_ends(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(database))
+    monkeypatch.setattr(connection, "vendor", "sqlite")
+    truncate(database)
+    assert check_database(0.0) in ("", check_database())
+
+
+def test_other_errors_are_no_faults(database: Path) -> None:
+    assert note(failure(database, "SELECT nothing FROM log")) is None
+    assert note(KeyError("x")) is None
+    assert note(None) is None
+
+
+def test_a_fault_is_forgotten_after_a_write(db: None, database: Path) -> None:
+    note(failure(database, "PRAGMA max_page_count=1", INSERT))
+    assert current() is not None
+    with writing():
+        pass
+    assert current() is None
+
+
+def test_a_fault_is_logged_once_a_minute_with_its_cause(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        note(failure(database, "PRAGMA max_page_count=1", INSERT))
+    (record,) = caplog.records
+    assert "disk-full" in record.getMessage()
+    assert "database or disk is full" in record.getMessage()
+    assert "bytes free" in record.getMessage() or "PostgreSQL" in record.getMessage()
+
+
+def test_nothing_is_acknowledged_into_a_damaged_database(alice: Agent, run: Agent, marker: Path) -> None:
+    marker.write_text("Tree 3 page 8: invalid page number\n")
+    refused = run.post("/entries", {"entries": [said()]})
+    assert_problem(refused, 503, "damaged")
+    assert refused["type"].endswith("#database-corrupt")
+    assert refused.headers["Retry-After"] == "30"
+    assert not Entry.objects.exists()
+    assert run.get()["head"] == 0, "what is there can still be read"
+    marker.unlink()
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+@pytest.mark.parametrize("kind", StorageFailed.__subclasses__())
+def test_readyz_names_the_fault(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch, kind: type[StorageFailed]
+) -> None:
+    monkeypatch.setattr("historyapp.health.current", lambda: kind("It is so."))
+    response = client.get("/readyz")
+    assert (response.status_code, response.json()["parts"]["database"]) == (503, kind.code)
+    assert problem_type(kind).error is kind
+
+
+def test_pages_say_it(client: Client, db: None, marker: Path) -> None:
+    note_success()
+    assert b"The database is damaged" not in client.get("/sign-in").content
+    marker.write_text("page 8")
+    assert b"The database is damaged" in client.get("/sign-in").content
+
+
+def test_a_fault_while_the_person_is_looked_up_is_a_page(
+    database: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = failure(database, "PRAGMA max_page_count=1", INSERT)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore.load", fail)
+    client.cookies["playhead_session"] = "a" * 32
+    client.raise_request_exception = False
+    response = client.get("/")
+    assert response.status_code == 503
+    assert b"Disk full" in response.content
+
+
+def test_a_damaged_data_folder_is_not_served(tmp_path: Path) -> None:
+    home = copy_migrated(tmp_path / "home")
+    truncate(home / "playhead.sqlite3")
+    told = refused(home, "--port", "0", DATABASE_URL="")
+    assert f"CommandError: The database {home / 'playhead.sqlite3'} is damaged: " in told
+
+
+def test_a_worker_waits_while_the_database_is_damaged(db: None, marker: Path) -> None:
+    marker.write_text("page 8")
+    with pytest.raises(DatabaseCorrupt):
+        work_on(uuid7())
+    with app.connection_for_read() as waiting, pytest.raises(Empty):
+        waiting.default_channel._get("celery")
