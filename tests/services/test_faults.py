@@ -271,5 +271,7 @@ def test_a_worker_waits_while_the_database_is_damaged(db: None, marker: Path) ->
     marker.write_text("page 8")
     with pytest.raises(DatabaseCorrupt):
         work_on(uuid7())
-    with app.connection_for_read() as waiting, pytest.raises(Empty):
-        waiting.default_channel._get("celery")
+    with app.connection_for_read() as waiting:
+        channel: Any = waiting.default_channel
+        with pytest.raises(Empty):
+            channel._get("celery")
