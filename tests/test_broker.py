@@ -166,6 +166,7 @@ def test_a_lost_connection_is_reopened(channel: broker.Channel) -> None:
 def test_a_run_whose_message_cannot_be_queued_waits_for_the_sweep(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert not QueuedMessage.objects.all()  # fields keep the name of the table at their first query
     monkeypatch.setattr(QueuedMessage._meta, "db_table", "historyapp_not_there_yet")
     tasks.wake(uuid4())
     (record,) = caplog.records
