@@ -10,12 +10,33 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http.request import split_domain_port
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+SECRETS = (
+    "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "PLAYHEAD_API_KEY", "PLAYHEAD_METRICS_TOKEN", "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+)  # fmt: skip
+"""Variables that :func:`read_secrets` takes from files."""
 _SIZE = re.compile(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
 
 def text(name: str, default: str = "") -> str:
     """The variable without surrounding space. An empty one counts as unset."""
     return os.environ.get(name, "").strip() or default
+
+
+def read_secrets() -> None:
+    """Sets each of ``SECRETS`` from the file that ``NAME_FILE`` names, as container runtimes mount secrets.
+
+    A variable that is set itself takes precedence.
+    """
+    for name in SECRETS:
+        path = text(f"{name}_FILE")
+        if not path or text(name):
+            continue
+        try:
+            os.environ[name] = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:  # a UnicodeDecodeError would repeat the secret
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise ImproperlyConfigured(f"{name}_FILE={path} cannot be read: {reason}.") from None
 
 
 def boolean(name: str, default: bool = False) -> bool:

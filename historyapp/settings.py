@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else None
 """The repository, if run from it. In the installed wheel templates and static files are in ``dashboard``."""
 
+env.read_secrets()
 PLAYHEAD_HOME = Path(env.text("PLAYHEAD_HOME", ".playhead")).expanduser().resolve()
 try:
     PLAYHEAD_HOME.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Settings from the environment are typed, and errors name the variable."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -92,3 +93,30 @@ def test_any_text_is_a_size_or_is_refused(value: str) -> None:
 def test_words_are_separated_by_commas_or_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
     reading(monkeypatch, " a.example, b.example  c.example,")
     assert env.words(NAME) == ["a.example", "b.example", "c.example"]
+
+
+def test_a_secret_is_read_from_the_file_that_its_variable_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "")  # so that it is as before after the test
+    monkeypatch.setenv("SECRET_KEY_FILE", str(tmp_path / "secret_key"))
+    (tmp_path / "secret_key").write_text("from the file\n")
+    env.read_secrets()
+    assert env.text("SECRET_KEY") == "from the file"
+    (tmp_path / "secret_key").write_text("another")
+    env.read_secrets()
+    assert env.text("SECRET_KEY") == "from the file"
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe secret"])
+def test_a_secret_that_cannot_be_read_stops_the_start_and_stays_secret(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    monkeypatch.setenv("REDIS_URL", "")
+    monkeypatch.setenv("REDIS_URL_FILE", str(tmp_path / "url"))
+    if content is not None:
+        (tmp_path / "url").write_bytes(content)
+    with pytest.raises(ImproperlyConfigured, match=r"REDIS_URL_FILE=.* cannot be read") as raised:
+        env.read_secrets()
+    assert "\\xff" not in str(raised.value)
+    assert raised.value.__cause__ is None

@@ -13,11 +13,16 @@ from historyapp.services.transactions import writing
 _KEPT = timedelta(days=1)
 
 
+def worker_host() -> str:
+    """This machine's name, as workers on it register with."""
+    return preview(socket.gethostname())
+
+
 def note_worker(id: UUID) -> None:
     """Notes that the worker is running, and deletes rows of workers that have long been dead."""
     now = timezone.now()
     with writing():
-        values = {"seen_at": now, "host": preview(socket.gethostname())}
+        values = {"seen_at": now, "host": worker_host()}
         _, is_new = Worker.objects.update_or_create(id=id, defaults=values)
         if is_new:
             Worker.objects.filter(seen_at__lt=now - _KEPT).delete()

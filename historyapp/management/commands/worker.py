@@ -8,9 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.core.management import CommandError
 
 from historyapp.management.command_line import PlayheadCommand
+from historyapp.models import Worker
 from historyapp.processes import end_with_parent
+from historyapp.services.workers import worker_host
 from historyapp.worker import GRACE, leave, prepare, run_worker, stop_worker
 
 
@@ -20,10 +23,19 @@ class Command(PlayheadCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         super().add_arguments(parser)
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="only check that a worker on this host reported within a minute",
+        )
         parser.add_argument("--on-demand", type=UUID, metavar="ID", help=argparse.SUPPRESS)
         parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)
 
-    def handle(self, *, on_demand: UUID | None, parent: int | None, **options: Any) -> None:
+    def handle(self, *, check: bool, on_demand: UUID | None, parent: int | None, **options: Any) -> None:
+        if check:
+            if not Worker.objects.alive().filter(host=worker_host()).exists():
+                raise CommandError(f"No worker on {worker_host()} has reported within a minute.")
+            return
         if parent:
             end_with_parent(parent)
         if not on_demand:
