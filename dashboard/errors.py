@@ -2,6 +2,7 @@
 
 import sys
 
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -10,15 +11,14 @@ from django.views import defaults
 
 from historyapp.core.errors import PlayheadError
 from historyapp.services.faults import note
-from historyapp.wire.problems import StorageFailed, problem_type
+from historyapp.wire.problems import ServerUnavailable, StorageFailed, problem_type
 
 
 class ErrorPages(MiddlewareMixin):
     """Middleware that shows every :class:`PlayheadError`, so that no view has to catch one."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        fault = exception if isinstance(exception, StorageFailed) else note(exception)
-        if fault:
+        if fault := _fault(exception):
             return fault_page(request, fault)
         if not isinstance(exception, PlayheadError):
             return None
@@ -30,7 +30,16 @@ class ErrorPages(MiddlewareMixin):
         return render(request, "error.html", shown, status=problem.status)
 
 
-def fault_page(request: HttpRequest, fault: StorageFailed) -> HttpResponse:
+def _fault(error: BaseException | None) -> ServerUnavailable | None:
+    """The reason for which the database cannot be used, if the error has one."""
+    if isinstance(error, StorageFailed):
+        return error
+    is_busy = isinstance(error, OperationalError)
+    busy = ServerUnavailable("The database is busy. Try again in a moment.", retry_after=1)
+    return note(error) or (busy if is_busy else None)
+
+
+def fault_page(request: HttpRequest, fault: ServerUnavailable) -> HttpResponse:
     """Made without the database: no session, no person."""
     problem = problem_type(fault)
     headers = {"Retry-After": str(fault.retry_after)}
@@ -43,5 +52,5 @@ def fault_page(request: HttpRequest, fault: StorageFailed) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler of what no view has caught, such as a fault while the person is looked up."""
-    fault = note(sys.exc_info()[1])
+    fault = _fault(sys.exc_info()[1])
     return fault_page(request, fault) if fault else defaults.server_error(request)

@@ -5,7 +5,7 @@ import shutil
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
@@ -45,7 +45,7 @@ def _database() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             cursor.fetchone()
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not answer: %s", error)
         fault = note(error)

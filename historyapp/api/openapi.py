@@ -17,6 +17,7 @@ from historyapp.wire.problems import (
     DatabaseCorrupt,
     DatabaseLocked,
     DatabaseReadOnly,
+    DatabaseUnreachable,
     DiskFull,
     Forbidden,
     LengthRequired,
@@ -30,7 +31,7 @@ from historyapp.wire.problems import (
     UnsupportedMediaType,
 )
 
-_FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked)
+_FAULTS = (DiskFull, DatabaseCorrupt, DatabaseReadOnly, DatabaseLocked, DatabaseUnreachable)
 _EVERY_ROUTE = (*_FAULTS, Malformed, Unauthenticated, Forbidden, NotValid, ServerUnavailable)
 _OF_A_SESSION = (NotFound, Invalid)
 """There may be no such session, and ``as_of`` may lie beyond its head."""

@@ -1,4 +1,4 @@
-"""Faults of the database: its disk is full, or it is damaged, read-only, or locked by another program.
+"""Faults of the database: its disk is full, it is damaged, read-only, locked by another program, or away.
 
 Each process remembers the newest fault for a minute or until a write succeeds, for ``/readyz`` and the pages.
 Damage is noted in the data folder, for all processes. Nothing is written then until a start finds the
@@ -13,12 +13,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from historyapp.wire.problems import (
     DatabaseCorrupt,
     DatabaseLocked,
     DatabaseReadOnly,
+    DatabaseUnreachable,
     DiskFull,
     StorageFailed,
 )
@@ -37,7 +38,10 @@ _DETAILS: dict[type[StorageFailed], str] = {
     DatabaseCorrupt: "The database is damaged. Nothing is written until it has been repaired or restored.",
     DatabaseReadOnly: "The server may not write to the database. Make the file and its folder writable.",
     DatabaseLocked: "Another program has locked the database for too long. Retry, or end that program.",
+    DatabaseUnreachable: "The database does not answer, or the connection to it broke. Retry.",
 }
+_READ_ONLY_SERVER = "The database accepts no writes: it is a standby, or its operator has made it read-only."
+_RETRY_AFTER: dict[type[StorageFailed], int] = {DatabaseLocked: 1, DatabaseUnreachable: 2}
 _PRIMARY = 0xFF
 """SQLite's extended codes hold the primary code in the lowest byte."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -62,6 +66,9 @@ _BY_SQLSTATE: dict[str, type[StorageFailed]] = {
     "XX002": DatabaseCorrupt,
     "25006": DatabaseReadOnly,
     "55P03": DatabaseLocked,
+    "53300": DatabaseUnreachable,
+    **dict.fromkeys(("57P01", "57P02", "57P03", "57P05"), DatabaseUnreachable),
+    **dict.fromkeys(("08000", "08001", "08003", "08004", "08006"), DatabaseUnreachable),
 }
 """Of PostgreSQL."""
 _DAMAGED_STATES = ("XX001", "XX002")
@@ -72,7 +79,7 @@ class _Memory:
 
     fault: StorageFailed | None = None
     seen = 0.0
-    logged = 0.0
+    logged: dict[type[StorageFailed], float] = {}
     damage = ""
 
 
@@ -84,9 +91,16 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None:
         kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY)
+    elif connection.vendor == "postgresql" and _is_lost_connection(error, cause):
+        kind = DatabaseUnreachable
     else:
         kind = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "")
     return _fault(kind) if kind else None
+
+
+def _is_lost_connection(error: BaseException, cause: BaseException) -> bool:
+    """psycopg gives a state only to errors that the server has sent."""
+    return isinstance(error, (OperationalError, InterfaceError)) and not getattr(cause, "sqlstate", None)
 
 
 def note(error: BaseException | None) -> StorageFailed | None:
@@ -99,16 +113,19 @@ def note(error: BaseException | None) -> StorageFailed | None:
     if primary in _DAMAGED or state in _DAMAGED_STATES:
         _note_damage(str(cause))
     now = time.monotonic()
-    if type(_Memory.fault) is not type(fault) or now > _Memory.logged + REMEMBERED:
-        _Memory.logged = now
-        log.error("The database cannot be used (%s): %s. %s", fault.code, cause, _space())
-    _Memory.fault, _Memory.seen = fault, now
+    if now > _Memory.logged.get(type(fault), -REMEMBERED) + REMEMBERED:
+        _Memory.logged[type(fault)] = now
+        log.error("The database cannot be used (%s): %s. %s", fault.code, str(cause).strip(), _space())
+    if not isinstance(fault, DatabaseUnreachable):  # every page and check finds that out itself
+        _Memory.fault, _Memory.seen = fault, now
     return fault
 
 
 def note_success() -> None:
     """A write has succeeded: the disk has space and the database is writable."""
-    _Memory.fault = None
+    if _Memory.fault:
+        _Memory.logged.pop(type(_Memory.fault), None)
+        _Memory.fault = None
 
 
 def current() -> StorageFailed | None:
@@ -183,7 +200,9 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
 
 
 def _fault(kind: type[StorageFailed]) -> StorageFailed:
-    return kind(_DETAILS[kind], retry_after=1 if kind is DatabaseLocked else 30)
+    is_read_only_server = kind is DatabaseReadOnly and connection.vendor == "postgresql"
+    detail = _READ_ONLY_SERVER if is_read_only_server else _DETAILS[kind]
+    return kind(detail, retry_after=_RETRY_AFTER.get(kind, 30))
 
 
 def _known_damage() -> bool:

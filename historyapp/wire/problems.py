@@ -124,7 +124,7 @@ class ServerUnavailable(PlayheadError):
 
 
 class StorageFailed(ServerUnavailable):
-    """The database cannot be used, for a reason that somebody must remove. Nothing was written."""
+    """The database cannot be used, for a reason that somebody must remove."""
 
 
 class DiskFull(StorageFailed):
@@ -141,6 +141,10 @@ class DatabaseReadOnly(StorageFailed):
 
 class DatabaseLocked(StorageFailed):
     code = "database-locked"
+
+
+class DatabaseUnreachable(StorageFailed):
+    code = "database-unreachable"
 
 
 class ServerFailed(PlayheadError):
@@ -269,12 +273,19 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         DatabaseReadOnly, 503, "Database read-only", "The server may not write to the database.",
-        "Nothing was written. The operator must make the file and its folder writable for the server.",
+        "Nothing was written. The operator must make the file and its folder writable for the server, or "
+        "PostgreSQL accept writes.",
     ),
     ProblemType(
         DatabaseLocked, 503, "Database locked", "Another program has locked the database for too long.",
         "Nothing was written. Send the request again after the number of seconds in `Retry-After`. If it "
         "persists, the operator must end the other program.",
+    ),
+    ProblemType(
+        DatabaseUnreachable, 503, "Database unreachable",
+        "PostgreSQL does not answer, or the connection to it broke.",
+        "If it broke while the request was being stored, the request may have been carried out. Send it "
+        "again with the same `Idempotency-Key` after the number of seconds in `Retry-After`.",
     ),
     ProblemType(
         ServerFailed, 500, "Internal error", "The server failed to carry out the request.",

@@ -10,13 +10,16 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.db.utils import ConnectionHandler
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from pytest_django import DjangoDbBlocker
 from uuid_utils.compat import uuid7
 
+from dashboard.errors import ErrorPages
 from historyapp.celery import app
 from historyapp.models import Entry
 from historyapp.services import faults
@@ -41,7 +44,7 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that tells all processes of damage: here only those of one test."""
     path = tmp_path / "damaged"
     monkeypatch.setattr(faults, "_marker", lambda: path)
-    monkeypatch.setattr(faults, "_Memory", type("_Memory", (faults._Memory,), {}))
+    monkeypatch.setattr(faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}}))
     return path
 
 
@@ -196,6 +199,30 @@ def test_other_errors_are_no_faults(database: Path) -> None:
     assert note(None) is None
 
 
+POSTGRES: list[tuple[Exception, str | None]] = [
+    (psycopg.errors.DiskFull("could not extend file"), "disk-full"),
+    (psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT"), "database-read-only"),
+    (psycopg.errors.AdminShutdown("terminating connection"), "database-unreachable"),
+    (psycopg.errors.CannotConnectNow("the database system is starting up"), "database-unreachable"),
+    (psycopg.errors.TooManyConnections("sorry, too many clients already"), "database-unreachable"),
+    (psycopg.OperationalError("server closed the connection unexpectedly"), "database-unreachable"),
+    (psycopg.errors.LockNotAvailable("could not obtain lock"), "database-locked"),
+    (psycopg.errors.DataCorrupted("invalid page in block 3"), "database-corrupt"),
+    (psycopg.errors.DeadlockDetected("deadlock detected"), None),
+    (psycopg.errors.QueryCanceled("canceling statement due to statement timeout"), None),
+]
+
+
+@pytest.mark.parametrize(("cause", "expected"), POSTGRES, ids=lambda value: type(value).__name__)
+def test_postgresql_names_the_same_faults_by_its_states(
+    monkeypatch: pytest.MonkeyPatch, cause: Exception, expected: str | None
+) -> None:
+    monkeypatch.setattr(connection, "vendor", "postgresql")
+    error = OperationalError(*cause.args)
+    error.__cause__ = cause
+    assert code(error) == expected
+
+
 def test_a_fault_is_forgotten_after_a_write(db: None, database: Path) -> None:
     note(failure(database, "PRAGMA max_page_count=1", INSERT))
     assert current() is not None
@@ -258,6 +285,14 @@ def test_a_fault_while_the_person_is_looked_up_is_a_page(
     response = client.get("/")
     assert response.status_code == 503
     assert b"Disk full" in response.content
+
+
+def test_a_page_says_that_the_database_is_busy() -> None:
+    middleware = ErrorPages(lambda _: HttpResponse())
+    page = middleware.process_exception(RequestFactory().get("/"), OperationalError("database is locked"))
+    assert page is not None
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "1")
+    assert b"The database is busy" in page.content
 
 
 def test_a_damaged_data_folder_is_not_served(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""On PostgreSQL, a full disk, a read-only server and a lost connection each have their own answer."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from django.db import close_old_connections, connection
+from django.test import Client
+
+from historyapp.models import Entry
+from tests.api.agent import Agent, said
+from tests.api.conftest import alice as alice
+from tests.api.conftest import project as project
+from tests.api.conftest import run as run
+from tests.api.conftest import session_id as session_id
+from tests.api.test_problems import assert_problem
+from tests.services.test_faults import marker as marker
+
+pytestmark = [
+    pytest.mark.skipif("config.getoption('database') == 'sqlite'", reason="SQLite has no server"),
+    pytest.mark.django_db(transaction=True),
+]
+
+
+def execute(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.fixture
+def failing() -> Iterator[None]:
+    """The next statements of a test can define ``fault()``, which runs before an entry is stored."""
+    yield
+    execute("DROP FUNCTION fault() CASCADE")
+
+
+def before_each_entry(statement: str) -> None:
+    body = f"BEGIN {statement}; RETURN NEW; END"
+    execute(
+        f"CREATE FUNCTION fault() RETURNS trigger AS $$ {body} $$ LANGUAGE plpgsql",
+        "CREATE TRIGGER fault BEFORE INSERT ON historyapp_entry FOR EACH ROW EXECUTE FUNCTION fault()",
+    )
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_full_disk_of_the_server_is_said(run: Agent, client: Client) -> None:
+    full = 'could not extend file "base/5/1259": No space left on device'
+    before_each_entry(f"RAISE EXCEPTION '{full}' USING ERRCODE = 'disk_full'")
+    refused = run.post("/entries", {"entries": [said()]})
+    assert_problem(refused, 503, "full")
+    assert refused["type"].endswith("#disk-full")
+    assert refused.headers["Retry-After"] == "30"
+    assert client.get("/readyz").json()["parts"]["database"] == "disk-full"
+    assert run.get()["head"] == 0
+    execute("ALTER TABLE historyapp_entry DISABLE TRIGGER fault")
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+    assert client.get("/readyz").json()["parts"]["database"] == "ok"
+
+
+def test_a_read_only_server_is_said(run: Agent, client: Client) -> None:
+    execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    refused = run.post("/entries", {"entries": [said()]})
+    assert_problem(refused, 503, "standby")
+    assert refused["type"].endswith("#database-read-only")
+    assert run.get().status == 200
+    assert "accepts no writes" in client.get("/sign-in").content.decode()
+    execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE")
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+@pytest.mark.usefixtures("failing")
+def test_a_connection_that_breaks_in_a_request_is_said_and_opened_again(run: Agent, client: Client) -> None:
+    before_each_entry("PERFORM pg_terminate_backend(pg_backend_pid())")
+    refused = run.post("/entries", {"entries": [said()]})
+    assert_problem(refused, 503, "broke")
+    assert refused["type"].endswith("#database-unreachable")
+    assert client.get("/readyz").json()["parts"]["database"] == "ok", "it answers again"
+    assert not Entry.objects.exists()
+    execute("ALTER TABLE historyapp_entry DISABLE TRIGGER fault")
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+def test_a_connection_that_broke_between_requests_is_not_noticed(run: Agent) -> None:
+    with connection.copy().cursor() as other:
+        pid = connection.connection.info.backend_pid
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        other.connection.close()
+    close_old_connections()  # as the server does before each request
+    assert run.post("/entries", {"entries": [said()]}).status == 201
+
+
+@pytest.fixture
+def stopped_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody listens at the database's address any more."""
+    connection.close()
+    with socket.socket() as taken, monkeypatch.context() as patch:
+        taken.bind(("127.0.0.1", 0))
+        patch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
+        patch.setitem(connection.settings_dict, "PORT", taken.getsockname()[1])
+        yield
+
+
+def test_a_server_that_is_away_is_said_everywhere(
+    run: Agent, client: Client, stopped_server: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        refused = run.post("/entries", {"entries": [said()]})
+        assert_problem(refused, 503, "does not answer")
+        assert refused["type"].endswith("#database-unreachable")
+    client.cookies["playhead_session"] = "a" * 32
+    client.raise_request_exception = False
+    page = client.get("/")
+    assert (page.status_code, page.headers["Retry-After"]) == (503, "2")
+    assert b"Database unreachable" in page.content
+    ready = client.get("/readyz")
+    assert (ready.status_code, ready.json()["parts"]["database"]) == (503, "database-unreachable")
+    logged = [record for record in caplog.records if record.name == "historyapp.services.faults"]
+    assert len(logged) == 1, "once a minute"
