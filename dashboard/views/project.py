@@ -1,21 +1,27 @@
 """What a project allows. Members read it; owners change it."""
 
+from uuid import UUID
+
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access import PersonRequest, actor, current_project, is_owner, projects, signed_in
-from historyapp.core.errors import Invalid
-from historyapp.core.usage import MICRO
-from historyapp.services.caps import caps_of, set_caps
+from dashboard.access import (
+    PersonRequest,
+    actor,
+    current_project,
+    find_session,
+    is_owner,
+    projects,
+    signed_in,
+)
+from dashboard.cap_forms import cap_form, capped_sessions, key_forms, save_caps
+from historyapp.core.errors import NotFound
+from historyapp.models import ApiKey
 from historyapp.services.projects import change_project
 from historyapp.services.transactions import writing
-
-PERIODS = {"day": "Daily cap", "month": "Monthly cap"}
-"""Periods of spending caps, with the labels of their fields."""
-MOST_DOLLARS = 1_000_000_000
 
 
 @signed_in
@@ -29,31 +35,42 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         if not owner:
             raise PermissionDenied("Only an owner of the project can change its settings.")
         changes = {"paid_automatic_compression": "paid_automatic_compression" in request.POST}
-        limits = {period: read_dollars(request.POST.get(f"{period}_cap", "")) for period in PERIODS}
         with writing():
-            set_caps(project, limits, actor=actor(request))
+            save_caps(request, project)
             change_project(project, changes, actor=actor(request))
         return redirect(reverse("project-settings") + "?saved=1")
-    caps = {cap.period: cap for cap in caps_of(project)}
     context = {
         "project": project,
         "projects": mine,
         "is_owner": owner,
         "saved": "saved" in request.GET,
-        "caps": [(period, label, caps.get(period)) for period, label in PERIODS.items()],
+        "caps": cap_form(project),
+        "keys": key_forms(project),
+        "capped_sessions": capped_sessions(project),
     }
     return render(request, "project_settings.html", context)
 
 
-def read_dollars(text: str) -> int | None:
-    """Millionths of a dollar; None for an empty field."""
-    text = text.strip()
-    if not text:
-        return None
-    try:
-        dollars = float(text)
-    except ValueError:
-        dollars = -1
-    if not 0 <= dollars <= MOST_DOLLARS:
-        raise Invalid(f"A spending cap must be a number from 0 to {MOST_DOLLARS:,}, in US dollars, or empty.")
-    return round(dollars * MICRO)
+@signed_in
+@require_POST
+def change_session_caps(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Saves the spending caps of a session."""
+    session = find_session(request, session_id)
+    if not is_owner(request, session.project):
+        raise PermissionDenied("Only an owner of the project can change spending caps.")
+    save_caps(request, session.project, session=session)
+    return redirect(reverse("session-settings", args=[session.pk]) + "?saved=1")
+
+
+@signed_in
+@require_POST
+def change_key_caps(request: PersonRequest, key_id: UUID) -> HttpResponse:
+    """Saves the spending caps of an API key."""
+    keys = ApiKey.objects.filter(pk=key_id, project__members=request.user).select_related("project")
+    key = keys.first()
+    if key is None:
+        raise NotFound(f"There is no API key {key_id}.")
+    if not is_owner(request, key.project):
+        raise PermissionDenied("Only an owner of the project can change spending caps.")
+    save_caps(request, key.project, key=key)
+    return redirect(reverse("project-settings") + "?saved=1")

@@ -7,7 +7,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.access import PersonRequest, actor, find_session, is_owner, signed_in
+from dashboard.cap_forms import cap_form
 from dashboard.location import newest_step, page_context
 from dashboard.settings_form import find_errors, form_groups, read_settings
 from historyapp.core.settings import SessionSettings, load_settings
@@ -35,5 +36,7 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "errors": errors,
         "saved": "saved" in request.GET,
         "note": model_note(stored, session.project),
+        "caps": cap_form(session.project, session),
+        "is_owner": is_owner(request, session.project),
     }
     return render(request, "session_settings.html", context, status=422 if errors else 200)

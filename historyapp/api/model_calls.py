@@ -102,7 +102,7 @@ def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> 
             headers={**_UNBUFFERED, **REPLAYED},
         )
     Spender(request.auth).check("This request")
-    model_call = ModelCall(find_session(request, session_id), body.model_call_request())
+    model_call = ModelCall(find_session(request, session_id), body.model_call_request(), request.auth.pk)
     events = ModelCallEvents(request, model_call)
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=_UNBUFFERED)
 

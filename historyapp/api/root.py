@@ -4,6 +4,7 @@ from django.views.decorators.http import require_GET
 
 from historyapp.api import (
     actions,
+    caps,
     compressions,
     contexts,
     entries,
@@ -34,6 +35,6 @@ api = PlayheadAPI(
 api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
-    rewinds, transfers, projects,
+    rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -109,6 +109,8 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
 
     project = _answered(endpoints.projects.project)
     change_project = _answered(endpoints.projects.change_project)
+    caps = _listed(endpoints.projects.caps)
+    set_caps = _answered(endpoints.projects.set_caps)
 
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)

@@ -51,6 +51,8 @@ class ModelCallError(PlayheadError):
         self.retry_after = retry_after
         """Seconds that the provider asks to wait; null when it does not say."""
         self.attempts = 1
+        self.never_sent = False
+        """Whether there was no connection, so that the provider has nothing to bill."""
         self._set_detail()
 
     def add_target(self, model: str, address: str) -> None:

@@ -159,6 +159,7 @@ class Connection:
             failure = self._translated(error)
             if failure is None:
                 raise
+            failure.never_sent = _is_unconnected(error)
             raise failure from None
 
     def _translated(self, error: Exception) -> ModelCallError | None:
@@ -189,3 +190,11 @@ class Connection:
             case httpx2.HTTPError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self._broken("sent an invalid HTTP response", retryable=True)
         return None
+
+
+def _is_unconnected(error: Exception) -> bool:
+    """Whether the request failed before there was a connection to send it on."""
+    import httpx2
+
+    unconnected = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+    return isinstance(error, unconnected) or isinstance(error.__cause__, unconnected)

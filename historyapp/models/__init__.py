@@ -17,7 +17,7 @@ from historyapp.models.queue import QueuedMessage
 from historyapp.models.releases import Release
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
-from historyapp.models.spending import SpendingCap
+from historyapp.models.spending import SpendingCounter, SpendingReservation
 from historyapp.models.summaries import Summary
 from historyapp.models.totals import Total
 from historyapp.models.workers import Worker
@@ -40,7 +40,8 @@ __all__ = [
     "Session",
     "SignInLink",
     "Snapshot",
-    "SpendingCap",
+    "SpendingCounter",
+    "SpendingReservation",
     "Summary",
     "TokenCorrection",
     "Total",

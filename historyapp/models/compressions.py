@@ -8,6 +8,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
+from historyapp.models.projects import ApiKey
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
 
@@ -79,6 +80,8 @@ class CompressionRun(models.Model):
     tokens_after = models.PositiveBigIntegerField(default=0)
     """Of their summaries."""
     actor = models.CharField(max_length=200, blank=True)
+    api_key = models.ForeignKey(ApiKey, models.SET_NULL, null=True, related_name="+")
+    """The key that started or retried the run; its spending caps hold. Null: a person or the settings did."""
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -1,39 +1,89 @@
-"""Caps on the money that a project spends on calls of providers' models."""
+"""What projects, sessions and API keys spend on calls of providers' models, and the caps on it."""
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+from uuid import UUID
 
-from django.db import models
+from django.db import connection, models
+from uuid_utils.compat import uuid7
 
-from historyapp.models.projects import Project
+from historyapp.models.fields import JSONText, on_sqlite
+from historyapp.models.projects import ApiKey, Project
+from historyapp.models.sessions import Session
+
+Subject = Literal["project", "session", "key"]
+_ANCESTORS = """
+WITH RECURSIVE ancestor(id, forked_from_id, spawned_by_id) AS (
+    SELECT id, forked_from_id, spawned_by_id FROM historyapp_session WHERE id = %s
+    UNION
+    SELECT parent.id, parent.forked_from_id, parent.spawned_by_id FROM historyapp_session parent
+    JOIN ancestor ON parent.id IN (ancestor.forked_from_id, ancestor.spawned_by_id)
+) SELECT id FROM ancestor
+"""
 
 
-class SpendingCap(models.Model):
-    """The most that a project may spend in each day or month (UTC), and what the present one has spent."""
+class CounterQuerySet(models.QuerySet["SpendingCounter"]):
+    def of_project(self, project_id: UUID) -> "CounterQuerySet":
+        """The counters of the project itself, without those of its sessions and keys."""
+        return self.filter(project=project_id, session=None, key=None)
+
+    def capped(self) -> "CounterQuerySet":
+        return self.exclude(limit=None)
+
+
+class SpendingCounter(models.Model):
+    """What one project, session or API key spends in each day or month (UTC), and the cap on it, if any.
+
+    The counter of a session also counts what its forks and sub-agents spend.
+    """
 
     class Period(models.TextChoices):
         DAY = "day", "day"
         MONTH = "month", "month"
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="caps")
+    project = models.ForeignKey(Project, models.CASCADE, related_name="spending")
+    session = models.ForeignKey(Session, models.CASCADE, null=True, related_name="spending")
+    key = models.ForeignKey(ApiKey, models.CASCADE, null=True, related_name="spending")
+    """At most one of the two is set."""
     period = models.CharField(max_length=5, choices=Period)
-    limit = models.PositiveBigIntegerField()
-    """In millionths of a dollar."""
+    limit = models.PositiveBigIntegerField(null=True)
+    """The cap, in millionths of a dollar; null: no cap."""
     starts_on = models.DateField()
-    """The first day of the period that ``spent`` belongs to."""
-    spent = models.PositiveBigIntegerField(default=0)
+    """The first day of the period that ``counted`` belongs to."""
+    counted = models.PositiveBigIntegerField(default=0)
     """In millionths of a dollar. A call under way counts with its estimate."""
 
+    objects = CounterQuerySet.as_manager()
+
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("project", "period"), name="cap_once"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("project", "period"),
+                condition=models.Q(session=None, key=None),
+                name="project_counter_once",
+            ),
+            models.UniqueConstraint(fields=("session", "period"), name="session_counter_once"),
+            models.UniqueConstraint(fields=("key", "period"), name="key_counter_once"),
+        )
+        indexes = (
+            models.Index(fields=("project",), name="cap_by_project", condition=models.Q(limit__isnull=False)),
+        )
 
     def __str__(self) -> str:
-        return f"${self.limit / 1_000_000:,.2f} a {self.period}"
+        return f"${self.limit / 1_000_000:,.2f} a {self.period}" if self.limit is not None else self.period
+
+    @property
+    def subject(self) -> Subject:
+        """Whose spending it counts."""
+        if self.session_id is not None:
+            return "session"
+        return "project" if self.key_id is None else "key"
 
     def begin_period(self, now: datetime) -> None:
-        """Sets ``spent`` back when another period has begun. The caller saves it."""
+        """Sets ``counted`` back when another period has begun. The caller saves it."""
         first = first_day(self.period, now)
         if first > self.starts_on:  # a clock that was set back starts no period twice
-            self.starts_on, self.spent = first, 0
+            self.starts_on, self.counted = first, 0
 
     @property
     def ends_at(self) -> datetime:
@@ -46,11 +96,52 @@ class SpendingCap(models.Model):
 
     @property
     def limit_dollars(self) -> str:
-        """The limit as a form field holds it."""
+        """The cap as a form field holds it; empty without one."""
+        if self.limit is None:
+            return ""
         return f"{self.limit / 1_000_000:.6f}".rstrip("0").rstrip(".")
+
+
+class SpendingReservation(models.Model):
+    """The estimate of a model call that is under way, included in its counters.
+
+    Its row goes when the call ends. The row of a call whose process was killed stays until it expires. The
+    estimate stays in the counters then, because the call may have been paid for.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, models.CASCADE)
+    counters = JSONText(default=list)
+    """Primary keys of the counters."""
+    amount = models.PositiveBigIntegerField()
+    """In millionths of a dollar."""
+    day = models.DateField()
+    """The day (UTC) on which the call began: it counts in this day and its month."""
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = (models.Index(fields=("project", "expires_at"), name="reservation_by_expiry"),)
+
+    def __str__(self) -> str:
+        return f"${self.amount / 1_000_000:,.4f} until {self.expires_at:%H:%M:%S}"
+
+    def counts_in(self, counter: SpendingCounter) -> bool:
+        """Whether it is part of what the counter has counted in its present period."""
+        return counter.pk in self.counters and counter.starts_on == first_of(counter.period, self.day)
 
 
 def first_day(period: str, now: datetime) -> date:
     """The first day of the period that a moment belongs to."""
-    day = now.astimezone(UTC).date()
-    return day.replace(day=1) if period == SpendingCap.Period.MONTH else day
+    return first_of(period, now.astimezone(UTC).date())
+
+
+def first_of(period: str, day: date) -> date:
+    """The first day of the period that a day belongs to."""
+    return day.replace(day=1) if period == SpendingCounter.Period.MONTH else day
+
+
+def with_ancestors(session_id: UUID) -> list[UUID]:
+    """The session and those that it was forked from or started by, in one query, however many they are."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ANCESTORS, [session_id.hex if on_sqlite() else session_id])
+        return [id if isinstance(id, UUID) else UUID(id) for (id,) in cursor.fetchall()]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
@@ -17,12 +18,13 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import PROVIDERS, ProviderRouter
 from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
-from historyapp.services.caps import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
+from historyapp.services.reservations import OUTPUT_LIMIT, Payer, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
 CATEGORY = "model_call"
@@ -56,8 +58,11 @@ class RecordedCompletion:
 class ModelCall:
     """One model call, from its context to its entry. Iterate over its deltas once, and close them."""
 
-    def __init__(self, session: Session, request: ModelCallRequest) -> None:
+    def __init__(self, session: Session, request: ModelCallRequest, key: UUID | None = None) -> None:
         """Builds the context. Nothing is written or sent yet.
+
+        Args:
+            key: of the API key whose caps the call counts in too.
 
         Raises:
             Invalid: for a model that nothing serves, another provider's format, or a context that cannot be
@@ -84,7 +89,7 @@ class ModelCall:
             built.spec.model, built.request, request.max_output_tokens, request.options
         )
         self._builder = CompletionBuilder()
-        self._reservation = Reservation(session.project_id, model)
+        self._reservation = Reservation(Payer(session.project_id, session.pk, key), model)
         self._snapshot: Snapshot | None = None
         self._begun = time.monotonic()
 
@@ -105,27 +110,29 @@ class ModelCall:
         self._begun = time.monotonic()
         try:
             self._reserve()
-            with closing(call_model(self._request, retries=RETRIES)) as deltas:
+            retries = replace(RETRIES, on_retry=self._reservation.retry)
+            with closing(call_model(self._request, retries=retries)) as deltas:
                 for delta in self._reservation.watch(deltas):
                     if not isinstance(delta, SilentDelta):
                         self._snapshot = self._snapshot or record_snapshot(self._served)
                         self._builder.add(delta)
                     yield delta
             self._append(keep)
-        except (ModelCallError, Conflict) as error:
-            self._reservation.abandon()
-            self._log_failure(error)
+        except (ModelCallError, Conflict, CapReached) as error:
+            if self._reservation.id is not None or not isinstance(error, CapReached):
+                self._log_failure(error)
+            self._reservation.fail(error)
             raise
-        except Invalid:
-            self._reservation.abandon()
+        except Invalid as error:
+            self._reservation.fail(error)
             raise
+        finally:
+            self._reservation.settle(None)  # of a call that was cancelled or broke otherwise
 
     def _reserve(self) -> None:
-        request = self._request
+        request, payer = self._request, self._reservation.payer
         tokens = self._served.built.tokens
-        self._reservation = reserve(
-            self._session.project_id, request.model, tokens, request.max_output_tokens
-        )
+        self._reservation = reserve(payer, request.model, tokens, request.max_output_tokens)
         if self._reservation.is_capped and request.max_output_tokens is None:
             self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
 

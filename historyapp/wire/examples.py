@@ -5,10 +5,14 @@ from typing import Any
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 AT = "2026-01-31T09:30:00Z"
 LATER = "2026-01-31T09:30:02.5Z"
+CAP = {
+    "subject": "project", "session": None, "key": None, "period": "day", "limit": 5.0, "spent": 0.0214,
+    "reserved": 0.0102, "left": 4.9684, "ends_at": "2026-02-01T00:00:00Z",
+}  # fmt: skip
 PROJECT = {
     "id": "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42", "name": "Default", "created_at": AT,
     "paid_automatic_compression": False,
-    "caps": [{"period": "day", "limit": 5.0, "spent": 0.0214, "ends_at": "2026-02-01T00:00:00Z"}],
+    "caps": [CAP],
 }  # fmt: skip
 
 USE_TOOL = {"name": "read_file", "arguments": {"path": "parser.py"}}

@@ -187,10 +187,11 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         CapReached, 402, "Spending cap reached",
-        "The call of a provider's model might cost more than a spending cap of the project leaves.",
-        "`period`, `limit` and `spent` (US dollars) say which cap; `ends_at` says when its next period "
-        "begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an owner to raise "
-        "the cap. A model without a known price is refused while the project has a cap.",
+        "The call of a provider's model might cost more than a spending cap leaves.",
+        "`subject` (`project`, `session` or `key`), with `session` or the beginning of the `key`, `period`, "
+        "`limit` and `spent` (US dollars, calls under way included) say which cap; `ends_at` says when its "
+        "next period begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an "
+        "owner to raise the cap. Where a cap holds, a model without a known price is refused.",
     ),
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",

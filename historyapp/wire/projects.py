@@ -7,15 +7,7 @@ from pydantic import Field
 
 from historyapp.wire import examples
 from historyapp.wire.base import Answer, shown
-
-
-class CapOut(Answer):
-    """The most that the project may spend on model calls in each day or month."""
-
-    period: str = Field(json_schema_extra={"enum": ["day", "month"]})
-    limit: float = Field(description="US dollars.")
-    spent: float = Field(description="US dollars in this period; calls under way count with their estimate.")
-    ends_at: datetime = Field(description="When the next period begins.")
+from historyapp.wire.caps import CapOut
 
 
 class ProjectOut(Answer):
@@ -27,4 +19,4 @@ class ProjectOut(Answer):
     paid_automatic_compression: bool = Field(
         description="Whether automatic compression may call a provider's model. If not, it uses `local`."
     )
-    caps: list[CapOut]
+    caps: list[CapOut] = Field(description="Of the project itself; `GET /caps` lists all.")

@@ -41,6 +41,7 @@ FILLED: Mapping[str, Any] = {
     "tags": ["x"],
     "key_points": ["x"],
     "metadata": {"x": 1},
+    "limits": {"daily_cap": 5, "monthly_cap": None},
     "changes": {"paid_automatic_compression": True, "daily_cap": 5, "monthly_cap": None},
 }
 DOCUMENT = api.get_openapi_schema()

@@ -3,7 +3,8 @@
 import pytest
 from django.test import Client
 
-from historyapp.models import Project, Session, SpendingCap
+from historyapp.models import Project, Session, SpendingCounter
+from historyapp.services.keys import create_key
 from tests.dashboard.pages import html, text
 
 
@@ -42,12 +43,12 @@ def test_a_session_says_that_its_automatic_runs_use_the_local_summariser(
 
 def test_an_owner_sets_and_removes_caps_and_sees_what_is_spent(alice: Client, project: Project) -> None:
     alice.post("/project", {"day_cap": "2.5", "month_cap": ""})
-    SpendingCap.objects.filter(project=project).update(spent=1_250_000)
+    SpendingCounter.objects.filter(project=project).update(counted=1_250_000)
     page = alice.get("/project")
     assert 'value="2.5"' in html(page)
     assert "Spent: $1.25 of $2.50; the next day begins on" in text(page)
     alice.post("/project", {"day_cap": "", "month_cap": ""})
-    assert not SpendingCap.objects.exists()
+    assert not SpendingCounter.objects.capped().exists()
 
 
 @pytest.mark.parametrize("cap", ["-1", "nan", "inf", "soon", "1e99"])
@@ -55,4 +56,37 @@ def test_a_cap_that_is_no_amount_is_refused(alice: Client, project: Project, cap
     refused = alice.post("/project", {"day_cap": cap})
     assert refused.status_code == 422
     assert "A spending cap must be a number from 0" in text(refused)
-    assert not SpendingCap.objects.exists()
+    assert not SpendingCounter.objects.capped().exists()
+
+
+def test_an_owner_sets_the_caps_of_a_key(alice: Client, bob: Client, project: Project) -> None:
+    key, _ = create_key(project, "agent <b>")
+    address = f"/project/keys/{key.pk}/caps"
+    assert bob.post(address, {"day_cap": "3"}).status_code == 403
+    assert alice.post(address, {"day_cap": "3"}).status_code == 302
+    SpendingCounter.objects.filter(key=key).update(counted=1_250_000)
+    page = alice.get("/project")
+    assert "Spent: $1.25 of $3.00" in text(page)
+    assert "agent &lt;b&gt;" in html(page)
+    assert not SpendingCounter.objects.of_project(project.pk).capped().exists()
+    assert bob.get("/project").status_code == 200
+
+
+def test_an_owner_sets_the_caps_of_a_session(
+    alice: Client, bob: Client, session: Session, project: Project
+) -> None:
+    address = f"/sessions/{session.pk}/caps"
+    assert bob.post(address, {"month_cap": "3"}).status_code == 403
+    saved = alice.post(address, {"day_cap": "", "month_cap": "3"})
+    assert "Spent: $0.0000 of $3.00" in text(alice.get(saved["Location"]))
+    assert "$0.0000 of $3.00 in this month" in text(alice.get("/project"))
+    assert "Only an owner of the project can change them." in text(
+        bob.get(f"/sessions/{session.pk}/settings")
+    )
+
+
+def test_a_stranger_cannot_reach_caps(charlie: Client, session: Session, project: Project) -> None:
+    key, _ = create_key(project, "agent")
+    for address in (f"/sessions/{session.pk}/caps", f"/project/keys/{key.pk}/caps"):
+        assert charlie.post(address, {"day_cap": "3"}).status_code == 404
+    assert not SpendingCounter.objects.capped().exists()

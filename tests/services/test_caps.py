@@ -1,130 +1,179 @@
 """Caps are hard: what calls may cost is reserved before they begin, by however many workers."""
 
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.utils import timezone
 
-from historyapp.core.usage import Usage
-from historyapp.llm.deltas import RestartedDelta
-from historyapp.models import Project, SpendingCap
-from historyapp.services.caps import caps_of, reserve, set_caps, short_connection
-from historyapp.services.prices import price_list
+from historyapp.models import ApiKey, AuditRecord, Project, Session, SpendingCounter, SpendingReservation
+from historyapp.services.caps import caps_of, caps_that_hold, project_caps, set_caps
+from historyapp.services.keys import create_key
+from historyapp.services.reservations import Payer, Reservation, reserve
+from historyapp.services.rewinds import fork
+from historyapp.services.sessions import create_session
 from historyapp.wire.problems import CapReached
-from tests.llm.loopback import Loopback
-from tests.services.compression.conftest import Compress, Record, _server, compress, loopback, record
 
-__all__ = ["_server", "compress", "loopback", "record"]
 DOLLAR = 1_000_000
 
 
-def spent(project: Project) -> int:
-    return SpendingCap.objects.get(project=project, period="day").spent
+@pytest.fixture
+def session(project: Project) -> Session:
+    return create_session(project)
 
 
-def test_a_call_counts_with_its_estimate_and_then_with_its_cost(project: Project) -> None:
+@pytest.fixture
+def key(project: Project) -> ApiKey:
+    return create_key(project, "agent")[0]
+
+
+def payer(session: Session, key: ApiKey | None = None) -> Payer:
+    return Payer(session.project_id, session.pk, None if key is None else key.pk)
+
+
+def call(session: Session, key: ApiKey | None = None) -> Reservation:
+    return reserve(payer(session, key), "gpt-5", 1000, 500)
+
+
+def test_a_cap_says_what_is_spent_and_what_is_reserved(project: Project, session: Session) -> None:
     set_caps(project, {"day": DOLLAR, "month": 2 * DOLLAR})
-    reservation = reserve(project.pk, "gpt-5", 1000, 500)
-    price = price_list().of("gpt-5")
-    assert price is not None
-    assert spent(project) == price.cost(Usage(1300, 500))
-    reservation.settle(123)
-    assert [cap.spent for cap in caps_of(project)] == [123, 123]
+    first, second = call(session), call(session)
+    first.settle(123)
+    for cap in project_caps(project):
+        assert (cap.spent, cap.reserved) == (123, second.attempt)
+        assert cap.left == cap.limit - 123 - second.attempt
+    second.settle(None)
+    assert [(cap.spent, cap.reserved) for cap in project_caps(project)] == [(123 + second.attempt, 0)] * 2
 
 
-def test_a_call_whose_cost_stays_unknown_keeps_its_estimate(project: Project) -> None:
+def test_a_cap_counts_what_was_spent_before_it_was_set(
+    project: Project, session: Session, key: ApiKey
+) -> None:
+    call(session, key).settle(777)
     set_caps(project, {"day": DOLLAR})
-    reservation = reserve(project.pk, "gpt-5", 1000, 500)
-    before = spent(project)
-    reservation.settle(None)
-    assert spent(project) == before > 0
+    set_caps(project, {"month": DOLLAR}, session=session)
+    set_caps(project, {"day": DOLLAR}, key=key)
+    assert [cap.spent for cap in caps_that_hold(session, key)] == [777] * 3
+    set_caps(project, {"day": None})
+    set_caps(project, {"day": 2 * DOLLAR})
+    assert project_caps(project)[0].spent == 777, "removing a cap and setting it again forgets nothing"
 
 
-def test_a_refusal_says_which_cap_and_when_it_ends(project: Project) -> None:
-    set_caps(project, {"day": 10 * DOLLAR, "month": DOLLAR // 1000})
-    with pytest.raises(
-        CapReached, match=r"\$0.00 a month.*The next month begins at 20\d\d-\d\d-01 00:00 UTC"
-    ) as caught:
-        reserve(project.pk, "gpt-5", 1000, 5000)
-    assert (caught.value.fields["period"], caught.value.fields["limit"]) == ("month", 0.001)
-    assert spent(project) == 0, "the daily cap counts nothing of a refused call"
+def test_the_caps_of_session_and_key_hold_for_their_own_calls_only(
+    project: Project, session: Session, key: ApiKey
+) -> None:
+    other = create_session(project)
+    set_caps(project, {"day": 0}, session=session)
+    with pytest.raises(CapReached, match=f"The session {session.pk} may spend \\$0.00 a day"):
+        call(session)
+    set_caps(project, {"day": None}, session=session)
+    set_caps(project, {"month": 0}, key=key)
+    with pytest.raises(CapReached, match=f"The API key {key.prefix}… may spend \\$0.00 a month"):
+        call(other, key)
+    call(other)
+    call(session)
 
 
-def test_a_model_without_a_price_is_refused_only_where_there_is_a_cap(project: Project) -> None:
-    assert not reserve(project.pk, "openai:own", 1000, 500).is_capped
+def test_a_fork_and_a_sub_agent_count_in_the_cap_of_their_session(project: Project, session: Session) -> None:
+    forked = fork(project, session.pk)
+    again = fork(project, forked.pk)
+    helper = create_session(project)
+    Session.objects.filter(pk=helper.pk).update(spawned_by=again)
+    helper.refresh_from_db()
+    each = call(session).attempt
+    set_caps(project, {"day": 4 * each}, session=session)
+    for other in (forked, again, helper):
+        call(other)
+    with pytest.raises(CapReached, match=f"The session {session.pk} may spend"):
+        call(helper)
+    (cap,) = caps_that_hold(helper)
+    assert (cap.counter.session_id, cap.reserved) == (session.pk, 4 * each)
+    assert caps_that_hold(create_session(project)) == []
+
+
+def test_a_loop_of_sub_agents_does_not_hang(project: Project, session: Session) -> None:
+    other = create_session(project)
+    Session.objects.filter(pk=session.pk).update(spawned_by=other)
+    Session.objects.filter(pk=other.pk).update(spawned_by=session)
+    call(session)
+    assert SpendingCounter.objects.exclude(session=None).count() == 4
+
+
+def test_of_several_caps_the_refusal_names_the_one_that_ends_last(project: Project, session: Session) -> None:
+    set_caps(project, {"day": 0, "month": 0})
+    set_caps(project, {"day": 0}, session=session)
+    with pytest.raises(CapReached, match=r"The project may spend .* a month") as caught:
+        call(session)
+    assert caught.value.fields["subject"] == "project"
+    assert caught.value.fields["ends_at"].endswith("-01T00:00:00Z")
+    assert not SpendingReservation.objects.exists()
+
+
+def test_the_reservation_of_a_killed_process_expires_and_stays_counted(
+    project: Project, session: Session
+) -> None:
+    killed = call(session)
+    set_caps(project, {"month": 10 * killed.attempt})
+    later = timezone.now() + timedelta(minutes=31)
+    (cap,) = caps_of(list(SpendingCounter.objects.capped()), later)
+    assert (cap.spent, cap.reserved) == (killed.attempt, 0)
+    SpendingReservation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    call(session).settle(0)
+    assert not SpendingReservation.objects.exists(), "the next call removes the row"
+    killed.settle(0)
+    assert project_caps(project)[0].spent == killed.attempt, "an answer after that corrects nothing"
+
+
+def test_a_reservation_ends_once(project: Project, session: Session) -> None:
     set_caps(project, {"day": DOLLAR})
-    with pytest.raises(CapReached, match="PLAYHEAD_PRICES"):
-        reserve(project.pk, "openai:own", 1000, 500)
-
-
-def test_an_attempt_after_a_broken_one_is_reserved_too(project: Project) -> None:
-    set_caps(project, {"day": DOLLAR})
-    reservation = reserve(project.pk, "gpt-5", 1000, 500)
-    once = spent(project)
-    list(reservation.watch([RestartedDelta(attempt=2, reason="it broke")]))
-    assert spent(project) == 2 * once
-    reservation.settle(7)
-    assert spent(project) == once + 7
-
-
-def test_a_new_period_begins_at_zero_and_an_old_call_does_not_count_in_it(project: Project) -> None:
-    set_caps(project, {"day": DOLLAR})
-    reservation = reserve(project.pk, "gpt-5", 1000, 500)
-    (cap,) = caps_of(project, datetime(2040, 1, 31, 12, tzinfo=UTC))
-    assert (cap.spent, cap.starts_on) == (0, date(2040, 1, 31))
-    cap.save()
+    reservation = call(session)
     reservation.settle(5)
-    assert spent(project) == 0
+    reservation.settle(0)
+    assert project_caps(project)[0].spent == 5
+
+
+def test_a_call_that_cost_more_than_its_estimate_is_counted_in_full(
+    project: Project, session: Session
+) -> None:
+    set_caps(project, {"day": DOLLAR})
+    call(session).settle(2 * DOLLAR)
+    (cap,) = project_caps(project)
+    assert (cap.spent, cap.left) == (2 * DOLLAR, 0)
+
+
+def test_a_new_period_begins_at_zero_and_an_old_call_does_not_count_in_it(
+    project: Project, session: Session
+) -> None:
+    set_caps(project, {"day": DOLLAR})
+    reservation = call(session)
+    (cap,) = caps_of(list(SpendingCounter.objects.capped()), datetime(2040, 1, 31, 12, tzinfo=UTC))
+    assert (cap.spent, cap.reserved, cap.counter.starts_on) == (0, 0, date(2040, 1, 31))
+    cap.counter.save()
+    reservation.settle(5)
+    assert SpendingCounter.objects.get(pk=cap.counter.pk).counted == 0
 
 
 def test_a_month_ends_where_the_next_begins() -> None:
-    cap = SpendingCap(period="month", limit=1, starts_on=date(2027, 12, 1))
-    assert cap.ends_at == datetime(2028, 1, 1, tzinfo=UTC)
-    cap.begin_period(datetime(2027, 11, 5, tzinfo=UTC))
-    assert cap.starts_on == date(2027, 12, 1), "a clock that was set back starts no period twice"
+    counter = SpendingCounter(period="month", limit=1, starts_on=date(2027, 12, 1))
+    assert counter.ends_at == datetime(2028, 1, 1, tzinfo=UTC)
+    counter.begin_period(datetime(2027, 11, 5, tzinfo=UTC))
+    assert counter.starts_on == date(2027, 12, 1), "a clock that was set back starts no period twice"
 
 
-@pytest.mark.django_db(transaction=True)
-def test_many_workers_together_stay_below_the_cap(project: Project) -> None:
-    price = price_list().of("gpt-5")
-    assert price is not None
-    each = price.cost(Usage(1300, 500))
-    set_caps(project, {"day": 10 * each + each // 2})
-
-    def attempt(_: int) -> bool:
-        with short_connection():
-            try:
-                reserve(project.pk, "gpt-5", 1000, 500)
-            except CapReached:
-                return False
-            return True
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(attempt, range(40))) == 10
-    assert spent(project) == 10 * each
-    connection.close()
+def test_days_are_those_of_utc() -> None:
+    counter = SpendingCounter(period="day", limit=1, starts_on=date(2027, 5, 1), counted=7)
+    counter.begin_period(datetime.fromisoformat("2027-05-02T01:30:00+02:00"))
+    assert (counter.starts_on, counter.counted) == (date(2027, 5, 1), 7)
+    counter.begin_period(datetime.fromisoformat("2027-05-01T20:00:00-04:00"))
+    assert (counter.starts_on, counter.counted) == (date(2027, 5, 2), 0)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_run_ends_at_the_cap_and_says_so(
-    project: Project, record: Record, compress: Compress, loopback: Loopback
-) -> None:
-    session = record(12)
-    set_caps(project, {"day": 1})
-    run = compress(session)
-    assert (run.state, run.calls) == ("failed", 0)
-    assert "The next day begins at" in run.note
-    assert loopback.requests == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_run_below_the_cap_counts_what_it_cost(
-    project: Project, record: Record, compress: Compress, loopback: Loopback
-) -> None:
-    session = record(8)
-    set_caps(project, {"day": DOLLAR})
-    run = compress(session)
-    assert run.state == "succeeded"
-    assert spent(project) == run.cost
-    assert spent(project) > 0
+def test_each_change_of_a_cap_is_recorded_once(project: Project, session: Session, key: ApiKey) -> None:
+    set_caps(project, {"day": DOLLAR}, session=session, actor="user:alice")
+    set_caps(project, {"day": DOLLAR}, session=session)
+    set_caps(project, {"month": None}, key=key)
+    set_caps(project, {"month": DOLLAR}, key=key)
+    records = AuditRecord.objects.filter(action="change spending cap").order_by("created_at")
+    assert [(record.session, record.detail) for record in records] == [
+        (session.pk, {"period": "day", "limit": 1.0}),
+        (None, {"period": "month", "limit": 1.0, "key": str(key.pk)}),
+    ]

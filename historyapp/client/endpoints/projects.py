@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from historyapp.client.api_call import ApiCall, get
+from historyapp.client.api_call import ApiCall, Id, Pages, get, given, pages
+from historyapp.wire.caps import CapOut, CapPage
 from historyapp.wire.projects import ProjectOut
 
 
@@ -23,3 +24,30 @@ def change_project(changes: Mapping[str, Any]) -> ApiCall[ProjectOut]:
         Forbidden: when the key lacks the scope ``admin``, or ``spend`` where the change concerns money.
     """
     return ApiCall("PATCH", "/project", ProjectOut.model_validate, body=dict(changes))
+
+
+def caps(*, session: Id | None = None, key: str | None = None, limit: int | None = None) -> Pages[CapOut]:
+    """The spending caps of the project, its sessions and its API keys, with what each has left.
+
+    Args:
+        session: only the caps of this session.
+        key: only the caps of the API key that begins so.
+        limit: items of one page.
+    """
+    return pages("/caps", CapPage, session=session, key=key, limit=limit)
+
+
+def set_caps(
+    limits: Mapping[str, float | None], *, session: Id | None = None, key: str | None = None
+) -> ApiCall[CapPage]:
+    """Sets spending caps of the project, or of one session or API key.
+
+    Args:
+        limits: ``daily_cap`` and ``monthly_cap`` in US dollars, or one of them; null removes a cap.
+
+    Raises:
+        Forbidden: when the key lacks the scope ``admin`` or ``spend``.
+        NotFound: when the project has no such session or key.
+    """
+    body = {**given({"session": session, "key": key}), **limits}
+    return ApiCall("PATCH", "/caps", CapPage.model_validate, body=body)

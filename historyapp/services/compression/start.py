@@ -191,7 +191,7 @@ def start_run(
             resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
         else:
             _check_spender(spender, resolved)
-        run = _create(session, resolved, actor, again=request.again, automatic=automatic)
+        run = _create(session, resolved, actor, again=request.again, automatic=automatic, api_key=spender.key)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
         add_audit_record(project.pk, actor, "compress", session.pk, detail)
         return RunStart(run, joined=False)
@@ -224,7 +224,8 @@ def start_comparison(
             if steps > MOST_COMPARED:
                 raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
             _check_spender(spender, resolved)
-            runs.append(_create(session, resolved, actor, again=True, trial=True, comparison=comparison))
+            trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
+            runs.append(_create(session, resolved, actor, **trial))
         detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
         add_audit_record(project.pk, actor, "compare strategies", session.pk, detail)
         return runs
@@ -340,6 +341,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
         failed = run.items.filter(state=CompressionItem.State.FAILED)
         run.failed -= failed.update(state=CompressionItem.State.WAITING, error="", claim=None)
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
+        run.api_key = spender.key
         run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
         add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})

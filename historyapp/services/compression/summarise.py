@@ -39,8 +39,8 @@ from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
-from historyapp.services.caps import Reservation, reserve, short_connection
 from historyapp.services.prices import price_list
+from historyapp.services.reservations import Payer, Reservation, reserve, short_connection
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached
 
@@ -100,13 +100,13 @@ class Summariser:
             options=self._strategy.options.model_validate(run.options),
         )
         self._logged: set[object] = set()
-        self._project_id = run.session.project_id
+        self._payer = Payer(run.session.project_id, run.session_id, run.api_key_id)
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
         """``source``: steps, or the texts of summaries for a digest."""
         model: MeteredModel | None = None
         try:
-            model = MeteredModel(self._model, self._project_id) if self.calls_model else None
+            model = MeteredModel(self._model, self._payer) if self.calls_model else None
             resources = replace(self._resources, complete=model.complete if model else None)
             if isinstance(source, Material):
                 draft = self._strategy.write(source, resources)
@@ -142,9 +142,9 @@ def _is_fatal(error: PlayheadError) -> bool:
 class MeteredModel:
     """The run's model for one item. ``usage`` grows with each call, also with those that fail."""
 
-    def __init__(self, model: str, project_id: UUID | None = None) -> None:
-        """``project_id``: whose spending caps hold; None: no cap holds."""
-        self._model, self._project_id = model, project_id
+    def __init__(self, model: str, payer: Payer | None) -> None:
+        """``payer``: whose spending is counted and capped; None: nobody's."""
+        self._model, self._payer = model, payer
         self._provider = ProviderRouter().route(model).provider
         self._price = price_list().of(model)
         self.usage = ItemUsage(cost=0 if self._price else None)
@@ -161,23 +161,24 @@ class MeteredModel:
         format = format_named(self._provider.format)
         written = format.prompt(prompt.instruction, prompt.material, prompt.answer_schema)
         request = ModelRequest(self._model, written.context, prompt.max_output_tokens, written.options)
-        retries = RetryPolicy(attempts=5, on_retry=functools.partial(_share_pause, provider))
         _wait_for_turn(provider)
         sent = count_tokens(prompt.instruction) + count_tokens(prompt.material)
         reservation = self._reserve(sent, prompt)
+        retries = RetryPolicy(attempts=5, on_retry=functools.partial(_before_retry, provider, reservation))
         try:
             deltas = call_model(request, limits=LIMITS, retries=retries)
             completion = collect(reservation.watch(deltas))
-        except (ModelCallError, ValueError, Invalid):
+        except Exception as error:
             with short_connection():
-                reservation.abandon()
-            self._add_usage(Usage())  # providers do not report what they bill for a failed call
+                reservation.fail(error)
+            if isinstance(error, (ModelCallError, ValueError, Invalid)):
+                self._add_usage(Usage())  # providers do not report what they bill for a failed call
             raise
         text = completion.output.text
         counted = Usage(input=sent, output=count_tokens(text))
         used = completion.tokens if completion.usage else counted
         self._add_usage(used)
-        if reservation.is_capped and self._price is not None:
+        if self._price is not None:
             with short_connection():
                 reservation.settle(self._price.cost(used))
         reason = completion.finished.reason
@@ -188,11 +189,11 @@ class MeteredModel:
         return text
 
     def _reserve(self, sent: int, prompt: SummaryPrompt) -> Reservation:
-        if self._project_id is None:
-            return Reservation(UUID(int=0), self._model)
+        if self._payer is None:
+            return Reservation(Payer(UUID(int=0), UUID(int=0)), self._model)
         framing = count_tokens(dump_json(prompt.answer_schema)) if prompt.answer_schema else 0
         with short_connection():
-            return reserve(self._project_id, self._model, sent + framing + 100, prompt.max_output_tokens)
+            return reserve(self._payer, self._model, sent + framing + 100, prompt.max_output_tokens)
 
     def _add_usage(self, usage: Usage) -> None:
         before, price = self.usage, self._price
@@ -202,6 +203,13 @@ class MeteredModel:
             before.tokens_out + usage.output,
             None if before.cost is None or price is None else before.cost + price.cost(usage),
         )
+
+
+def _before_retry(provider: str, reservation: Reservation, failure: ModelCallError, wait: float) -> None:
+    """Reserves the attempt, if the failed one may be billed, and lets all workers pause where they must."""
+    with short_connection():
+        reservation.retry(failure, wait)
+    _share_pause(provider, failure, wait)
 
 
 def _share_pause(provider: str, failure: ModelCallError, wait: float) -> None:

@@ -53,7 +53,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_provider_gets_instruction_and_material_separately(model: str, loopback: Loopback) -> None:
-    metered = MeteredModel(model)
+    metered = MeteredModel(model, None)
     assert metered.complete(PROMPT) == "All is well."
     body = loopback.requests[-1].body
     said = body["messages"] if "messages" in body else body["input"]
@@ -66,14 +66,14 @@ def test_every_provider_gets_instruction_and_material_separately(model: str, loo
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_provider_is_asked_for_structured_output(model: str, loopback: Loopback) -> None:
-    MeteredModel(model).complete(SummaryPrompt("Summarise.", "data", 200, SCHEMA))
+    MeteredModel(model, None).complete(SummaryPrompt("Summarise.", "data", 200, SCHEMA))
     assert "json_schema" in str(loopback.requests[-1].body)
     assert "'goal'" in str(loopback.requests[-1].body)
 
 
 def test_a_failed_model_call_is_counted(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Refusal(400, "No.", "invalid_request_error")
-    metered = MeteredModel("gpt-5-mini")
+    metered = MeteredModel("gpt-5-mini", None)
     with pytest.raises(ModelCallError, match="No"):
         metered.complete(PROMPT)
     assert (metered.usage.calls, metered.usage.tokens_in) == (1, 0)
@@ -83,12 +83,12 @@ def test_every_call_waits_for_a_provider_that_asks_for_a_pause(
     loopback: Loopback, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loopback.steps.append(Refusal(429, "Slow down.", "rate_limit_error", headers={"retry-after": "50"}))
-    assert MeteredModel("gpt-5-mini").complete(PROMPT) == "All is well."
+    assert MeteredModel("gpt-5-mini", None).complete(PROMPT) == "All is well."
     assert waits == [50]
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    MeteredModel("gpt-5-mini").complete(PROMPT)
-    MeteredModel("claude-haiku-4-5").complete(PROMPT)
+    MeteredModel("gpt-5-mini", None).complete(PROMPT)
+    MeteredModel("claude-haiku-4-5", None).complete(PROMPT)
     [pause] = [seconds for seconds in slept if seconds > 1]  # the other provider wants none
     assert 20 < pause <= 50
 
@@ -97,20 +97,20 @@ def test_a_configured_rate_limit_holds(loopback: Loopback, settings: Any) -> Non
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
     begun = time.monotonic()
     for _ in range(5):
-        MeteredModel("gpt-5-mini").complete(PROMPT)
+        MeteredModel("gpt-5-mini", None).complete(PROMPT)
     assert time.monotonic() - begun > 1.5
 
 
 def test_without_redis_calls_go_on(loopback: Loopback, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.PLAYHEAD_RATE_LIMITS = {"openai": "2/second"}
-    assert MeteredModel("gpt-5-mini").complete(PROMPT) == "All is well."
+    assert MeteredModel("gpt-5-mini", None).complete(PROMPT) == "All is well."
 
 
 def test_a_refusal_is_no_summary(loopback: Loopback) -> None:
     loopback.default = lambda _: Answer(refusal="I cannot help with that.")
     with pytest.raises(NotSummarised, match="refused"):
-        MeteredModel("gpt-5-mini").complete(PROMPT)
+        MeteredModel("gpt-5-mini", None).complete(PROMPT)
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_a_key_removed_meanwhile_is_named(
 
 def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(Invalid, match="No provider is known"):
-        MeteredModel("nobody-knows")
+        MeteredModel("nobody-knows", None)
 
 
 def test_strategies_get_the_errors_of_model_calls(loopback: Loopback, waits: list[float]) -> None:
     loopback.default = lambda _: Broken("garbage", after=1)
     with pytest.raises(ResponseBroken):
-        MeteredModel("gpt-5-mini").complete(PROMPT)
+        MeteredModel("gpt-5-mini", None).complete(PROMPT)
     loopback.default = lambda _: Refusal(429, "Wait.", "rate_limit_error", headers={"retry-after": "4000"})
     with pytest.raises(LimitReached):
-        MeteredModel("gpt-5-mini").complete(PROMPT)
+        MeteredModel("gpt-5-mini", None).complete(PROMPT)
 
 
 @pytest.mark.django_db(transaction=True)

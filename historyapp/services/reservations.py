@@ -1,0 +1,272 @@
+"""What model calls may cost is reserved before they begin and corrected after them, so that caps are hard.
+
+A call whose cost is not known, because its process was killed or the provider reported none, counts with its
+estimate: it may have been paid for.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.usage import MICRO, Usage
+from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
+from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
+from historyapp.models import SpendingCounter, SpendingReservation
+from historyapp.models.spending import CounterQuerySet, first_day, first_of, with_ancestors
+from historyapp.services.prices import price_list
+from historyapp.services.transactions import writing
+from historyapp.wire.problems import CapReached
+
+MARGIN = 1.3
+"""Providers count up to this many times the input tokens that we count."""
+OUTPUT_LIMIT = 8_192
+"""Output tokens of a call that sets no limit, where a cap applies: without one its cost has no bound."""
+LONGEST_CALL = timedelta(minutes=30)
+"""After which a reservation is that of a killed process: model calls have a time limit of 15 minutes."""
+PERIODS = SpendingCounter.Period.values
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose caps a model call counts in: its project's, its session's, and its API key's, if it has one."""
+
+    project_id: UUID
+    session_id: UUID
+    key_id: UUID | None = None
+
+
+@dataclass(slots=True)
+class Reservation:
+    """What one model call may cost, included in the counters of its payer."""
+
+    payer: Payer
+    model: str
+    attempt: int = 0
+    """The most that one attempt may cost, in millionths of a dollar."""
+    is_capped: bool = False
+    id: UUID | None = None
+    """Of the stored reservation; None: nothing is reserved."""
+    is_answered: bool = False
+    """Whether the provider has sent a part of an answer."""
+    _counters: list[int] = field(default_factory=list)
+
+    def add_attempt(self) -> None:
+        """Reserves one attempt.
+
+        Raises:
+            CapReached: when it would not fit into a cap.
+        """
+        now = timezone.now()
+        with writing():
+            counters = lock_counters(self.payer, now)
+            reached = [counter for counter in counters if self._exceeds(counter)]
+            if reached:
+                raise _refusal(max(reached, key=lambda counter: counter.ends_at), self)
+            for counter in counters:
+                counter.counted += self.attempt
+            SpendingCounter.objects.bulk_update(counters, ("counted", "starts_on"))
+            self._counters = [counter.pk for counter in counters]
+            self._store(now)
+
+    def _exceeds(self, counter: SpendingCounter) -> bool:
+        return counter.limit is not None and counter.counted + self.attempt > counter.limit
+
+    def _store(self, now: datetime) -> None:
+        stored = SpendingReservation.objects
+        stored.filter(project_id=self.payer.project_id, expires_at__lt=now).delete()
+        if self.id and stored.filter(pk=self.id).update(amount=F("amount") + self.attempt):
+            return
+        self.id = uuid7()
+        stored.create(
+            id=self.id,
+            project_id=self.payer.project_id,
+            counters=self._counters,
+            amount=self.attempt,
+            day=first_day("day", now),
+            expires_at=now + LONGEST_CALL,
+        )
+
+    def settle(self, cost: int | None) -> None:
+        """Ends the reservation. Only the first time has an effect. Earlier attempts keep their estimates.
+
+        Args:
+            cost: of the last attempt, in millionths of a dollar. None: not known, so that the estimate stays.
+        """
+        if self.id is None:
+            return
+        with writing():
+            lock(SpendingCounter.objects.of_project(self.payer.project_id))
+            row = SpendingReservation.objects.filter(pk=self.id).first()
+            if row is not None:  # else it has expired
+                row.delete()
+                self._correct(row, 0 if cost is None else cost - self.attempt)
+        self.id = None
+
+    def _correct(self, row: SpendingReservation, change: int) -> None:
+        for period in PERIODS if change else ():
+            counters = SpendingCounter.objects.filter(
+                pk__in=row.counters, period=period, starts_on=first_of(period, row.day), counted__gte=-change
+            )
+            counters.update(counted=F("counted") + change)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the reservation of a call that failed. It costs nothing if the provider refused it."""
+        self.settle(0 if not self.is_answered and costs_nothing(error) else None)
+
+    def retry(self, failure: ModelCallError, wait: float) -> None:
+        """Reserves the next attempt, unless the failed one cost nothing. ``RetryPolicy.on_retry``.
+
+        Raises:
+            CapReached: when it would not fit into a cap.
+        """
+        if self.id is not None and (self.is_answered or not costs_nothing(failure)):
+            self.add_attempt()
+        self.is_answered = False
+
+    def watch(self, deltas: Iterable[ModelOutputDelta]) -> Generator[ModelOutputDelta]:
+        """The deltas of the call; notes whether it has been answered."""
+        for delta in deltas:
+            self.is_answered = self.is_answered or not isinstance(delta, SilentDelta)
+            yield delta
+
+
+def costs_nothing(error: Exception) -> bool:
+    """Whether an attempt without an answer costs nothing: it was refused or never sent.
+
+    A provider that falls silent may have worked, and bill it.
+    """
+    if not isinstance(error, ModelCallError):
+        return True  # the request could not be written, or there is no key
+    return error.never_sent or isinstance(error, (RequestRefused, KeyRefused, LimitReached, ProviderFailed))
+
+
+def reserve(payer: Payer, model: str, tokens_in: int, tokens_out: int | None) -> Reservation:
+    """Counts the most that a model call may cost in every counter of its payer, in one transaction.
+
+    Args:
+        tokens_in: by our own count.
+        tokens_out: the call's output limit; None: ``OUTPUT_LIMIT``.
+
+    Raises:
+        CapReached: when the call would not fit into a cap, or has a cap and a model without a known price.
+    """
+    reservation = Reservation(payer, model)
+    caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
+    reservation.is_capped = bool(caps)
+    price = price_list().of(model)
+    if price is None:
+        if caps:
+            raise _unpriced(caps[0], model)
+        return reservation
+    sent, limit = round(tokens_in * MARGIN), tokens_out or OUTPUT_LIMIT
+    uncached, cached = Usage(sent, limit), Usage(sent, limit, cache_write=sent)
+    reservation.attempt = max(price.cost(uncached), price.cost(cached))
+    reservation.add_attempt()
+    return reservation
+
+
+def counters_of(payer: Payer) -> list[CounterQuerySet]:
+    """The counters that a call of the payer counts in: of project, session with its ancestors, and key.
+
+    They are three querysets because a database finds each by an index, but not all of them by one.
+    """
+    counters = SpendingCounter.objects
+    sessions = counters.filter(session__in=with_ancestors(payer.session_id))
+    of_key = [] if payer.key_id is None else [counters.filter(key=payer.key_id)]
+    return [counters.of_project(payer.project_id), sessions, *of_key]
+
+
+def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
+    """The payer's counters, made where they are missing, in their present period, and locked."""
+    sessions = with_ancestors(payer.session_id)
+    subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
+    subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
+    found = [counter for counters in counters_of(payer) for counter in lock(counters)]
+    if len(found) < len(PERIODS) * len(subjects):
+        _make(payer.project_id, subjects, now)
+        found = [counter for counters in counters_of(payer) for counter in lock(counters)]
+    for counter in found:
+        counter.begin_period(now)
+    return found
+
+
+def lock(counters: CounterQuerySet) -> list[SpendingCounter]:
+    """The counters, locked until the transaction ends.
+
+    Whoever locks several locks those of the project first. So the calls of a project are counted one after
+    another, and no two wait for each other.
+    """
+    return list(counters.select_for_update().order_by("pk"))
+
+
+def _make(project_id: UUID, subjects: list[dict[str, UUID]], now: datetime) -> None:
+    made = [
+        SpendingCounter(project_id=project_id, period=period, starts_on=first_day(period, now), **subject)
+        for subject in subjects
+        for period in PERIODS
+    ]
+    SpendingCounter.objects.bulk_create(made, ignore_conflicts=True)
+
+
+def _cap_text(cap: SpendingCounter) -> str:
+    """The beginning of a sentence, as in "The API key ph_1234567… may spend $5.00 a day"."""
+    subject = f"The {cap.subject}"
+    if cap.session_id is not None:
+        subject += f" {cap.session_id}"
+    elif cap.key is not None:
+        subject = f"The API key {cap.key.prefix}…"
+    return f"{subject} may spend {cap}"
+
+
+def _refusal(cap: SpendingCounter, reservation: Reservation) -> CapReached:
+    return _cap_reached(
+        f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, calls under way included. "
+        f"This call may cost ${reservation.attempt / MICRO:,.4f}. The next {cap.period} begins at "
+        f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner of the project to raise "
+        "the cap.",
+        cap,
+    )
+
+
+def _unpriced(cap: SpendingCounter, model: str) -> CapReached:
+    cap.begin_period(timezone.now())
+    return _cap_reached(
+        f"{_cap_text(cap)}, and the price of {model} is not known, so the call is refused until the cap is "
+        "removed. Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES.",
+        cap,
+        model=model,
+    )
+
+
+def _cap_reached(detail: str, cap: SpendingCounter, **fields: str) -> CapReached:
+    assert cap.limit is not None
+    if cap.session_id is not None:
+        fields["session"] = str(cap.session_id)
+    if cap.key is not None:
+        fields["key"] = cap.key.prefix
+    return CapReached(
+        detail,
+        subject=cap.subject,
+        period=cap.period,
+        limit=cap.limit / MICRO,
+        spent=cap.counted / MICRO,
+        ends_at=cap.ends_at.isoformat().replace("+00:00", "Z"),
+        **fields,
+    )
+
+
+@contextmanager
+def short_connection() -> Generator[None]:
+    """Closes this thread's connection at the end: a thread of a pool would keep it open for ever."""
+    try:
+        yield
+    finally:
+        if not connection.in_atomic_block:
+            connection.close()

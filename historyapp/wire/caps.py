@@ -1,0 +1,29 @@
+"""Spending caps, and what each has left."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+
+class CapOut(Answer):
+    """The most that a project, a session or an API key may spend on model calls in a day or month (UTC)."""
+
+    model_config = shown(examples.CAP)
+
+    subject: str = Field(json_schema_extra={"enum": ["project", "session", "key"]})
+    session: UUID | None = Field(description="Its forks and sub-agents count too. Null: no session's cap.")
+    key: str | None = Field(description="The beginning of the API key. Null: no key's cap.")
+    period: str = Field(json_schema_extra={"enum": ["day", "month"]})
+    limit: float = Field(description="US dollars, likewise below.")
+    spent: float = Field(description="In this period; calls of unknown cost count with their estimate.")
+    reserved: float = Field(description="Estimates of the calls that are under way.")
+    left: float
+    ends_at: datetime = Field(description="When the next period begins.")
+
+
+class CapPage(Page[CapOut]):
+    model_config = shown({"items": [examples.CAP], "next": None})
