@@ -16,6 +16,7 @@ Playhead: record, browse and replay what AI agents do.
   playhead compress SESSION        summarise a session's older steps
   playhead worker                  run another worker, here or on another machine
   playhead keys ACTION             list, create or revoke API keys
+  playhead caps ACTION             list or set spending caps
   playhead sign-in                 print a link that signs you in to the dashboard
   playhead rebuild-projections     rebuild counters and step rows from the log
   playhead purge                   delete sessions that were archived long ago

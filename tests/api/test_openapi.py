@@ -41,6 +41,7 @@ PATHS = {
     "/sessions/{session_id}/export": {"get"},
     "/imports": {"post"},
     "/project": {"get", "patch"},
+    "/caps": {"get", "patch"},
 }
 
 
@@ -85,7 +86,8 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
     for name, call in calls.items():
         statuses = set(call["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name
-        assert ("404" in statuses) == ("{session_id}" in name), name
+        names_session = "{session_id}" in name or (name.startswith("patch") and name.endswith("/caps"))
+        assert ("404" in statuses) == names_session, name
         cancels = name.startswith("delete") and "/compressions/" in name
         writes = name.startswith(("post", "patch")) and not name.endswith("/project")
         assert ("409" in statuses) == (writes or cancels), name
