@@ -15,8 +15,10 @@ from tests.patterns_in_tree import Use, uses
 
 FEW = "a \n0<-"
 SHORT = (2_048, 8_192)
-LONG = (16_384, 65_536, 262_144, 1_048_576)
 """Lengths in characters. Four times the length takes a quadratic pattern 16 times as long."""
+LONG = 1_048_576
+MOST_FOR_LONG = 0.5
+"""Seconds of processor time. A linear pattern takes up to 0.1 s, a quadratic one at least 10 s."""
 SIGNIFICANT = 0.008
 """Seconds; shorter times say nothing. A quadratic pattern takes longer for 8,192 characters."""
 MOST_GROWTH = 9
@@ -77,12 +79,30 @@ def first_problem(use: Use, characters: str, lengths: tuple[int, ...]) -> str:
     return next(filter(None, found), "")
 
 
-@pytest.mark.parametrize(
-    ("characters", "lengths"), [(FEW, SHORT), thorough(CHARACTERS, SHORT), thorough(FEW, LONG)]
-)
-def test_every_pattern_takes_linear_time(characters: str, lengths: tuple[int, ...]) -> None:
-    found = [first_problem(use, characters, lengths) for use in uses()]
+@pytest.mark.parametrize("characters", [FEW, thorough(CHARACTERS)])
+def test_every_pattern_takes_linear_time(characters: str) -> None:
+    found = [first_problem(use, characters, SHORT) for use in uses()]
     assert [each for each in found if each] == []
+
+
+@pytest.mark.parametrize("length", [thorough(LONG)])
+def test_every_pattern_reads_a_megabyte_at_once(length: int) -> None:
+    assert [each for use in uses() for each in slow_attacks(use, length)] == []
+
+
+def slow_attacks(use: Use, length: int) -> Iterator[str]:
+    """The attacks on a pattern that take longer than ``MOST_FOR_LONG``, measured twice where they do."""
+    for attack in sorted(attacks(use.pattern, FEW)):
+        text = attack.text(length)
+        for _ in range(2):
+            try:
+                with time_limit(MOST_FOR_LONG):
+                    seconds(use, text)
+                break
+            except TooLong:
+                continue
+        else:
+            yield f"{use.place} {use.way} {attack}: over {MOST_FOR_LONG} s for {length:,} characters"
 
 
 def test_the_patterns_of_every_module_are_found() -> None:

@@ -13,6 +13,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
+from historyapp.services.imports.parsers import PARSERS
 
 FILES = 100
 """The most files of one upload."""
@@ -28,10 +29,12 @@ def imports(request: PersonRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "import.html", context)
     reports = []
-    for upload in request.FILES.getlist("files")[:FILES]:
-        source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
-        format = request.POST.get("format") or None
-        reports.append(import_file(project, source, format=format, actor=actor(request)))
+    format = request.POST.get("format") or None
+    with PARSERS.lend() as process:
+        for upload in request.FILES.getlist("files")[:FILES]:
+            source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
+            report = import_file(project, source, format=format, actor=actor(request), process=process)
+            reports.append(report)
     return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
 
 

@@ -18,6 +18,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
+from historyapp.services.imports.parsers import PARSERS
 from historyapp.services.imports.reports import FileReport
 from historyapp.wire.problems import NotValid
 from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, SkippedOut
@@ -54,15 +55,17 @@ def post_import(
     if answered := earlier_answer(request):
         return answered
     # Outside the key's transaction: each batch is durable by itself, and other agents write in between.
-    reports = [
-        import_file(
-            request.auth.project,
-            Source(file.name or "upload", cast(BinaryIO, file.file)),
-            format=format,
-            actor=actor(request),
-        )
-        for file in files
-    ]
+    with PARSERS.lend() as process:
+        reports = [
+            import_file(
+                request.auth.project,
+                Source(file.name or "upload", cast(BinaryIO, file.file)),
+                format=format,
+                actor=actor(request),
+                process=process,
+            )
+            for file in files
+        ]
     later = [report for report in reports if report.retryable]
     changed = any(report.changed for report in reports)
     if later and not changed:

@@ -1,6 +1,8 @@
 """Transcripts come in as files and go out in every format."""
 
 import json
+import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,14 +10,21 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import IntegrityError
 from django.test import override_settings
 
+from historyapp.api import transfers
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
 from historyapp.models import AuditRecord
+from historyapp.services.imports import parsers, time_limit
+from historyapp.services.imports.parser import ParserProcess
 from historyapp.services.imports.sessions import ImportJob
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
+from tests.services.imports import spinning_process
+from tests.services.imports.spinning_process import PYTHON, C
 
 CHAT = json.dumps({"messages": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "done"}]})
+
+OTHER = CHAT.replace("done", "done again")
 
 
 def file(content: str | bytes = CHAT, name: str = "chat.json") -> SimpleUploadedFile:
@@ -51,6 +60,27 @@ def test_several_files_are_reported_one_by_one(alice: Agent) -> None:
     good, bad = answer["files"]
     assert len(good["sessions"]) == 1
     assert "b.txt is in no format" in bad["error"]
+
+
+@pytest.mark.parametrize("text", [PYTHON, C])
+def test_a_file_that_takes_too_long_is_named_and_the_others_imported(
+    alice: Agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    """A real process really spins; see ``spinning_process``."""
+    spinning = partial(ParserProcess, module=spinning_process.__name__)
+    monkeypatch.setattr(parsers, "ParserProcess", spinning)
+    monkeypatch.setattr(transfers, "PARSERS", parsers.Parsers())
+    monkeypatch.setattr(time_limit, "BASE_SECONDS", 0.5)  # for the message; the process has its own
+    begun = time.process_time()
+    answer = imported(
+        alice, file(name="a.json"), file(CHAT.replace("go", text), "b.json"), file(OTHER, "c.json")
+    )
+    assert answer.status == 201
+    first, stopped, last = answer["files"]
+    assert [len(report["sessions"]) for report in (first, stopped, last)] == [1, 0, 1]
+    assert "took more than 1 s of processor time and was stopped" in stopped["error"]
+    assert any("b.json" in line and "processor time" in line for line in caplog.messages)
+    assert time.process_time() < begun + 1  # this process did not spin
 
 
 def test_a_damaged_line_is_named_and_the_rest_imported(alice: Agent, run: Agent) -> None:

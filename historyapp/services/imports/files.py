@@ -1,5 +1,6 @@
 """Importing a transcript file, or only reporting what it holds."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict, Invalid, PlayheadError, UnreadableTranscript
-from historyapp.core.importers import IMPORTERS, detect
+from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, RewindTo, SessionStart, Skipped, Source
 from historyapp.core.text import clean
 from historyapp.models import Project
@@ -15,9 +16,11 @@ from historyapp.services.audit import add_audit_record
 from historyapp.services.imports.parser import ParserProcess, open_parser
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
 from historyapp.services.imports.sessions import ImportJob, may_be_empty
-from historyapp.services.imports.time_limit import with_time_limit
+from historyapp.services.imports.time_limit import TookTooLong, detect_in_time, with_time_limit
 from historyapp.services.imports.writer import DifferentBeginning
 from historyapp.services.transactions import writing
+
+log = logging.getLogger(__name__)
 
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
@@ -36,7 +39,7 @@ def import_file(
 
     Args:
         format: the name of an importer, or None to detect it.
-        process: parses the file, which is faster for large files. Do not use it inside a web server.
+        process: parses the file. It is faster for large files, and the kernel can end it.
 
     Returns:
         The report. If nothing of the file can be read, its ``error`` is set; this does not raise.
@@ -46,10 +49,10 @@ def import_file(
     """
     chosen, report = _importer(format), FileReport(source.name)
     with _reported_errors(report):
-        importer = chosen or detect(source)
+        importer = chosen or (process.detect if process else detect_in_time)(source)
         report.format = importer.name
         _import(project, importer, source, report, on_progress=on_progress, process=process)
-    _suggest_format(report, source, chosen)
+    _suggest_format(report, source, chosen, process)
     if report.changed:
         detail = {"file": clean(report.name), "format": report.format, "entries": report.total("added")}
         with writing():
@@ -64,7 +67,7 @@ def inspect_file(
     chosen, report, sessions = _importer(format), FileReport(source.name), dict[str, SessionReport]()
     kept = set[str]()
     with _reported_errors(report):
-        importer = chosen or detect(source)
+        importer = chosen or detect_in_time(source)
         report.format = importer.name
         for operation in with_time_limit(importer.read(source), source):
             match operation:
@@ -80,7 +83,7 @@ def inspect_file(
     for session in sessions.values():
         session.counts.end_step()
     report.sessions = [session for id, session in sessions.items() if session.counts.entries or id in kept]
-    _suggest_format(report, source, chosen)
+    _suggest_format(report, source, chosen, None)
     return report
 
 
@@ -97,6 +100,8 @@ def _reported_errors(report: FileReport) -> Iterator[None]:
     except PlayheadError as error:
         report.error, report.retryable = error.detail, isinstance(error, Conflict)
         report.unknown_format = not report.format
+        if isinstance(error, TookTooLong):
+            log.warning("Import of %s: %s", clean(report.name), error.detail)
     except OSError as error:
         report.error = f"The file cannot be read: {error.strerror or error}."
 
@@ -136,12 +141,14 @@ def _import(
         return
 
 
-def _suggest_format(report: FileReport, source: Source, chosen: Importer | None) -> None:
+def _suggest_format(
+    report: FileReport, source: Source, chosen: Importer | None, process: ParserProcess | None
+) -> None:
     """Sets the error if a file holds nothing of the requested format and looks like another one."""
     if chosen is None or report.sessions or report.error:
         return
     try:
-        other = detect(source)
+        other = (process.detect if process else detect_in_time)(source)
     except (UnreadableTranscript, OSError):
         return
     if other is not chosen:

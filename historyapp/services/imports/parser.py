@@ -7,27 +7,37 @@ processes hold a few batches at most, whatever the file's size.
 
 import gc
 import marshal
-import multiprocessing
 import pickle
+import shutil
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
+from functools import partial
+from io import UnsupportedOperation
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, NamedTuple
 
+from historyapp.child import Child, limit_processor_time
 from historyapp.core.entries import EntryDraft, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare
-from historyapp.services.imports.parser_process import serve
-from historyapp.services.imports.time_limit import with_time_limit
+from historyapp.services.imports.time_limit import (
+    GRACE,
+    detect_in_time,
+    seconds_allowed,
+    too_long,
+    with_time_limit,
+)
 
+MODULE = "historyapp.services.imports.parser_process"
 BATCH = 250
 """The most operations of a batch."""
 BATCH_SIZE = 2 * 1024 * 1024
@@ -73,31 +83,42 @@ class InlineParser:
 class ProcessParser:
     """Receives what another process parses and prepares. Raises the errors of :class:`InlineParser`."""
 
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
+    def __init__(self, pipe: Connection, ended: Callable[[], UnreadableTranscript]) -> None:
+        """``ended``: makes the error for a process that has ended."""
+        self._pipe, self._ended_error = pipe, ended
         self.position = 0
         self.ended = False
 
     def __iter__(self) -> Iterator[ParsedOperation]:
-        while True:
-            try:
-                message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
-            except (EOFError, OSError):  # between messages, or within one
-                raise UnreadableTranscript(ENDED) from None
-            kind, self.position, content = message
-            self.ended = kind != "batch"
-            if kind == "error":
-                raise pickle.loads(content)  # noqa: S301 our own process wrote it
-            if self.ended:
-                return
-            yield from map(_load, content)
+        while not self.ended:
+            yield from map(_load, self.receive() or ())
+
+    def receive(self) -> Any:
+        """The content of the next message."""
+        try:
+            message = marshal.loads(self._pipe.recv_bytes())  # noqa: S302 our own process wrote it
+        except (EOFError, OSError):  # between messages, or within one
+            raise self._ended_error() from None
+        kind, self.position, content = message
+        self.ended = kind != "batch"
+        if kind == "error":
+            raise pickle.loads(content)  # noqa: S301 our own process wrote it
+        return content
 
 
 class ParserProcess:
-    """A process that parses one file after another. It starts with the first and ends with the ``with``."""
+    """A process that parses one file after another. It starts with the first and ends with the ``with``.
 
-    def __init__(self) -> None:
-        self._running: tuple[SpawnProcess, Connection] | None = None
+    The kernel ends it when a file takes far too much processor time. The next file gets a new process.
+
+    Args:
+        idle_seconds: after so long without a file the process ends. The next file starts another.
+        module: what the process runs.
+    """
+
+    def __init__(self, idle_seconds: float = 3600, module: str = MODULE) -> None:
+        self._start = partial(Child, module, str(idle_seconds))
+        self._child: Child | None = None
 
     def __enter__(self) -> "ParserProcess":
         return self
@@ -105,52 +126,84 @@ class ParserProcess:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    @contextmanager
-    def parse(self, importer: Importer, source: Source) -> Iterator[ProcessParser]:
+    @property
+    def pid(self) -> int | None:
+        """Of the process, if one has been started."""
+        return self._child.pid if self._child else None
+
+    def detect(self, source: Source) -> Importer:
+        """The importer for a file.
+
+        Raises:
+            UnreadableTranscript: as ``detect_in_time``.
+            OSError: when no process can be started.
+        """
+        with self._reading("", source) as parser:
+            return IMPORTERS[parser.receive()]
+
+    def parse(self, importer: Importer, source: Source) -> AbstractContextManager[ProcessParser]:
         """A parser of the file. If the file is not read to its end, the next one gets a new process.
 
         Raises:
             OSError: when no process can be started.
         """
-        parser = ProcessParser(self._request((importer.name, source.folder, source.name)))
+        return self._reading(importer.name, source)
+
+    @contextmanager
+    def _reading(self, task: str, source: Source) -> Iterator[ProcessParser]:
+        """``task``: the importer's name; empty to detect the importer."""
+        size = seconds_allowed(source)
+        parser = ProcessParser(self._request(task, source), lambda: self._end_error(size))
         try:
             yield parser
         finally:
             if not parser.ended:
                 self._stop()
 
-    def _request(self, file: tuple[str, str, str]) -> Connection:
-        """Sends the name of a file to the process; its answers come through the returned pipe."""
-        if self._running:
-            try:
-                self._running[1].send(file)
-                return self._running[1]
-            except ConnectionError:  # it died since the last file
-                self._stop()
-        context = multiprocessing.get_context("spawn")
-        pipe, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, pickle.dumps(serve_files)), daemon=True)
+    def _request(self, task: str, source: Source) -> Connection:
+        """Sends a file to the process, whose answers come through the returned pipe.
+
+        The process may have ended since the last file, because it was idle: then another one is started.
+        """
+        if self._child is not None:
+            with suppress(EOFError, OSError):
+                return self._send(self._child, task, source)
+            self._stop()
+        self._child = self._start()
         try:
-            process.start()
-        except OSError:
-            pipe.close()
-            raise
-        finally:
-            theirs.close()
-        self._running = process, pipe
-        try:
-            pipe.send(file)
-        except ConnectionError:
+            return self._send(self._child, task, source)
+        except (EOFError, OSError):
+            self._stop()
             raise UnreadableTranscript(ENDED) from None
-        return pipe
+
+    def _send(self, child: Child, task: str, source: Source) -> Connection:
+        child.pipe.send((task, source.folder, source.name))
+        if not source.folder:  # an upload has no path
+            with on_disk(source.stream) as file:
+                send_handle(child.pipe, file.fileno(), child.pid)
+        child.pipe.recv_bytes()  # the process has begun
+        return child.pipe
+
+    def _end_error(self, allowed: float) -> UnreadableTranscript:
+        too_slow = self._child is not None and self._child.took_too_long()
+        return too_long(allowed) if too_slow else UnreadableTranscript(ENDED)
 
     def _stop(self) -> None:
-        if self._running is not None:
-            process, pipe = self._running
-            self._running = None
-            pipe.close()
-            process.terminate()
-            process.join()
+        if self._child is not None:
+            self._child.stop()
+            self._child = None
+
+
+def on_disk(stream: BinaryIO) -> AbstractContextManager[Any]:
+    """An open file with the stream's content, which has a descriptor."""
+    stream.seek(0)
+    with suppress(UnsupportedOperation):
+        stream.fileno()
+        return nullcontext(stream)
+    copy = TemporaryFile()  # noqa: SIM115 the caller closes it
+    shutil.copyfileobj(stream, copy)
+    copy.seek(0)
+    return copy
 
 
 def open_parser(
@@ -166,14 +219,15 @@ def relax_garbage_collection() -> None:
     gc.set_threshold(50_000, 50, 50)
 
 
-def serve_files(pipe: Connection) -> None:
-    """Runs in the other process: receives the names of files and sends back what they hold."""
+def serve_files(pipe: Connection, idle_seconds: float) -> None:
+    """Runs in the other process: receives files and sends back what they hold, until none comes."""
     relax_garbage_collection()
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
-            while True:
-                importer, folder, name = pipe.recv()
-                _send_file(BatchSender(pipe, executor), IMPORTERS[importer], folder, name)
+            while pipe.poll(idle_seconds):
+                task, folder, name = pipe.recv()
+                path = Path(folder, name) if folder else recv_handle(pipe)
+                _send_file(BatchSender(pipe, executor), task, path, name, folder)
         except (EOFError, ConnectionError):
             return  # the other side has gone
 
@@ -200,17 +254,26 @@ class BatchSender:
             self._unsent.popleft()[0].result()
 
 
-def _send_file(sender: BatchSender, importer: Importer, folder: str, name: str) -> None:
+def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, folder: str) -> None:
+    sender.send("begun", 0)
     try:
-        with Path(folder, name).open("rb", buffering=BUFFER) as stream:
+        with open(path, "rb", buffering=BUFFER) as stream:  # noqa: PTH123 it may be a descriptor
             source = Source(name, stream, folder)
-            for batch in _batches(with_time_limit(importer.read(source), source)):
+            allowed = seconds_allowed(source) + GRACE
+            limit_processor_time(allowed)
+            if not task:
+                sender.send("format", 0, detect_in_time(source).name)
+                return
+            for batch in _batches(with_time_limit(IMPORTERS[task].read(source), source)):
                 sender.send("batch", stream.tell(), batch)
+                limit_processor_time(allowed)
             sender.send("end", stream.tell())
     except ConnectionError:
         raise
     except (UnreadableTranscript, OSError) as error:
         sender.send("error", 0, pickle.dumps(error))
+    finally:
+        limit_processor_time(0)
 
 
 def _batches(operations: Iterator[Operation]) -> Iterator[list[Any]]:

@@ -1,15 +1,22 @@
-"""The entry point of the parser process. It loads the tokenizer while it imports the rest."""
+"""The parser process: ``python -m historyapp.services.imports.parser_process PIPE PARENT IDLE_SECONDS``.
 
-import pickle
-import signal
-from multiprocessing.connection import Connection
+It loads the tokenizer while it imports the rest.
+"""
+
+import sys
 from threading import Thread
 
+from historyapp.child import pipe_to_parent
 from historyapp.core.vocabularies import tokenizer
 
 
-def serve(pipe: Connection, pickled: bytes) -> None:
-    """Runs a pickled function with the pipe. Unpickling it imports its module, hence only here."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that stores
+def main() -> None:
+    pipe = pipe_to_parent(sys.argv[1:])
     Thread(target=tokenizer, args=("o200k_base",), daemon=True).start()
-    pickle.loads(pickled)(pipe)  # noqa: S301  from the process that started this one
+    from historyapp.services.imports.parser import serve_files
+
+    serve_files(pipe, float(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,34 +1,88 @@
 """Ends the parsing of a file that takes far more processor time than its size explains."""
 
+import os
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from historyapp.core.errors import UnreadableTranscript
-from historyapp.core.importers.base import Operation, Source
+from historyapp.core.importers import detect
+from historyapp.core.importers.base import Importer, Operation, Source
 
-BASE_SECONDS = 20.0
+BASE_SECONDS = 10.0
 SECONDS_PER_MB = 2.0
 """Real transcripts take less than a tenth of it, also on a slow machine."""
+GRACE = 3.0
+"""More seconds after which the kernel ends a parser process that could not be interrupted."""
+_AGAIN = 0.5
+"""Seconds after which reading is interrupted again, if something has caught the first error."""
+
+Value = TypeVar("Value")
+
+
+class TookTooLong(UnreadableTranscript):
+    """Reading a file took more processor time than its size explains."""
+
+
+def seconds_allowed(source: Source) -> float:
+    """Processor time that reading the file may take."""
+    return BASE_SECONDS + SECONDS_PER_MB * source.stream.seek(0, os.SEEK_END) / 1e6
+
+
+def too_long(allowed: float) -> TookTooLong:
+    return TookTooLong(
+        f"Reading the file took more than {allowed:.0f} s of processor time and was stopped. "
+        "What came before is kept. Split the file and import the parts."
+    )
 
 
 def with_time_limit(operations: Iterator[Operation], source: Source) -> Iterator[Operation]:
-    """The operations of a file. The thread's processor time for parsing counts, no other time does.
+    """The operations of a file. Only processor time for parsing counts.
 
-    The time is checked after each operation, so one operation that never ends is not noticed. Patterns take
-    linear time (docs/security.md), so none does.
+    In a main thread, Python code and patterns are interrupted. In other threads, the time is checked after
+    each operation: an operation that may not end belongs into a parser process, which the kernel can end.
 
     Raises:
-        UnreadableTranscript: when parsing took ``BASE_SECONDS`` and ``SECONDS_PER_MB`` for each MB read.
+        TookTooLong: when parsing took longer than ``seconds_allowed``.
     """
-    used, begun = 0.0, time.thread_time()
-    for operation in operations:
-        used += time.thread_time() - begun
-        if used > BASE_SECONDS:
-            allowed = BASE_SECONDS + SECONDS_PER_MB * source.stream.tell() / 1e6
-            if used > allowed:
-                raise UnreadableTranscript(
-                    f"Reading the file took more than {allowed:.0f} s of processor time and was stopped. "
-                    "What came before is kept. Split the file and import the parts."
-                )
+    limit = _Limit(seconds_allowed(source))
+    while (operation := limit.run(lambda: next(operations, None))) is not None:
         yield operation
+
+
+def detect_in_time(source: Source) -> Importer:
+    """The importer for a file.
+
+    Raises:
+        UnreadableTranscript: when it is in no supported format.
+        TookTooLong: as :func:`with_time_limit`.
+    """
+    return _Limit(seconds_allowed(source)).run(lambda: detect(source))
+
+
+class _Limit:
+    def __init__(self, allowed: float) -> None:
+        self._allowed, self._used = allowed, 0.0
+        self._interrupts = threading.current_thread() is threading.main_thread()
+        if self._interrupts:
+            signal.signal(signal.SIGVTALRM, self._interrupt)
+
+    def run(self, part: Callable[[], Value]) -> Value:
+        """Runs a part of the work."""
         begun = time.thread_time()
+        if self._interrupts:
+            signal.setitimer(signal.ITIMER_VIRTUAL, max(self._allowed - self._used, 0.001), _AGAIN)
+        try:
+            value = part()
+        finally:
+            if self._interrupts:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        self._used += time.thread_time() - begun
+        if self._used > self._allowed:
+            raise too_long(self._allowed)
+        return value
+
+    def _interrupt(self, *_: object) -> None:
+        raise too_long(self._allowed)

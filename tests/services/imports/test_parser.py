@@ -4,12 +4,13 @@ import errno
 import json
 import multiprocessing
 import os
+import signal
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parser import (
     BATCH,
     BATCH_SIZE,
+    ENDED,
     MOST_UNSENT,
     BatchSender,
     ParsedOperation,
@@ -39,6 +41,11 @@ PLAYHEAD = IMPORTERS["playhead_jsonl"]
 def parsers() -> Iterator[ParserProcess]:
     with ParserProcess() as process:
         yield process
+
+
+def kill(parsers: ParserProcess) -> None:
+    assert parsers.pid
+    os.kill(parsers.pid, signal.SIGKILL)
 
 
 def transcript(folder: Path, entries: int, length: int = 0) -> Source:
@@ -99,7 +106,7 @@ def test_one_process_parses_file_after_file(tmp_path: Path, parsers: ParserProce
     for entries in (3, 5):
         with open_parser(PLAYHEAD, transcript(tmp_path, entries), process=parsers) as parser:
             assert sum(one.prepared is not None for one in parser) == entries
-        workers |= {process.pid for process in multiprocessing.active_children()}
+        workers.add(parsers.pid)
     assert len(workers) == 1
 
 
@@ -120,17 +127,14 @@ def test_a_process_that_died_between_files_is_started_anew(tmp_path: Path, parse
     for _ in range(2):
         with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
             assert sum(one.prepared is not None for one in parser) == 3
-        for process in multiprocessing.active_children():
-            process.kill()
-            process.join()
+        kill(parsers)
 
 
 def test_a_process_that_dies_before_its_first_answer_is_noticed(
     tmp_path: Path, parsers: ParserProcess
 ) -> None:
     with open_parser(PLAYHEAD, transcript(tmp_path, 3), process=parsers) as parser:
-        for process in multiprocessing.active_children():
-            process.kill()
+        kill(parsers)
         with pytest.raises(UnreadableTranscript, match="has ended"):
             list(parser)
 
@@ -138,12 +142,12 @@ def test_a_process_that_dies_before_its_first_answer_is_noticed(
 def test_a_process_that_cannot_be_started_leaves_nothing_behind(
     tmp_path: Path, parsers: ParserProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: SpawnProcess) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
     source = transcript(tmp_path, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(SpawnProcess, "start", fail)
+        patch.setattr(subprocess, "Popen", fail)
         with (
             pytest.raises(OSError, match="temporarily"),
             open_parser(PLAYHEAD, source, process=parsers),
@@ -177,16 +181,18 @@ def test_the_process_ends_with_its_user(tmp_path: Path) -> None:
         open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=process) as parser,
     ):
         next(iter(parser))
-        assert multiprocessing.active_children()
-    assert not multiprocessing.active_children()
+        pid = process.pid
+        assert pid
+        os.kill(pid, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_a_process_that_dies_is_noticed(tmp_path: Path, parsers: ParserProcess) -> None:
     with open_parser(PLAYHEAD, transcript(tmp_path, BATCH * 20), process=parsers) as reader:
         operations = iter(reader)
         next(operations)
-        for process in multiprocessing.active_children():
-            process.kill()
+        kill(parsers)
         with pytest.raises(UnreadableTranscript, match="has ended"):
             list(operations)
 
@@ -197,7 +203,7 @@ def test_a_process_that_dies_within_a_message_is_noticed() -> None:
         os.write(theirs.fileno(), struct.pack("!i", 100) + b"not a hundred bytes")
         theirs.close()
         with pytest.raises(UnreadableTranscript, match="has ended"):
-            list(ProcessParser(ours))
+            list(ProcessParser(ours, lambda: UnreadableTranscript(ENDED)))
 
 
 @pytest.fixture

@@ -1,0 +1,35 @@
+"""The parser processes of a web server. They start when files come and end when they have been idle."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
+
+from django.conf import settings
+
+from historyapp.services.imports.parser import ParserProcess
+
+MOST = 4
+"""Processes at once, each about 110 MB. Further imports wait for one."""
+
+
+class Parsers:
+    """Lends parser processes to imports."""
+
+    def __init__(self) -> None:
+        self._free = BoundedSemaphore(MOST)
+        self._idle: list[ParserProcess] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[ParserProcess]:
+        with self._free:
+            try:
+                parser = self._idle.pop()  # the one used last: the others become idle and end
+            except IndexError:
+                parser = ParserProcess(settings.PLAYHEAD_IDLE_SECONDS)
+            try:
+                yield parser
+            finally:
+                self._idle.append(parser)
+
+
+PARSERS = Parsers()
