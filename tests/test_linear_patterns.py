@@ -93,6 +93,8 @@ def test_every_pattern_reads_a_megabyte_at_once(length: int) -> None:
 def slow_attacks(use: Use, length: int) -> Iterator[str]:
     """The attacks on a pattern that take longer than ``MOST_FOR_LONG``, measured twice where they do."""
     for attack in sorted(attacks(use.pattern, FEW)):
+        if not attack.end:  # with an end that fits nothing it takes as long or longer
+            continue
         text = attack.text(length)
         for _ in range(2):
             try:

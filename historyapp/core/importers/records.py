@@ -89,7 +89,7 @@ def _values(text: str, deepest: int) -> Iterator[Any]:
             continue
         if isinstance(value, str):
             yield "not a JSON object"
-        elif nested_deeper(value, text, deepest):
+        elif nested_deeper(value, text[at:end], deepest):
             yield f"nested deeper than {deepest} levels"
         else:
             yield value

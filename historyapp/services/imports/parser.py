@@ -29,8 +29,8 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Importer, Operation, Source
 from historyapp.core.json import load_dumped
 from historyapp.core.prepared import Prepared, prepare
+from historyapp.services.imports import time_limit
 from historyapp.services.imports.time_limit import (
-    GRACE,
     detect_in_time,
     seconds_allowed,
     too_long,
@@ -259,7 +259,7 @@ def _send_file(sender: BatchSender, task: str, path: Path | int, name: str, fold
     try:
         with open(path, "rb", buffering=BUFFER) as stream:  # noqa: PTH123 it may be a descriptor
             source = Source(name, stream, folder)
-            allowed = seconds_allowed(source) + GRACE
+            allowed = seconds_allowed(source) + time_limit.GRACE
             limit_processor_time(allowed)
             if not task:
                 sender.send("format", 0, detect_in_time(source).name)

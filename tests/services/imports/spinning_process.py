@@ -1,13 +1,12 @@
 """A parser process whose importer does not come back from some records, for tests of its time limit."""
 
-import sys
 from collections.abc import Iterator
 from itertools import repeat
 
 from historyapp.core.entries import ModelInput, text_of
 from historyapp.core.importers import IMPORTERS
 from historyapp.core.importers.base import Append, Operation, Source
-from historyapp.services.imports import parser, parser_process, time_limit
+from historyapp.services.imports import parser_process, time_limit
 
 PYTHON, C = "spin in Python", "spin in C"
 """Texts on which it spins: where Python can be interrupted, and where only the kernel can end the process."""
@@ -21,7 +20,7 @@ def main() -> None:
         for operation in read(source):
             yield spin_on_request(operation)
 
-    time_limit.BASE_SECONDS, parser.GRACE = 0.5, 0.3
+    time_limit.BASE_SECONDS, time_limit.GRACE = 0.5, 0.3
     type(importer).read = read_or_spin  # type: ignore[method-assign]
     parser_process.main()
 
@@ -37,4 +36,4 @@ def spin_on_request(operation: Operation) -> Operation:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
