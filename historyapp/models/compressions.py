@@ -1,6 +1,6 @@
 """Compression runs and their items. These rows say what work is left; messages only wake workers."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 from django.db import models
@@ -11,6 +11,9 @@ from historyapp.models.fields import JSONText
 from historyapp.models.projects import ApiKey
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
+
+LONGEST_CLAIM = timedelta(hours=2)
+"""A claim that ends later was made before the clock was set back. The longest setting is one hour."""
 
 
 class RunQuerySet(models.QuerySet["CompressionRun"]):
@@ -123,13 +126,15 @@ class ItemQuerySet(models.QuerySet["CompressionItem"]):
 
     def under_way(self, now: datetime) -> Self:
         """Items of a worker whose claim has not expired."""
-        return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__gte=now)
+        until = (now, now + LONGEST_CLAIM)
+        return self.filter(state=CompressionItem.State.CLAIMED, claimed_until__range=until)
 
     def claimable(self, now: datetime) -> Self:
         """Waiting items, and those whose claim has expired."""
         waiting = models.Q(state=CompressionItem.State.WAITING)
-        expired = models.Q(state=CompressionItem.State.CLAIMED, claimed_until__lt=now)
-        return self.filter(waiting | expired).order_by("number")
+        claimed = models.Q(state=CompressionItem.State.CLAIMED)
+        expired = models.Q(claimed_until__lt=now) | models.Q(claimed_until__gt=now + LONGEST_CLAIM)
+        return self.filter(waiting | (claimed & expired)).order_by("number")
 
 
 class CompressionItem(models.Model):

@@ -1,6 +1,7 @@
 """Summaries: text that replaces a range of positions in contexts, wherever that range is live."""
 
-from collections.abc import Iterable, Iterator
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from django.db import models
@@ -66,6 +67,22 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
                 break
             after = some[-1].last_position, some[-1].pk
         return found[:limit]
+
+    def add(self, summaries: Sequence["Summary"]) -> None:
+        """Stores summaries of one lineage, with ids greater than those of earlier ones with the same ends.
+
+        The newest id wins in contexts. An id begins with the time, so that without this a summary would have
+        no effect if the clock was set back since the earlier one.
+        """
+        ends = {summary.last_position for summary in summaries}
+        owners = {summary.session_id for summary in summaries}
+        known = self.filter(session_id__in=owners, last_position__in=ends).values_list("id", flat=True)
+        newest = max(known, default=UUID(int=0))
+        for summary in summaries:
+            if summary.id <= newest:
+                summary.id = UUID(int=newest.int + 1 + secrets.randbits(32))
+            newest = summary.id
+        self.bulk_create(summaries)
 
     def covering(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None

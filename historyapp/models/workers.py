@@ -14,7 +14,8 @@ SILENCE = timedelta(seconds=60)
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
     def alive(self) -> Self:
-        return self.filter(seen_at__gte=timezone.now() - SILENCE)
+        now = timezone.now()  # a time in the future is of a worker that died before the clock was set back
+        return self.filter(seen_at__range=(now - SILENCE, now + SILENCE))
 
 
 class Worker(models.Model):

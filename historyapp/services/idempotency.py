@@ -14,6 +14,8 @@ from historyapp.services.transactions import writing
 
 KEPT = timedelta(days=7)
 _PURGE_EVERY = 100
+_KEPT_KEYS = 1_000
+"""The newest keys stay even if they seem old: the clock may be wrong."""
 _PER_STATEMENT = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _PURGED = 409
@@ -67,7 +69,8 @@ def once(
         row.sessions = " ".join(sorted(str(id) for id in answer.sessions))
         row.save(update_fields=["status", "response", "sessions"])
         if row.pk % _PURGE_EVERY == 0:
-            IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+            old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - KEPT)
+            old.filter(pk__lte=row.pk - _KEPT_KEYS).delete()
         return answer
 
 
@@ -75,7 +78,7 @@ def forget_responses(project: Project, purged: Collection[UUID]) -> None:
     """Empties the stored responses that concern one of these sessions, within the caller's transaction.
 
     The keys stay, so that a repeated request is refused and does not make the session again. Rows of earlier
-    versions do not name their sessions. They are emptied too; there are none a week after the update.
+    versions do not name their sessions. They are emptied too.
     """
     gone = {str(id) for id in purged}
     if not gone:

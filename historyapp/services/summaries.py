@@ -50,7 +50,7 @@ def summarise(
         if history.is_open(last):
             raise Conflict(f"Step {last} is still in flight. Summarise it after its result.")
         owner = history.lineage.session_at(rows[1].last_position)
-        summary = Summary.objects.create(
+        summary = Summary(
             session_id=UUID(owner),
             made_in=session,
             made_at=session.head,
@@ -67,6 +67,7 @@ def summarise(
             tokens_after=tokens_after,
             actor=actor,
         )
+        Summary.objects.add([summary])
         touch(session.pk, {summary.session_id})
         return summary
 

@@ -94,7 +94,7 @@ def _create_summaries(
             actor=run.actor,
         )
         summaries.append(item.summary)
-    Summary.objects.bulk_create(summaries)
+    Summary.objects.add(summaries)
     return {summary.session_id for summary in summaries}
 
 

@@ -227,8 +227,13 @@ def _wait_for_turn(provider: str) -> None:
         if pause > 0:
             time.sleep(min(pause, LONGEST_PAUSE))
         limit = settings.PLAYHEAD_RATE_LIMITS.get(provider)
-        while limit is not None and not _limiter().hit(parse(limit), "playhead", provider):
-            reset, _ = _limiter().get_window_stats(parse(limit), "playhead", provider)
+        if limit is None:
+            return
+        rate = parse(limit)
+        while not _limiter().hit(rate, "playhead", provider):
+            reset, _ = _limiter().get_window_stats(rate, "playhead", provider)
+            if reset - time.time() > rate.get_expiry() + 1:  # the clock was set back
+                _limiter().clear(rate, "playhead", provider)
             time.sleep(max(0.05, min(reset - time.time(), 1)))
 
 

@@ -1,0 +1,108 @@
+"""Every call of the OpenAPI document refuses every key that may not make it, and does nothing for it."""
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from django.apps import apps
+from django.utils import timezone
+
+from historyapp.models import ApiKey, Project
+from tests.api.agent import Agent, said
+from tests.api.conftest import EVERYTHING, key_for
+from tests.api.test_auth import RUN, SNAPSHOT
+
+PREFIX = "/api/v1"
+GIVEN = {"position": "1", "number": "1", "snapshot_id": SNAPSHOT, "run_id": RUN, "comparison_id": RUN}
+QUERIES = {"/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}"}
+
+
+class Operation(NamedTuple):
+    method: str
+    path: str
+    """With ids; a new parameter has to be added to ``GIVEN``."""
+    is_of_a_session: bool
+    body: bytes
+
+
+@pytest.fixture
+def operations(session_id: str, run: Agent) -> list[Operation]:
+    """All of the document, at a session of Alice's, with the bodies of its examples."""
+    run.append(said("mine"))
+    document = Agent(None).get("/openapi.json").body
+    found = []
+    for path, calls in document["paths"].items():
+        filled = path.removeprefix(PREFIX).format(session_id=session_id, **GIVEN)
+        for method, call in calls.items():
+            asked = filled + QUERIES.get(path.removeprefix(PREFIX), "")
+            found.append(Operation(method.upper(), asked, "{session_id}" in path, body_of(document, call)))
+    assert len(found) >= 41
+    return found
+
+
+def body_of(document: dict[str, Any], call: dict[str, Any]) -> bytes:
+    """The first example of the document for this call; nothing where it takes no JSON."""
+    content = call.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return b""
+    schema = content["schema"]
+    name = schema.get("$ref", "").rpartition("/")[2]
+    schema = document["components"]["schemas"][name] if name else schema
+    return json.dumps(schema["examples"][0]).encode()
+
+
+def answers(operations: list[Operation], key: str | None) -> list[tuple[Operation, Any]]:
+    agent = Agent(key)
+    return [(each, agent.send(each.method, each.path, each.body)) for each in operations]
+
+
+def rows() -> dict[str, int]:
+    """How many rows each table of ours has."""
+    return {
+        model.__name__: model._default_manager.count()
+        for model in apps.get_app_config("historyapp").get_models()
+    }
+
+
+def revoked(project: Project) -> str:
+    text = key_for(project, "revoked")
+    ApiKey.objects.filter(name="revoked").update(revoked_at=timezone.now())
+    return text
+
+
+@pytest.mark.parametrize("state", ["none", "wrong", "revoked"])
+def test_without_a_usable_key_every_call_is_401_and_writes_nothing(
+    operations: list[Operation], project: Project, state: str
+) -> None:
+    key = {"none": None, "wrong": "ph_" + "0" * 40, "revoked": revoked(project)}[state]
+    before = rows()
+    given = answers(operations, key)
+    assert {answer.status for _, answer in given} == {401}
+    assert all("WWW-Authenticate" in answer.headers for _, answer in given)
+    assert rows() == before
+
+
+def test_a_key_of_another_project_finds_no_session_and_sees_nothing_of_ours(
+    operations: list[Operation], project: Project, session_id: str
+) -> None:
+    theirs = key_for(Project.objects.create(name="Dora's"), "dora")
+    before = rows()
+    given = answers([each for each in operations if each.is_of_a_session], theirs)
+    assert [(each, answer.body) for each, answer in given if answer.status != 404] == []
+    assert rows() == before
+    for _, answer in answers([each for each in operations if not each.is_of_a_session], theirs):
+        assert session_id not in json.dumps(answer.body)
+        assert project.name not in json.dumps(answer.body)
+
+
+def test_a_key_without_the_scope_is_403_and_writes_nothing(
+    operations: list[Operation], project: Project
+) -> None:
+    without_read = key_for(project, "no read", tuple(scope for scope in EVERYTHING if scope != "read"))
+    only_read = key_for(project, "only read", ("read",))
+    before = rows()
+    given = answers([each for each in operations if each.method == "GET"], without_read)
+    given += answers([each for each in operations if each.method != "GET"], only_read)
+    assert len(given) == len(operations)
+    assert [each for each, answer in given if answer.status != 403] == []
+    assert rows() == before

@@ -1,0 +1,233 @@
+"""A clock that jumps, forwards or backwards, loses no entry, repeats no request and wedges no worker."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from historyapp.core.errors import NotFound
+from historyapp.models import (
+    ApiKey,
+    AuditRecord,
+    CompressionItem,
+    IdempotencyKey,
+    Project,
+    Session,
+    SpendingCounter,
+    Summary,
+)
+from historyapp.models import Worker as WorkerRow
+from historyapp.models.history import History
+from historyapp.services import idempotency
+from historyapp.services.append import append
+from historyapp.services.caps import set_caps
+from historyapp.services.compression.items import claim, plan, renew, runs_left
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.compression.summarise import _wait_for_turn
+from historyapp.services.idempotency import StoredResponse, once
+from historyapp.services.keys import create_key, create_sign_in_link, note_use, use_sign_in_link
+from historyapp.services.projections import rebuild
+from historyapp.services.reservations import Payer, reserve
+from historyapp.services.retention import purgeable
+from historyapp.services.sessions import change_session
+from historyapp.services.summaries import SummaryText, summarise
+from historyapp.services.workers import note_worker
+from tests.services.drafts import act, ok, said
+
+Jump = Callable[..., None]
+DAY = timedelta(days=1)
+PAST, FUTURE = -400 * DAY, 400 * DAY
+
+
+@pytest.fixture
+def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
+    """Sets the wall clock forwards or backwards, from what it really is."""
+    offset = timedelta()
+    now, seconds = timezone.now, time.time
+    monkeypatch.setattr(timezone, "now", lambda: now() + offset)
+    monkeypatch.setattr(time, "time", lambda: seconds() + offset.total_seconds())
+
+    def jump(by: timedelta) -> None:
+        nonlocal offset
+        offset = by
+
+    return jump
+
+
+@pytest.fixture
+def steps(project: Project, session: Session, jump: Jump) -> Session:
+    """Six steps, recorded while the clock jumped about."""
+    append(project, session.pk, [said("Mend the parser")])
+    for number, offset in enumerate((DAY, -DAY, FUTURE, PAST, timedelta(0), -timedelta(hours=1))):
+        jump(offset)
+        append(project, session.pk, [act("read", path=f"{number}.py")])
+        jump(-offset)
+        append(project, session.pk, [ok(outputs=f"line {number}\n" * 20)])
+    jump(timedelta(0))
+    return Session.objects.get(pk=session.pk)
+
+
+def test_entries_keep_the_order_in_which_they_came(steps: Session, project: Project) -> None:
+    history = History(steps)
+    assert [entry.position for entry in history.entries()] == list(range(1, 14))
+    paths = [episode.action.arguments["path"] for episode in history.episodes(1, 6) if episode.action]
+    assert paths == [f"{number}.py" for number in range(6)]
+    assert [episode.number for episode in History(steps, 7).episodes(1, 3)] == [1, 2, 3]
+    assert rebuild(steps).differences == []
+
+
+def test_pages_show_such_a_session(steps: Session, project: Project, client: Client) -> None:
+    user = User.objects.create_user("alice")
+    project.members.add(user, through_defaults={"is_owner": True})
+    client.force_login(user)
+    for path in ("/", f"/sessions/{steps.pk}", f"/sessions/{steps.pk}?as_of=7"):
+        page = client.get(path, follow=True)
+        assert page.status_code == 200, path
+        assert ">-" not in page.content.decode(), "no duration is negative"
+
+
+@pytest.mark.parametrize("offset", [PAST, -DAY, -timedelta(hours=3)])
+def test_claims_of_a_killed_worker_expire_although_the_clock_was_set_back(
+    steps: Session, project: Project, jump: Jump, offset: timedelta
+) -> None:
+    run = start_run(project, steps.pk, RunRequest(strategy="episode_summary", model="local")).run
+    plan(run.pk)
+    assert claim(run.pk, uuid4(), 1)
+    assert runs_left() == []
+    jump(offset)
+    assert runs_left() == [run.pk]
+    work_on(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.failed) == ("succeeded", 0)
+    assert Summary.objects.count() == run.items.filter(state=CompressionItem.State.DONE).count()
+
+
+@pytest.mark.parametrize("offset", [PAST, FUTURE])
+def test_claims_of_a_living_worker_hold_after_its_next_renewal(
+    steps: Session, project: Project, jump: Jump, offset: timedelta
+) -> None:
+    run = start_run(project, steps.pk, RunRequest(strategy="episode_summary", model="local")).run
+    plan(run.pk)
+    owner = uuid4()
+    claim(run.pk, owner, 1)
+    jump(offset)
+    renew(owner)
+    assert runs_left() == []
+
+
+def test_a_dead_worker_is_not_alive_because_the_clock_was_set_back(db: None, jump: Jump) -> None:
+    note_worker(dead := uuid7())
+    jump(-DAY)
+    assert not WorkerRow.objects.alive().exists()
+    note_worker(dead)
+    assert WorkerRow.objects.alive().exists()
+
+
+def test_a_day_is_not_paid_for_twice_by_a_clock_that_jumps_ahead_and_back(
+    project: Project, session: Session, jump: Jump
+) -> None:
+    set_caps(project, {"day": 1_000_000})
+    payer = Payer(project.pk, session.pk, None)
+    for offset in (DAY, timedelta(0), -DAY, DAY):
+        jump(offset)
+        reserve(payer, "gpt-5", 1000, 500)
+    jump(timedelta(0))
+    each = reserve(payer, "gpt-5", 1000, 500).attempt
+    (counter,) = SpendingCounter.objects.of_project(project.pk).capped()
+    assert counter.starts_on == datetime.now(UTC).date() + DAY
+    assert counter.counted == 5 * each, "the first of the next day, and all after it"
+
+
+def test_a_request_is_not_carried_out_again_because_the_clock_jumped_ahead(
+    project: Project, jump: Jump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "_PURGE_EVERY", 1)
+    carried_out: list[str] = []
+
+    def request(key: str) -> StoredResponse:
+        def carry_out() -> StoredResponse:
+            carried_out.append(key)
+            return StoredResponse(201, "{}")
+
+        return once(project, key, "same", carry_out)
+
+    request("a")
+    jump(FUTURE)
+    request("b")
+    jump(timedelta(0))
+    assert request("a").replayed
+    assert request("b").replayed
+    assert carried_out == ["a", "b"]
+    monkeypatch.setattr(idempotency, "_KEPT_KEYS", 1)
+    jump(FUTURE)
+    request("c")
+    assert not IdempotencyKey.objects.filter(key="a").exists(), "old ones still go"
+
+
+def test_a_sign_in_link_does_not_come_back_to_life(db: None, jump: Jump) -> None:
+    token = create_sign_in_link(User.objects.create_user("alice"))
+    jump(-DAY)
+    with pytest.raises(NotFound):
+        use_sign_in_link(token)
+    jump(DAY)
+    with pytest.raises(NotFound):
+        use_sign_in_link(token)
+
+
+def test_the_use_of_a_key_is_noted_after_the_clock_was_set_back(project: Project, jump: Jump) -> None:
+    key, _ = create_key(project, "agent")
+    jump(FUTURE)
+    note_use(key, timezone.now())
+    jump(timedelta(0))
+    note_use(ApiKey.objects.get(), now := timezone.now())
+    assert ApiKey.objects.get().last_used_at == now
+
+
+def test_a_newer_summary_wins_although_its_clock_was_behind(steps: Session, project: Project) -> None:
+    wrong = summarise(project, steps.pk, (2, 2), SummaryText("wrong"))
+    ahead = uuid7(nanoseconds=time.time_ns() + 10**18)
+    Summary.objects.filter(pk=wrong.pk).update(id=ahead)
+    for text in ("right", "better"):
+        summarise(project, steps.pk, (2, 2), SummaryText(text))
+        (episode,) = History(steps).episodes(2, 2)
+        assert episode.summary == text
+
+
+@pytest.mark.parametrize("offset", [PAST, FUTURE])
+def test_a_rate_limit_lets_calls_through_after_a_jump(
+    jump: Jump, settings: Any, offset: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PLAYHEAD_RATE_LIMITS = {"jumping": "1/second"}
+    waits = iter([0.0])
+    monkeypatch.setattr(time, "sleep", lambda _: next(waits))  # a second wait is an error
+    _wait_for_turn("jumping")
+    jump(offset)
+    _wait_for_turn("jumping")
+
+
+def archived(project: Project, session: Session, *, ago: timedelta) -> None:
+    change_session(project, session.pk, {"status": "archived"})
+    AuditRecord.objects.update(created_at=timezone.now() - ago)
+
+
+def test_what_was_archived_while_the_clock_was_ahead_is_not_purged_early(
+    project: Project, session: Session, jump: Jump
+) -> None:
+    archived(project, session, ago=-FUTURE)
+    assert purgeable(project, timezone.now()) == []
+    jump(FUTURE + 11 * DAY)
+    assert purgeable(project, timezone.now() - 10 * DAY) == [session]
+
+
+def test_a_clock_that_was_set_back_purges_nothing(project: Project, session: Session, jump: Jump) -> None:
+    archived(project, session, ago=11 * DAY)
+    jump(PAST)
+    assert purgeable(project, timezone.now() - 10 * DAY) == []
