@@ -11,7 +11,7 @@ POSTGRES := \
   tests/test_worker.py tests/api/test_auth.py tests/api/test_compressions.py tests/api/test_concurrency.py \
   tests/api/test_contexts_api.py tests/api/test_cursors.py tests/api/test_entries.py \
   tests/api/test_episodes.py tests/api/test_etags.py tests/api/test_forks.py tests/api/test_history.py \
-  tests/api/test_idempotency.py tests/api/test_kinds.py tests/api/test_rewinds.py \
+  tests/api/test_idempotency.py tests/api/test_kinds.py tests/api/test_plans.py tests/api/test_rewinds.py \
   tests/api/test_sessions.py tests/dashboard/test_access.py tests/dashboard/test_admin.py \
   tests/dashboard/test_comparisons.py tests/dashboard/test_compressions.py tests/dashboard/test_imports.py \
   tests/dashboard/test_kinds.py tests/dashboard/test_rewinds.py tests/dashboard/test_sessions.py \

@@ -168,7 +168,9 @@ def test_a_run_that_no_worker_begins_is_a_lag_and_one_under_way_is_not(
 ) -> None:
     note_worker(uuid7())
     session = create_session(Project.objects.create(name="Alice's"))
-    run = CompressionRun(session=session, strategy="x", head=1, from_step=1, to_step=1)
+    run = CompressionRun(
+        project=session.project, session=session, strategy="x", head=1, from_step=1, to_step=1
+    )
     run.created_at = timezone.now() - timedelta(seconds=100)
     run.save()
     assert parts(client) == ("ok", ALL_OK)

@@ -38,7 +38,7 @@ def compressions(request: PersonRequest) -> HttpResponse:
     project = current_project(request, mine)
     session_id, before = _read_uuid(request.GET, "session"), _read_uuid(request.GET, "cursor")
     session = find_session(request, session_id) if session_id else None
-    found = CompressionRun.objects.filter(session__project=project)
+    found = CompressionRun.objects.filter(project=project)
     found = CompressionRun.objects.filter(session=session) if session else found
     found = found.filter(pk__lt=before) if before else found
     runs = list(found.newest_first().select_related("session")[: PAGE + 1])
@@ -79,7 +79,7 @@ def progress(request: PersonRequest) -> HttpResponse:
             ids.append(UUID(text))
         except ValueError:
             continue
-    mine = CompressionRun.objects.filter(pk__in=ids, session__project__members=request.user)
+    mine = CompressionRun.objects.filter(pk__in=ids, project__members=request.user)
     runs = list(mine.select_related("session"))
     watched = [run for run in runs if run.active]
     response = render(request, "_runs_progress.html", {"runs": runs, "watched": watched})

@@ -8,7 +8,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from historyapp.models.fields import JSONText
-from historyapp.models.projects import ApiKey
+from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import Session
 from historyapp.models.summaries import Summary
 
@@ -41,6 +41,8 @@ class CompressionRun(models.Model):
     ACTIVE = (State.QUEUED, State.RUNNING)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+", db_index=False)
+    """The session's, so that the project's list of runs reads no others."""
     session = models.ForeignKey(Session, models.CASCADE, related_name="compression_runs")
     strategy = models.CharField(max_length=50)
     model = models.CharField(max_length=200, blank=True)
@@ -94,9 +96,10 @@ class CompressionRun(models.Model):
     class Meta:
         indexes = (
             models.Index(fields=("session", "-id"), name="run_by_session"),
-            models.Index(
-                fields=("id",), name="run_active", condition=models.Q(state__in=("queued", "running"))
-            ),
+            models.Index(fields=("project", "-id"), name="run_by_project"),
+            # Each process looks every second for runs that have not ended. With a condition in place of the
+            # column, SQLite would read all runs: its planner does not see the values of parameters.
+            models.Index(fields=("state", "id"), name="run_by_state"),
         )
         constraints = (
             models.UniqueConstraint(
@@ -175,7 +178,10 @@ class CompressionItem(models.Model):
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=("run", "number"), name="item_once"),)
-        indexes = (models.Index(fields=("run", "state", "number"), name="item_by_state"),)
+        indexes = (
+            models.Index(fields=("run", "state", "number"), name="item_by_state"),
+            models.Index(fields=("claim",), name="item_by_claim", condition=models.Q(claim__isnull=False)),
+        )
 
     def __str__(self) -> str:
         return f"{self.first_step}–{self.last_step}"

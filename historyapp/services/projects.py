@@ -34,5 +34,5 @@ def change_project(project: Project, changes: Mapping[str, Any], *, actor: str =
 
 
 def _paid_automatic_runs(project: Project) -> list[CompressionRun]:
-    runs = CompressionRun.objects.active().filter(session__project=project, automatic=True)
+    runs = CompressionRun.objects.active().filter(project=project, automatic=True)
     return list(runs.exclude(model__in=("", LOCAL)))

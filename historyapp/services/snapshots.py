@@ -176,8 +176,8 @@ def link_snapshot(session: Session, position: int, metadata: Mapping[str, Any]) 
     if snapshot is None:
         return
     billed = min(usage_of(metadata).input, MOST_TOKENS)
-    snapshot.output_position, snapshot.billed = position, billed or None
-    snapshot.save(update_fields=["output_position", "billed"])
+    # By the session too: PostgreSQL then looks in one partition.
+    unlinked.filter(pk=snapshot.pk).update(output_position=position, billed=billed or None)
     if billed and not snapshot.screen_tokens and not any(map(maker_of, snapshot.tools)):
         ours = round(snapshot.estimated / snapshot.factor)
         learn(session.project_id, snapshot.model, ours=ours, estimated=snapshot.estimated, billed=billed)

@@ -240,6 +240,7 @@ def _create(session: Session, resolved: ResolvedRequest, actor: str, **flags: An
     """``flags``: columns of the run that say why it was started."""
     steps, model, prices = resolved.steps, resolved.model, price_list()
     run = CompressionRun(
+        project_id=session.project_id,
         session=session,
         strategy=resolved.strategy.name,
         model=model.name,
