@@ -61,14 +61,14 @@ class Client:
 
 @contextmanager
 def server(application: str, environment: dict[str, str], probe: str) -> Iterator[int]:
-    """A granian process with Playhead's settings; gives its port."""
+    """A granian process with Playhead's settings, for a WSGI or an ASGI application; gives its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
+    kind = ["asgi", "--no-ws"] if "asgi" in application else ["wsgi", "--blocking-threads", str(THREADS)]
     command = [
-        str(Path(sys.executable).with_name("granian")), "--interface", "wsgi", "--host", "127.0.0.1",
-        "--port", str(port), "--workers", "1", "--blocking-threads", str(THREADS), "--no-access-log",
-        "--log-level", "error", application,
+        str(Path(sys.executable).with_name("granian")), "--interface", *kind, "--host", "127.0.0.1",
+        "--port", str(port), "--workers", "1", "--no-access-log", "--log-level", "error", application,
     ]  # fmt: skip
     process = subprocess.Popen(command, env={**os.environ, **environment}, cwd=ROOT)
     try:
@@ -102,14 +102,14 @@ def home() -> Iterator[Path]:
 
 
 @contextmanager
-def playhead(folder: Path) -> Iterator[int]:
+def playhead(folder: Path, application: str = "historyapp.asgi:application") -> Iterator[int]:
     """A Playhead server with an API key and its default, durable settings."""
     environment = {"PLAYHEAD_HOME": str(folder), "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
     prepare = "from historyapp.services.bootstrap import bootstrap; bootstrap()"
     for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", prepare]):
         command = [sys.executable, "manage.py", *arguments]
         subprocess.run(command, env={**os.environ, **environment}, cwd=ROOT, check=True)
-    with server("historyapp.wsgi:application", environment, "/healthz") as port:
+    with server(application, environment, "/healthz") as port:
         yield port
 
 

@@ -1,8 +1,31 @@
-"""The ASGI application, for an existing ASGI server."""
+"""The ASGI application, for granian (``playhead up``) or any other ASGI server.
 
-import os
+It runs the WSGI application in threads of its own; see :mod:`historyapp.front.application`.
+"""
 
-from django.core.asgi import get_asgi_application
+from django.conf import settings
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
-application = get_asgi_application()
+from historyapp import wsgi  # first: it sets Django up
+from historyapp.front.application import Front
+from historyapp.front.limits import Limits
+
+THREADS = 4
+"""The default of ``playhead up --threads``."""
+
+
+def make_front(threads: int) -> Front:
+    """The server's application, with the limits of the settings."""
+    limits = Limits(
+        max_body=settings.PLAYHEAD_MAX_BODY,
+        body_seconds=settings.PLAYHEAD_BODY_SECONDS,
+        stall_seconds=settings.PLAYHEAD_STALL_SECONDS,
+        min_rate=settings.PLAYHEAD_MIN_RATE,
+        queue_seconds=settings.PLAYHEAD_QUEUE_SECONDS,
+        client_requests=settings.PLAYHEAD_CLIENT_REQUESTS,
+        client_calls=settings.PLAYHEAD_CLIENT_CALLS,
+        client_bytes=settings.PLAYHEAD_CLIENT_BYTES,
+    )
+    return Front(wsgi.application, limits, threads)
+
+
+application = make_front(THREADS)

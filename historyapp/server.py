@@ -1,4 +1,4 @@
-"""Serves HTTP with granian: one web process with several threads, which ends with its parent.
+"""Serves HTTP with granian: one web process with an event loop and threads, which ends with its parent.
 
 Only the web process imports Django, so the parent stays small.
 """
@@ -6,6 +6,7 @@ Only the web process imports Django, so the parent stays small.
 import errno
 import http.client
 import os
+import resource
 import signal
 import socket
 import threading
@@ -15,13 +16,16 @@ from functools import partial
 from typing import Any
 
 from granian import Granian
-from granian.constants import Interfaces
+from granian.constants import Interfaces, Loops
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from historyapp.processes import end_with_parent, handle_signals_at_once
 
 GRACE = 10
 """Seconds that running requests have to finish when the server stops."""
+CONNECTIONS = 8000
+"""Open at the same time. Where the system allows fewer open files, half of these."""
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (what people may ask for, not a default)
 """Addresses that mean "every interface", and those at which this machine reaches the server."""
@@ -61,6 +65,7 @@ def serve(
     port: int,
     threads: int,
     *,
+    head_seconds: int,
     logging: dict[str, Any],
     on_ready: Callable[[Running], None],
     on_load: Callable[[], None],
@@ -68,19 +73,25 @@ def serve(
     """Serves until Ctrl-C, SIGTERM or SIGHUP.
 
     Args:
+        threads: of requests that read, and as many of requests that write.
+        head_seconds: the time that the head of a request may take, also after the one before it.
         on_ready: runs in a thread once the server responds.
         on_load: runs in the web process once Django is loaded.
 
     Raises:
         SystemExit: when the web process ended by itself.
     """
+    most_files = _raise_open_files()
     server = Granian(
-        "historyapp.wsgi:application",
+        "historyapp.asgi:application",
         address=ip,
         port=port,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.ASGI,
         workers=1,
-        blocking_threads=threads,
+        loop=Loops.uvloop,
+        websockets=False,
+        backpressure=min(CONNECTIONS, most_files // 2),
+        http1_settings=HTTP1Settings(header_read_timeout=head_seconds * 1000),
         log_level=LogLevels.error,
         log_dictconfig=logging,
         workers_kill_timeout=GRACE,
@@ -92,11 +103,19 @@ def serve(
     on_hangup = signal.SIG_IGN if ignored else server.signal_handler_interrupt
     server.on_startup(lambda: signal.signal(signal.SIGHUP, on_hangup))
     server.on_startup(handle_signals_at_once)
-    server.serve(target_loader=partial(_load_application, os.getpid(), on_load))
+    server.serve(target_loader=partial(_load_application, os.getpid(), threads, on_load))
     announcer.join(timeout=GRACE)
 
 
-def _load_application(parent: int, on_load: Callable[[], None], target: str) -> Any:
+def _raise_open_files() -> int:
+    """Allows this process and the web process as many open files as the system lets them have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * CONNECTIONS if most == resource.RLIM_INFINITY else min(2 * CONNECTIONS, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    return wanted
+
+
+def _load_application(parent: int, threads: int, on_load: Callable[[], None], target: str) -> Any:
     """Runs in the web process: lets it end with its parent, then loads Django."""
     end_with_parent(parent)
     os.setpgid(0, 0)  # Ctrl-C goes only to the parent, which then stops this process
@@ -107,11 +126,11 @@ def _load_application(parent: int, on_load: Callable[[], None], target: str) -> 
 
     from django.urls import get_resolver
 
-    from historyapp.wsgi import application
+    from historyapp.asgi import make_front
 
     get_resolver().url_patterns  # noqa: B018  (an import error ends the process here, instead of failing every request)
     on_load()
-    return application
+    return make_front(threads)
 
 
 def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], None]) -> None:

@@ -34,6 +34,7 @@ class ServerPlan:
     ip: str
     port: int
     threads: int
+    head_seconds: int
     address: str
     home: str
     sqlite: str
@@ -115,6 +116,7 @@ def supervise(plan: ServerPlan) -> None:
                 plan.ip,
                 plan.port,
                 plan.threads,
+                head_seconds=plan.head_seconds,
                 logging=plan.logging,
                 on_ready=partial(_welcome, plan),
                 on_load=partial(_watch_for_work, ask, plan.worker_id),

@@ -4,11 +4,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from django.db import OperationalError, connection, transaction
 
 from historyapp.models.fields import on_sqlite
 from historyapp.services.faults import note_success, refuse_damaged
+
+queued_seconds: ContextVar[float] = ContextVar("queued_seconds", default=0.0)
+"""How long this request has waited for its thread: it waits that much less for other writers."""
 
 _sqlite_writer = threading.RLock()
 
@@ -21,8 +25,9 @@ def writing(patience: float | None = None) -> Iterator[None]:
     on a lock instead, which wakes them at once; other processes still wait for SQLite's own lock.
 
     Args:
-        patience: seconds to wait for other writers on SQLite; None means the database's setting. The wait
-            for threads of this process and for other processes together lasts no longer.
+        patience: seconds to wait for other writers on SQLite; None means the database's setting, less what
+            the request has waited for its thread. The wait for threads of this process and for other
+            processes together lasts no longer.
 
     Raises:
         OperationalError: when other writers took longer.
@@ -35,7 +40,7 @@ def writing(patience: float | None = None) -> Iterator[None]:
         note_success()
         return
     usual = float(connection.settings_dict["OPTIONS"]["timeout"])
-    most = usual if patience is None else patience
+    most = max(usual - queued_seconds.get(), 0.0) if patience is None else patience
     begun = time.monotonic()
     if not _sqlite_writer.acquire(timeout=most):
         raise OperationalError("database is locked")

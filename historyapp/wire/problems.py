@@ -147,6 +147,18 @@ class DatabaseUnreachable(StorageFailed):
     code = "database-unreachable"
 
 
+class TooManyRequests(ServerUnavailable):
+    """This key or address does too much at once."""
+
+    code = "too-many-requests"
+
+
+class BodyTooSlow(ServerUnavailable):
+    """The request's body did not arrive in time."""
+
+    code = "body-too-slow"
+
+
 class ServerFailed(PlayheadError):
     """A fault of the server."""
 
@@ -226,6 +238,11 @@ PROBLEM_TYPES = (
         "Send it in one piece, with a `Content-Length`.",
     ),
     ProblemType(
+        BodyTooSlow, 408, "Body too slow", "The body did not arrive in time.",
+        "`detail` says how fast and how soon it must be. Send the request again over a faster "
+        "connection.",
+    ),
+    ProblemType(
         TooLarge, 413, "Body too large", "The body is larger than `PLAYHEAD_MAX_BODY`.",
         "`max_body` is the limit in bytes. Send less in one request, or ask the operator to raise the limit.",
     ),
@@ -250,6 +267,11 @@ PROBLEM_TYPES = (
         "the supported formats.",
     ),
     ProblemType(
+        TooManyRequests, 429, "Too many requests", "This key or this address does too much at once.",
+        "`detail` says which limit it has reached. Wait until some of its requests have ended, at least the "
+        "number of seconds in `Retry-After`.",
+    ),
+    ProblemType(
         ModelCallFailed, 502, "Model call failed",
         "The model's provider refused the request, failed, or sent an answer that cannot be used.",
         "`reason` is one of `request-refused`, `key-refused`, `limit-reached`, `provider-failed`, "
@@ -259,7 +281,7 @@ PROBLEM_TYPES = (
         "where it is given.",
     ),
     ProblemType(
-        ServerUnavailable, 503, "Busy", "The database was busy for too long.",
+        ServerUnavailable, 503, "Busy", "The database or all threads were busy for too long.",
         "Send the request again after the number of seconds in `Retry-After`.",
     ),
     ProblemType(

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from historyapp.models import ApiKey, Project
 from historyapp.services.keys import create_key, note_use
-from historyapp.services.transactions import writing
+from historyapp.services.transactions import queued_seconds, writing
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -66,6 +66,15 @@ def test_writes_that_wait_for_each_other_and_for_another_program_wait_once(
         thread.join(20)
     assert len(waits) == 4
     assert max(waits) < 1.8 * SECONDS
+
+
+def test_what_a_request_waited_for_its_thread_counts_as_a_wait_for_other_writers(
+    patience: None, foreign_lock: None
+) -> None:
+    before = queued_seconds.set(SECONDS - 0.3)
+    assert seconds_of_write() < 0.7 * SECONDS
+    queued_seconds.reset(before)
+    assert seconds_of_write() > 0.8 * SECONDS
 
 
 def test_a_key_is_noted_as_used_only_if_nobody_else_writes(patience: None, foreign_lock: None) -> None:

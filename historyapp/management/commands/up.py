@@ -43,7 +43,7 @@ class Command(PlayheadCommand):
             "--threads",
             type=whole_number("a number of threads", 1, 512),
             default=4,
-            help="requests served at once",
+            help="threads of requests that read, and as many of requests that write",
         )
         parser.add_argument("--no-demo", action="store_true", help="do not load the demo on the first run")
 
@@ -82,6 +82,7 @@ class Command(PlayheadCommand):
                 ip=ip,
                 port=port,
                 threads=threads,
+                head_seconds=settings.PLAYHEAD_HEAD_SECONDS,
                 address=address,
                 home=str(settings.PLAYHEAD_HOME),
                 sqlite=str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else "",

@@ -1,0 +1,230 @@
+"""The ASGI application: it waits for clients in the event loop, and runs WSGI handlers in threads.
+
+A request takes a thread once its body is here and gives it back before the client has read the response, so
+a client that stalls costs others nothing.
+"""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+from historyapp.core.errors import PlayheadError
+from historyapp.front.bodies import Receive, read_body
+from historyapp.front.deadlines import Deadlines
+from historyapp.front.environ import Scope, environ_of, headers_of
+from historyapp.front.limits import Clients, Limits
+from historyapp.front.native import NATIVE, Send, refusal
+from historyapp.front.outbox import PIECE, ClientGone, Head, Outbox
+from historyapp.front.pools import Pool
+from historyapp.front.sockets import Closer, limit_unread
+from historyapp.meters import count_request
+from historyapp.services.transactions import queued_seconds
+
+log = logging.getLogger(__name__)
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+CALL_THREADS, TRANSFER_THREADS = 64, 2
+"""Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
+LONG = ("calls", "transfers")
+"""Pools of requests that may take long, so that a client may have fewer of them at once."""
+REFUSED = "refused"
+"""The route of refused requests in ``/metrics``: their address has not been looked at."""
+
+
+class Front:
+    """Serves a WSGI application.
+
+    Args:
+        threads: of requests that read, and as many of requests that write.
+    """
+
+    def __init__(self, application: Wsgi, limits: Limits, threads: int) -> None:
+        self._application = application
+        self._limits = limits
+        self._deadlines = Deadlines()
+        self._clients = Clients(limits)
+        self._closer = Closer()
+        self._is_prepared = False
+        self._sends_from_threads = False
+        wait = limits.queue_seconds
+        self._pools = {
+            "reads": Pool("reads", threads, patience=wait, keeps_threads=True),
+            "writes": Pool("writes", threads, patience=wait, keeps_threads=True),
+            "calls": Pool("model calls", CALL_THREADS, patience=wait, keeps_threads=False),
+            "transfers": Pool("exports and imports", TRANSFER_THREADS, patience=wait, keeps_threads=False),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            if not self._is_prepared:
+                self._prepare(send)
+            if native := NATIVE.get(scope["path"]):
+                await native(scope, receive, send)
+            else:
+                await self._answer(scope, receive, send)
+
+    def _prepare(self, send: Send) -> None:
+        """What can be done only once the server listens."""
+        self._is_prepared = True
+        limit_unread(self._limits.stall_seconds)
+        # granian's takes effect when it is called, in any thread. Others must be awaited in the event loop.
+        self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Notes the signal to stop: the server itself first waits for requests, and only then tells us."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # The event loop, which granian asks, learns of the signal in another way.
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._deadlines.stop))
+        while True:
+            message = await receive()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = time.perf_counter()
+        headers = headers_of(scope)
+        try:
+            length = _length_of(headers)
+            name = _pool_name(scope["method"], scope["path"])
+            address = (scope.get("client") or ("",))[0]
+            token = headers.get(b"authorization", b"")
+            with self._clients.admitted(token, address, size=length, is_long=name in LONG):
+                body = (
+                    await read_body(length, receive, self._limits, self._deadlines) if length else BytesIO()
+                )
+                environ = environ_of(scope, headers, body)
+                await self._respond(self._pools[name], environ, scope, receive, send)
+        except PlayheadError as error:
+            head, content = refusal(scope["path"], headers, error)
+            count_request(scope["method"], REFUSED, head[0], time.perf_counter() - begun)
+            await self._send(scope, send, head, content)
+
+    async def _respond(
+        self, pool: Pool, environ: dict[str, Any], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        outbox = Outbox(asyncio.get_running_loop())
+        pool.submit(partial(self._run, environ, outbox, send), outbox.refuse)
+        try:
+            head = await outbox.head
+            if head is None:
+                return
+            if outbox.body is not None:
+                await self._send(scope, send, head, outbox.body)
+                return
+            watch = asyncio.create_task(_abandon_when_closed(receive, outbox))
+            try:
+                await self._stream(scope, send, head, outbox)
+            finally:
+                watch.cancel()
+        finally:
+            outbox.abandon()
+
+    def _run(self, environ: dict[str, Any], outbox: Outbox, send: Send, waited: float) -> None:
+        """Runs in a thread: calls the application and passes its response on."""
+        started: list[Head] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+            coded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+            started[:] = [(int(status[:3]), coded)]
+
+        response: Iterable[bytes] = ()
+        body: bytes | None = None
+        queued_seconds.set(waited)
+        try:
+            response = self._application(environ, start_response)
+            if getattr(response, "streaming", False):
+                outbox.begin(started[0])
+                for chunk in response:
+                    outbox.write(chunk)
+            else:
+                body = b"".join(response)
+                if self._sends_from_threads and len(body) <= PIECE:
+                    outbox.sent = True
+                    _send_at_once(send, started[0], body)
+        except ClientGone:
+            pass
+        except Exception:
+            log.exception("A response failed")
+            outbox.failed = True
+        finally:
+            with suppress(Exception):
+                getattr(response, "close", lambda: None)()
+            environ["wsgi.input"].close()
+        # The event loop is woken once, as the last step: earlier it would compete with this thread.
+        outbox.end(started[0] if started else None, body)
+
+    async def _send(self, scope: Scope, send: Send, head: Head, body: bytes) -> None:
+        """Sends a response that is complete. A reader that stalls loses its connection."""
+        status, headers = head
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        pieces = [body] if len(body) <= PIECE else [body[n : n + PIECE] for n in range(0, len(body), PIECE)]
+        for piece in pieces[:-1]:
+            if not await self._send_piece(scope, send, piece):
+                return
+        await send({"type": "http.response.body", "body": pieces[-1]})
+
+    async def _stream(self, scope: Scope, send: Send, head: Head, outbox: Outbox) -> None:
+        status, headers = head
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        while piece := await outbox.read():
+            if not await self._send_piece(scope, send, piece):
+                return
+        if outbox.failed:
+            self._closer.close(scope["client"])  # otherwise half a response would look whole
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _send_piece(self, scope: Scope, send: Send, piece: bytes) -> bool:
+        """False when the client did not read in time; its connection is then closed."""
+        wait = self._deadlines.begin(self._limits.stall_seconds)
+        try:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except asyncio.CancelledError:
+            if not wait.expired:
+                raise
+            wait.task.uncancel()
+            self._closer.close(scope["client"])
+            return False
+        finally:
+            self._deadlines.end(wait)
+        return True
+
+
+def _send_at_once(send: Send, head: Head, body: bytes) -> None:
+    """Sends a response in this thread, which saves the client the wait for the event loop."""
+    status, headers = head
+    send({"type": "http.response.start", "status": status, "headers": headers})
+    send({"type": "http.response.body", "body": body})
+
+
+async def _abandon_when_closed(receive: Receive, outbox: Outbox) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    outbox.abandon()
+
+
+def _length_of(headers: dict[bytes, bytes]) -> int:
+    """The length of the body to read: none of a chunked one, which the API then refuses."""
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else 0
+
+
+def _pool_name(method: str, path: str) -> str:
+    if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
+        return "calls"
+    if path.endswith("/export") or "/exports/" in path:
+        return "transfers"
+    if method == "POST" and path in ("/imports", "/api/v1/imports"):
+        return "transfers"
+    return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

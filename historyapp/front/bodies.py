@@ -1,0 +1,96 @@
+"""Reading a request's body before a thread is taken, with limits on its size and its time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from io import BytesIO
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
+
+from historyapp.front.deadlines import ClientWait, Deadlines
+from historyapp.front.limits import Limits
+from historyapp.wire.problems import BodyTooSlow, Malformed, ServerUnavailable, TooLarge
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+IN_MEMORY = 1 << 20
+"""Longer bodies go to a temporary file, so that many slow ones do not fill the memory."""
+READ_AWAY = 4
+"""A body of up to this many times the limit is read before it is refused.
+
+Most clients look for an answer only after all is sent. The sender of a longer one sees the connection close.
+"""
+
+
+async def read_body(length: int, receive: Receive, limits: Limits, deadlines: Deadlines) -> IO[bytes]:
+    """The whole body, from its beginning.
+
+    Raises:
+        TooLarge: beyond ``max_body``.
+        BodyTooSlow: when it stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
+        Malformed: when the client sends no more of it.
+        ServerUnavailable: when the server stops meanwhile.
+    """
+    if length > READ_AWAY * limits.max_body:
+        raise _too_large(limits)
+    wait = deadlines.begin(limits.stall_seconds)
+    try:
+        if length > limits.max_body:
+            await _receive(length, receive, limits, wait, None)
+            raise _too_large(limits)
+        return await _receive_file(length, receive, limits, wait)
+    except asyncio.CancelledError:
+        if not wait.expired:
+            raise
+        wait.task.uncancel()
+        if deadlines.stopping:
+            raise ServerUnavailable("The server stops. Send the request again.", retry_after=2) from None
+        raise BodyTooSlow(
+            f"The body did not arrive in time. Send at least {limits.min_rate:,} bytes a second, all of it "
+            f"within {limits.body_seconds:g} seconds, without a pause of {limits.stall_seconds:g} seconds."
+        ) from None
+    finally:
+        deadlines.end(wait)
+
+
+async def _receive_file(length: int, receive: Receive, limits: Limits, wait: ClientWait) -> IO[bytes]:
+    if length <= IN_MEMORY:
+        memory = BytesIO()
+        await _receive(length, receive, limits, wait, memory)
+        memory.seek(0)
+        return memory
+    file = cast(IO[bytes], SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115  the request closes it
+    try:
+        await _receive(length, receive, limits, wait, file)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return file
+
+
+async def _receive(
+    length: int, receive: Receive, limits: Limits, wait: ClientWait, file: IO[bytes] | None
+) -> None:
+    """Receives the body into ``file``, or drops it."""
+    begun = wait.deadline - limits.stall_seconds
+    received = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Malformed("The body ended early: it is shorter than its Content-Length.")
+        chunk = message.get("body", b"")
+        received += len(chunk)
+        if file is not None:
+            file.write(chunk)
+        if not message.get("more_body") or received >= length:
+            return
+        earned = limits.stall_seconds + received / limits.min_rate
+        now = asyncio.get_running_loop().time()
+        wait.deadline = min(begun + min(earned, limits.body_seconds), now + limits.stall_seconds)
+
+
+def _too_large(limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"The body is larger than {limits.max_body:,} bytes (PLAYHEAD_MAX_BODY). Send less.",
+        max_body=limits.max_body,
+    )

@@ -1,0 +1,60 @@
+"""From ASGI's description of a request to WSGI's (PEP 3333)."""
+
+import sys
+from functools import lru_cache
+from typing import IO, Any
+from urllib.parse import unquote_to_bytes
+
+Scope = dict[str, Any]
+
+_CONSTANT = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.input_terminated": True,
+}
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by lower-case name; repeated ones are joined as RFC 9110 and RFC 6265 say."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name in headers:
+            value = headers[name] + (b"; " if name == b"cookie" else b",") + value
+        headers[name] = value
+    return headers
+
+
+def environ_of(scope: Scope, headers: dict[bytes, bytes], body: IO[bytes]) -> dict[str, Any]:
+    """The WSGI environment. Text is latin-1, as the standard asks."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    path = unquote_to_bytes(raw) if b"%" in raw else raw
+    server, client = scope.get("server") or ("", 0), scope.get("client") or ("", 0)
+    environ = {
+        **_CONSTANT,
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": path.partition(b"?")[0].decode("latin-1") if raw is path else path.decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client[0],
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": body,
+    }
+    for name, value in headers.items():
+        if variable := _variable(name):
+            environ[variable] = value.decode("latin-1")
+    return environ
+
+
+@lru_cache(maxsize=512)
+def _variable(name: bytes) -> str:
+    """The variable of a header; empty for one with an underscore, which could pose as another header."""
+    if b"_" in name:
+        return ""
+    text = name.decode("latin-1").upper().replace("-", "_")
+    return text if name in (b"content-type", b"content-length") else f"HTTP_{text}"

@@ -1,0 +1,94 @@
+"""What one client may use of the server at once, and how long it may take."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from historyapp.wire.problems import TooManyRequests
+
+PER_ADDRESS = 4
+"""An address may use this many times what a key may use: a proxy brings the requests of many keys."""
+RETRY_SECONDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes are in bytes. docs/settings.md lists the variables."""
+
+    max_body: int
+    body_seconds: float
+    """The longest time for a whole body."""
+    stall_seconds: float
+    """The longest time without progress, both for a body that is sent and for a response that is read."""
+    min_rate: int
+    """Bytes a second that a body must bring once ``stall_seconds`` have passed."""
+    queue_seconds: float
+    """The longest wait for a thread."""
+    client_requests: int
+    client_calls: int
+    """Model calls, exports and imports at once."""
+    client_bytes: int
+    """Bodies of all requests that have not ended."""
+
+
+class Clients:
+    """Counts what each key and each address uses now. Only the event loop calls it, so it needs no lock."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._requests: Counter[bytes] = Counter()
+        self._calls: Counter[bytes] = Counter()
+        self._bytes: Counter[bytes] = Counter()
+
+    @contextmanager
+    def admitted(self, token: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
+        """Counts a request while the block runs.
+
+        Args:
+            token: the ``Authorization`` header, or empty: then the address alone counts.
+            size: the length of the body.
+
+        Raises:
+            TooManyRequests: when the client is at one of its limits.
+        """
+        host = address.encode()
+        clients = [(host, PER_ADDRESS if token else 1)]
+        if token:
+            # Neither the key nor anything that it can be recovered from stays in memory.
+            clients.append((blake2b(token, digest_size=16).digest(), 1))
+        for client, factor in clients:
+            self._check(client, factor, size, is_long)
+        used = [(self._requests, 1), (self._calls, int(is_long)), (self._bytes, size)]
+        for client, _ in clients:
+            for counter, amount in used:
+                if amount:
+                    counter[client] += amount
+        try:
+            yield
+        finally:
+            for client, _ in clients:
+                for counter, amount in used:
+                    if amount:
+                        counter[client] -= amount
+                        if not counter[client]:
+                            del counter[client]
+
+    def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
+        limits = self._limits
+        whose = "this address" if factor > 1 else "this key, or this address without a key,"
+        if self._requests[client] >= factor * limits.client_requests:
+            most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
+        elif is_long and self._calls[client] >= factor * limits.client_calls:
+            most = factor * limits.client_calls
+            what = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
+        elif size and self._bytes[client] and self._bytes[client] + size > factor * limits.client_bytes:
+            most, what = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
+        else:
+            return
+        raise TooManyRequests(
+            f"The server accepts {most:,} {what} of one client; {whose} is at that limit. "
+            "Wait until some of these requests have ended, then retry.",
+            retry_after=RETRY_SECONDS,
+        )

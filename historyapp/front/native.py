@@ -1,0 +1,55 @@
+"""Addresses that are answered in the event loop, without a thread, and the answers of the server itself.
+
+What is slow and mostly waits belongs here: a coroutine costs a few kilobytes, a thread a database connection.
+Nothing here may block: the event loop serves everybody.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from historyapp.api.problems import problem
+from historyapp.core.errors import PlayheadError
+from historyapp.core.json import dump_json
+from historyapp.front.bodies import Receive
+from historyapp.front.environ import Scope
+from historyapp.front.outbox import Head
+from historyapp.log import new_request_id
+from historyapp.wire.problems import MEDIA_TYPE, problem_type
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+NativeRoute = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application for one address. Nobody has checked the request's key, length or rate."""
+
+
+async def health(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says that the process runs, even while all threads are busy."""
+    is_read = scope["method"] in ("GET", "HEAD")
+    status, body = (200, b"ok\n") if is_read else (405, b"Only GET and HEAD.\n")
+    headers = [
+        (b"content-type", b"text/plain"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        _request_id(dict(scope["headers"])),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+
+NATIVE: dict[str, NativeRoute] = {"/healthz": health}
+
+
+def refusal(path: str, headers: dict[bytes, bytes], error: PlayheadError) -> tuple[Head, bytes]:
+    """A problem document for the API, a sentence for pages. The connection ends: its body may be unread."""
+    sent = [(b"connection", b"close"), (b"x-content-type-options", b"nosniff"), _request_id(headers)]
+    if (seconds := error.fields.get("retry_after")) is not None:
+        sent.append((b"retry-after", str(seconds).encode()))
+    if path.startswith("/api/"):
+        body, media_type = dump_json(problem(error)).encode(), MEDIA_TYPE
+    else:
+        body, media_type = f"{error.detail}\n".encode(), "text/plain; charset=utf-8"
+    sent += [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+    return (problem_type(error).status, sent), body
+
+
+def _request_id(headers: dict[bytes, bytes]) -> tuple[bytes, bytes]:
+    return b"x-request-id", new_request_id(headers.get(b"x-request-id", b"").decode("latin-1")).encode()

@@ -1,0 +1,94 @@
+"""Threads that run the WSGI application, in pools, so that long requests never take those of short ones."""
+
+import asyncio
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from historyapp.wire.problems import ServerUnavailable
+
+IDLE_SECONDS = 60
+"""After which a thread without work ends and its database connection is closed, unless the pool keeps it."""
+MOST_WAITING = 500
+
+
+@dataclass(slots=True)
+class PoolJob:
+    run: Callable[[float], object]
+    refuse: Callable[[ServerUnavailable], None]
+    claim: threading.Lock = field(default_factory=threading.Lock)
+    """Taken once, by the thread that runs the job or by the timer that refuses it."""
+    expiry: asyncio.TimerHandle | None = None
+    """Only a job that has to wait for a thread has one."""
+    begun: float = 0.0
+    """When it began to wait."""
+
+
+class Pool:
+    """Starts a thread when a job finds none free. Public methods run in the event loop."""
+
+    def __init__(self, name: str, threads: int, *, patience: float, keeps_threads: bool) -> None:
+        self.name = name
+        self._most = threads
+        self._patience = patience
+        self._idle_seconds = None if keeps_threads else IDLE_SECONDS
+        self._jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
+        self._threads = 0
+        self._pending = 0
+        """Jobs that wait or run."""
+        self._lock = threading.Lock()
+
+    def submit(self, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]) -> None:
+        """Calls ``run`` in a thread; or ``refuse`` in the event loop, when no thread becomes free in time.
+
+        ``run`` gets the seconds that it waited for a thread.
+        """
+        loop = asyncio.get_running_loop()
+        if self._pending >= self._most + MOST_WAITING:
+            refuse(self._busy(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
+            return
+        job = PoolJob(run, refuse)
+        if self._pending >= self._most:
+            job.begun = time.monotonic()
+            job.expiry = loop.call_later(self._patience, self._expire, job)
+        with self._lock:
+            self._pending += 1
+        if self._pending > self._threads and self._threads < self._most:
+            self._start(loop)
+        self._jobs.put(job)
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._threads += 1
+        threading.Thread(target=self._work, args=(loop,), name=self.name, daemon=True).start()
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._idle_seconds)
+            except queue.Empty:
+                with suppress(RuntimeError):  # the server has stopped
+                    loop.call_soon_threadsafe(self._ended, loop)
+                return
+            if job.claim.acquire(blocking=False):
+                job.run(time.monotonic() - job.begun if job.begun else 0.0)
+            with self._lock:
+                self._pending -= 1
+            if job.expiry is not None:
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(job.expiry.cancel)
+
+    def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._threads -= 1
+        if self._pending > self._threads and self._threads < self._most:
+            self._start(loop)  # a job came while the thread ended
+
+    def _expire(self, job: PoolJob) -> None:
+        if job.claim.acquire(blocking=False):
+            waited = f"{self._patience:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
+            job.refuse(self._busy(f"All threads for {self.name} were busy for {waited}."))
+
+    def _busy(self, reason: str) -> ServerUnavailable:
+        return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)

@@ -1,0 +1,68 @@
+"""A pool runs jobs in threads, and refuses those that wait for too long."""
+
+import asyncio
+import threading
+
+from historyapp.front.pools import MOST_WAITING, Pool
+from historyapp.wire.problems import ServerUnavailable
+
+
+def test_a_job_learns_how_long_it_waited_for_a_thread() -> None:
+    async def run() -> list[float]:
+        pool = Pool("writes", 1, patience=5, keeps_threads=False)
+        release, waits = threading.Event(), list[float]()
+
+        def hold(waited: float) -> None:
+            waits.append(waited)
+            release.wait(5)
+
+        pool.submit(hold, _never)
+        pool.submit(waits.append, _never)
+        await asyncio.sleep(0.1)
+        release.set()
+        while len(waits) < 2:
+            await asyncio.sleep(0.01)
+        return waits
+
+    first, second = asyncio.run(run())
+    assert first == 0
+    assert 0.1 <= second < 2
+
+
+def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs() -> None:
+    async def run() -> tuple[list[ServerUnavailable], list[float]]:
+        pool = Pool("writes", 1, patience=0.05, keeps_threads=False)
+        release, refused, ran = threading.Event(), list[ServerUnavailable](), list[float]()
+        pool.submit(lambda waited: release.wait(5), _never)
+        pool.submit(ran.append, refused.append)
+        await asyncio.sleep(0.2)
+        release.set()
+        pool.submit(ran.append, refused.append)
+        while not ran:
+            await asyncio.sleep(0.01)
+        return refused, ran
+
+    refused, ran = asyncio.run(run())
+    assert [error.fields["retry_after"] for error in refused] == [2]
+    assert "PLAYHEAD_QUEUE_SECONDS" in refused[0].detail
+    assert len(ran) == 1
+
+
+def test_beyond_so_many_waiting_jobs_each_further_one_is_refused_at_once() -> None:
+    async def run() -> int:
+        pool = Pool("reads", 1, patience=5, keeps_threads=False)
+        release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
+        pool.submit(lambda waited: release.wait(5), _never)
+        for _ in range(MOST_WAITING + 3):
+            pool.submit(ended.append, refused.append)
+        at_once = len(refused)
+        release.set()
+        while len(ended) < MOST_WAITING:
+            await asyncio.sleep(0.01)
+        return at_once
+
+    assert asyncio.run(run()) == 3
+
+
+def _never(error: ServerUnavailable) -> None:
+    raise AssertionError(error)

@@ -1,0 +1,247 @@
+"""A server holds for everybody although some clients stall: with real sockets, against ``playhead up``."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.client.server_process import KEY, ROOT, free_port
+from tests.installation import copy_migrated
+from tests.llm.loopback.script import Answer
+from tests.llm.loopback.server import Loopback
+
+pytestmark = pytest.mark.slow
+
+STALL = 3
+LIMITS = {
+    "PLAYHEAD_STALL_SECONDS": str(STALL),
+    "PLAYHEAD_HEAD_SECONDS": "4",
+    "PLAYHEAD_MAX_BODY": "200K",
+    "PLAYHEAD_CLIENT_REQUESTS": "40",
+    "PLAYHEAD_CLIENT_CALLS": "12",
+}
+ANSWER_SECONDS = 4
+INPUT = {"kind": "model_input", "content": "hello"}
+LONG = {"kind": "model_input", "content": "line " * 30_000}
+AUTHORIZATION = f"Authorization: Bearer {KEY}\r\n"
+
+
+class Server:
+    """A running ``playhead up`` with small limits."""
+
+    def __init__(self, home: Path, provider: dict[str, str]) -> None:
+        self.port = free_port()
+        variables = {"PLAYHEAD_HOME": str(home), "PLAYHEAD_API_KEY": KEY, "DATABASE_URL": "", **LIMITS}
+        command = [sys.executable, str(ROOT / "manage.py"), "up", "--no-demo", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, **variables, **provider, "NO_PROXY": "127.0.0.1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.process.stdout
+        assert any("Playhead ready" in line for line in self.process.stdout)
+        self.api = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}/api/v1",
+            headers={"Authorization": f"Bearer {KEY}"},
+            timeout=30,
+        )
+
+    def connect(self, text: str, *, buffer: int = 0) -> socket.socket:
+        """A connection on which this has been sent."""
+        client = socket.socket()
+        if buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        client.settimeout(20)
+        client.connect(("127.0.0.1", self.port))
+        client.sendall(text.encode())
+        return client
+
+    def stalled_body(self, *, key: bool = False, path: str = "/api/v1/sessions") -> socket.socket:
+        """A request that ends in the middle of its body."""
+        extra = AUTHORIZATION if key else ""
+        return self.connect(
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{extra}Content-Length: 100\r\n\r\n{{"
+        )
+
+    def session(self) -> str:
+        return str(self.api.post("/sessions", json={}).raise_for_status().json()["id"])
+
+    def append(self, session: str) -> None:
+        added = self.api.post(f"/sessions/{session}/entries", json={"entries": [INPUT]})
+        assert added.status_code == 201, added.text
+
+    def check(self, session: str) -> None:
+        """Health, a read and an append are answered although other clients stall."""
+        begun = time.monotonic()
+        assert httpx.get(f"http://127.0.0.1:{self.port}/healthz").text == "ok\n"
+        assert self.api.get(f"/sessions/{session}").status_code == 200
+        self.append(session)
+        assert time.monotonic() - begun < STALL
+
+    def stop(self) -> float:
+        """The seconds that a SIGTERM takes."""
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(30) == 0
+        return time.monotonic() - begun
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_migrated(tmp_path_factory.mktemp("front") / "home")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    with Loopback() as loopback:
+        loopback.default = _answer_late
+        server = Server(folder, loopback.environment)
+        server.append(server.session())  # the first append loads the tokenizer
+        yield server
+        if server.process.poll() is None:
+            os.killpg(server.process.pid, signal.SIGKILL)
+        server.process.communicate(timeout=20)
+        server.api.close()
+
+
+def _answer_late(_: Any) -> Answer:
+    time.sleep(ANSWER_SECONDS)
+    return Answer(text="All is well.")
+
+
+def received(client: socket.socket) -> bytes:
+    """Everything until the server closes the connection."""
+    data = b""
+    with client:
+        while piece := client.recv(1 << 16):
+            data += piece
+    return data
+
+
+def problem_of(response: bytes) -> dict[str, Any]:
+    head, _, body = response.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head
+    return dict(json.loads(body))
+
+
+def test_stalled_bodies_and_heads_cost_others_nothing(server: Server) -> None:
+    session = server.session()
+    stalled = [server.stalled_body(key=number % 2 > 0) for number in range(20)]
+    stalled += [server.connect("GET /api/v1/sess") for _ in range(60)]
+    server.check(session)
+    answers = [received(client) for client in stalled]
+    assert all(problem_of(answer)["status"] == 408 for answer in answers[:20])
+    assert all(answer in (b"", answers[-1]) for answer in answers[20:])
+
+
+def test_slow_readers_cost_others_nothing_and_lose_their_connection(server: Server) -> None:
+    session = server.session()
+    for _ in range(60):
+        server.api.post(f"/sessions/{session}/entries", json={"entries": [LONG]}).raise_for_status()
+    request = f"GET /api/v1/sessions/{session}/export HTTP/1.1\r\nHost: localhost\r\n{AUTHORIZATION}\r\n"
+    whole = len(server.api.get(f"/sessions/{session}/export").content)
+    readers = [server.connect(request, buffer=4096) for _ in range(8)]
+    time.sleep(0.5)
+    server.check(session)
+    time.sleep(2 * STALL + 1)
+    for reader in readers:
+        try:
+            assert len(received(reader)) < whole
+        except ConnectionResetError:
+            continue
+
+
+def test_a_steady_reader_of_an_export_gets_all_of_it(server: Server) -> None:
+    session = server.session()
+    for _ in range(20):
+        server.api.post(f"/sessions/{session}/entries", json={"entries": [LONG]}).raise_for_status()
+    with server.api.stream("GET", f"/sessions/{session}/export") as response:
+        lines = list(response.iter_lines())
+    assert sum("line line" in line for line in lines) == 20
+
+
+def test_model_calls_do_not_take_the_threads_of_short_requests(server: Server) -> None:
+    session = server.session()
+    server.check(session)
+    calls = [server.session() for _ in range(8)]
+    body = json.dumps({"model": "gpt-5-mini"})
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
+    clients = []
+    for call in calls:
+        added = {"entries": [INPUT]}
+        server.api.post(f"/sessions/{call}/entries", json=added).raise_for_status()
+        head = (
+            f"POST /api/v1/sessions/{call}/calls HTTP/1.1\r\nHost: localhost\r\n{AUTHORIZATION}{length}\r\n"
+        )
+        clients.append(server.connect(head + body))
+    server.check(session)
+    assert all(b"event: appended" in received(client) for client in clients)
+
+
+def test_a_body_over_the_limit_is_refused_with_a_problem_document(server: Server) -> None:
+    refused = server.api.post("/sessions", content=b" " * 300_000)
+    assert (refused.status_code, refused.json()["max_body"]) == (413, 204_800)
+    page = httpx.post(f"http://127.0.0.1:{server.port}/sign-in", content=b" " * 300_000)
+    assert page.status_code == 413
+    assert "PLAYHEAD_MAX_BODY" in page.text
+    endless = server.connect("POST /api/v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n{")
+    assert problem_of(received(endless))["status"] == 413
+
+
+def test_a_body_that_trickles_is_refused(server: Server) -> None:
+    client = server.connect(
+        "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n"
+    )
+    begun = time.monotonic()
+    while time.monotonic() - begun < 4 * STALL:
+        try:
+            client.sendall(b" " * 10)
+        except OSError:
+            break
+        time.sleep(0.2)
+    assert time.monotonic() - begun < 3 * STALL
+    client.close()
+
+
+def test_a_body_that_ends_early_is_refused(server: Server) -> None:
+    client = server.stalled_body()
+    client.shutdown(socket.SHUT_WR)
+    assert "ended early" in problem_of(received(client))["detail"]
+
+
+def test_a_client_with_too_many_requests_at_once_gets_429_and_others_are_served(server: Server) -> None:
+    stalled = [server.stalled_body() for _ in range(40)]
+    time.sleep(0.3)
+    response = received(server.stalled_body())
+    assert problem_of(response)["status"] == 429
+    assert b"retry-after: 1" in response
+    assert b"x-request-id: " in response
+    server.check(server.session())
+    assert all(b" 408 " in received(client) for client in stalled)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/sessions", "/static/nothing.css", "/api/v1/%ff%2F", "/ä"])
+def test_addresses_are_understood_as_before(server: Server, path: str) -> None:
+    response = httpx.get(f"http://127.0.0.1:{server.port}{path}")
+    expected = {"/": 302, "/api/v1/sessions": 401}.get(path, 404)
+    assert response.status_code == expected
+
+
+def test_a_stop_does_not_wait_for_stalled_clients(server: Server) -> None:
+    stalled = [server.stalled_body() for _ in range(20)]
+    stalled += [server.connect("GET /api/v1/sess") for _ in range(20)]
+    time.sleep(0.3)
+    assert server.stop() < 5
+    for client in stalled:
+        client.close()

@@ -1,0 +1,32 @@
+"""Sockets are found among the open files, whose locks stay held."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from historyapp.front.sockets import limit_unread, open_sockets
+
+TRY = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+
+
+def test_to_look_for_sockets_releases_no_lock_of_an_open_database(tmp_path: Path) -> None:
+    path = tmp_path / "held.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        limit_unread(10)
+        other = subprocess.run([sys.executable, "-c", TRY, path], capture_output=True, text=True, check=False)
+    assert "database is locked" in other.stderr
+
+
+def test_sockets_that_listen_and_their_connections_are_found_and_stay_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        limit_unread(7)
+        assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7000
+        with socket.create_connection(server.getsockname()) as client:
+            found = {opened.getsockname() for opened in open_sockets()}
+            assert {server.getsockname(), client.getsockname()} <= found
+            os.fstat(client.fileno())
