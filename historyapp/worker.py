@@ -43,6 +43,7 @@ def prepare() -> None:
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:
     """Works until :func:`stop_worker` is called, or for ``idle_seconds`` without work."""
     os.nice(NICENESS)  # on Linux: of this thread and those that it starts
+    os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # they load the API and the pages, which no task needs
     _remove_file_queue()
     look = _look(idle_seconds)
     clock = threading.Thread(target=run_clock, args=(worker_id or uuid7(), look, stopping), daemon=True)
