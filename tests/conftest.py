@@ -1,14 +1,18 @@
 """Fixtures for every test."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from hypothesis import settings
+from pytest_django.plugin import DjangoDbBlocker
 
 from historyapp.static import StaticFilesMiddleware
 from tests.examples import register_profiles
+from tests.installation import migrated
 
 register_profiles()
 settings.load_profile("ci")
@@ -20,7 +24,16 @@ def django_db_modify_db_settings(
 ) -> None:
     """Uses a SQLite file in WAL mode, as in production. Threads cannot share Django's in-memory database."""
     if connection.vendor == "sqlite":
-        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        name = str(tmp_path_factory.mktemp("database") / "test.sqlite3")
+        connection.settings_dict["TEST"] |= {"NAME": name, "MIGRATE": False}
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """On SQLite, copies the tables that the migrations made: each process of a run would make them again."""
+    if connection.vendor == "sqlite":
+        with django_db_blocker.unblock(), closing(sqlite3.connect(migrated() / "playhead.sqlite3")) as made:
+            made.backup(connection.connection)
 
 
 @pytest.fixture(scope="session", autouse=True)

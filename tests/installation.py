@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import django
 import psycopg
 from psycopg.sql import SQL, Identifier
 
@@ -90,19 +93,31 @@ def ended(process: "subprocess.Popen[str]") -> str:
 
 
 def copy_migrated(folder: Path) -> Path:
-    """A new data folder whose SQLite database has its tables: making them takes seconds, which a run of
-    pytest pays once.
+    """A new data folder whose SQLite database has its tables."""
+    return Path(shutil.copytree(migrated(), folder))
+
+
+@cache
+def migrated() -> Path:
+    """A data folder that nobody may change, whose SQLite database has its tables.
+
+    Making the tables takes seconds. It is done once for each state of the code.
     """
-    made = Path(os.environ["PLAYHEAD_HOME"]).with_name("migrated")
-    with made.with_suffix(".lock").open("w") as lock:
+    code = b"".join(path.read_bytes() for path in sorted((ROOT / "historyapp").rglob("*.py")))
+    folder = ROOT / ".pytest_cache" / "migrated"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / sha256(code + django.__version__.encode()).hexdigest()
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
-            home = made.with_suffix(".home")
+            for old in folder.glob("*/"):
+                shutil.rmtree(old)
+            home = folder / "home"
             environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
             command = [sys.executable, "manage.py", "migrate", "-v0"]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
             home.rename(made)
-    return Path(shutil.copytree(made, folder))
+    return made
 
 
 @contextmanager

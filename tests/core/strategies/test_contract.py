@@ -113,7 +113,7 @@ def test_an_extract_of_a_judged_step_is_never_larger_than_the_step(strategy: Str
 
 @needs("corpus")
 @each
-@pytest.mark.parametrize("every", [60, thorough(20)])
+@pytest.mark.parametrize("every", [120, thorough(20)])
 def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy, every: int) -> None:
     for session in load(SHARED / "corpus"):
         for episode in session.episodes[::every]:
@@ -130,7 +130,7 @@ def test_it_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None
 
 @each
 def test_it_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
-    huge = called("\n".join(f"name_{n} = {n}" for n in range(50_000)))
+    huge = called("\n".join(f"name_{n} = {n}" for n in range(20_000)))
     written = check(strategy, Material(steps(*[huge] * 12), (INPUT,)), 1_000)
     assert INPUT in user_words(written)
 
