@@ -20,7 +20,7 @@ from dashboard.access import (
 from dashboard.cap_forms import cap_form, capped_sessions, key_forms, save_caps
 from historyapp.core.errors import NotFound
 from historyapp.models import ApiKey
-from historyapp.services.projects import change_project
+from historyapp.services.projects import change_project, read_models
 from historyapp.services.transactions import writing
 
 
@@ -34,7 +34,10 @@ def project_settings(request: PersonRequest) -> HttpResponse:
     if request.method == "POST":
         if not owner:
             raise PermissionDenied("Only an owner of the project can change its settings.")
-        changes = {"paid_automatic_compression": "paid_automatic_compression" in request.POST}
+        changes = {
+            "paid_automatic_compression": "paid_automatic_compression" in request.POST,
+            "allowed_models": read_models(request.POST.get("allowed_models", "").splitlines()),
+        }
         with writing():
             save_caps(request, project)
             change_project(project, changes, actor=actor(request))
@@ -44,6 +47,7 @@ def project_settings(request: PersonRequest) -> HttpResponse:
         "projects": mine,
         "is_owner": owner,
         "saved": "saved" in request.GET,
+        "models": "\n".join(project.allowed_models),
         "caps": cap_form(project),
         "keys": key_forms(project),
         "capped_sessions": capped_sessions(project),

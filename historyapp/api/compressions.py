@@ -48,7 +48,7 @@ from historyapp.wire.compressions import (
     StartedOut,
     TrialOut,
 )
-from historyapp.wire.problems import SpendForbidden
+from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["compressions"])
 
@@ -67,7 +67,7 @@ class RunFilter(PageQuery):
 @router.post(
     "/sessions/{session_id}/compressions", response={202: StartedOut}, summary="Compress a session's steps"
 )
-@raises(Conflict, SpendForbidden)
+@raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_compression(request: ApiRequest, session_id: SessionId, body: CompressionIn) -> HttpResponse:
     """Starts a run in the background, or joins the active run. `GET` its address for the progress."""
     run_request = RunRequest(
@@ -101,6 +101,7 @@ def list_compressions(request: ApiRequest, session_id: SessionId, filter: Query[
     response=EstimateOut,
     summary="What a compression would cost",
 )
+@raises(ModelNotAllowed)
 def read_estimate(request: ApiRequest, session_id: SessionId, filter: Query[EstimateFilter]) -> HttpResponse:
     """The most tokens and money that it would take. Nothing is started."""
     session = find_session(request, session_id)
@@ -135,7 +136,7 @@ def cancel_compression(request: ApiRequest, session_id: SessionId, run_id: RunId
     response={202: RunOut},
     summary="Retry what failed",
 )
-@raises(Conflict, SpendForbidden)
+@raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> HttpResponse:
     """Repeats the items that failed, or resumes a cancelled run. 409 if nothing is left to do."""
     run = find_run(find_session(request, session_id), run_id)
@@ -147,7 +148,7 @@ def post_retry(request: ApiRequest, session_id: SessionId, run_id: RunId) -> Htt
 @router.post(
     "/sessions/{session_id}/comparisons", response={202: ComparisonOut}, summary="Compare two strategies"
 )
-@raises(Conflict, SpendForbidden)
+@raises(Conflict, ModelNotAllowed, SpendForbidden)
 def post_comparison(request: ApiRequest, session_id: SessionId, body: ComparisonIn) -> HttpResponse:
     """Both summarise the same steps, at most 50. Contexts do not use these summaries."""
     first, last = body.from_step, body.to_step

@@ -37,8 +37,9 @@ from historyapp.models.history import History
 from historyapp.services.contexts import RequestedContext, count_by_provider, model_of
 from historyapp.services.corrections import correction_of
 from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.spending import Spender
 from historyapp.wire.contexts import ContextOut, MessagesOut, TextOut
-from historyapp.wire.problems import ModelCallFailed
+from historyapp.wire.problems import ModelCallFailed, ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["contexts"])
 
@@ -145,14 +146,17 @@ def read_context(request: ApiRequest, session_id: SessionId, filter: Query[Conte
 @router.post(
     "/sessions/{session_id}/contexts", response={200: ContextOut, 201: ContextOut}, summary="Build a context"
 )
-@raises(Conflict, ModelCallFailed)
+@raises(Conflict, ModelCallFailed, ModelNotAllowed, SpendForbidden)
 @handles_own_key
 def post_context(request: ApiRequest, session_id: SessionId, body: ContextIn) -> HttpResponseBase:
     """The context for the next model call. 201: a snapshot of it is kept. 200 with `record: false`."""
     if answered := earlier_answer(request):
         return answered
     served = serve(find_session(request, session_id), body.options_for(body.model, body.as_of))
-    counted = count_by_provider(served.built) if body.count else None
+    counted = None
+    if body.count:
+        Spender(request.auth).check("The count", "is made by the provider with the operator's key")
+        counted = count_by_provider(request.auth.project, served.built)
     if not body.record:
         return reply(context_json(served, counted=counted))
 

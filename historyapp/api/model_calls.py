@@ -29,7 +29,7 @@ from historyapp.wire import examples
 from historyapp.wire.base import shown
 from historyapp.wire.ledger import UsageOut
 from historyapp.wire.model_calls import AnsweredOut, OutputOut
-from historyapp.wire.problems import CapReached, ModelCallFailed, SpendForbidden
+from historyapp.wire.problems import CapReached, ModelCallFailed, ModelNotAllowed, SpendForbidden
 
 router = Router(tags=["calls"])
 
@@ -84,7 +84,7 @@ class ModelCallIn(ContextBody):
     summary="Call a model",
     openapi_extra={"responses": {200: {"content": _STREAM}}},
 )
-@raises(CapReached, Conflict, ModelCallFailed, SpendForbidden)
+@raises(CapReached, Conflict, ModelCallFailed, ModelNotAllowed, SpendForbidden)
 @handles_own_key
 def post_call(request: ApiRequest, session_id: SessionId, body: ModelCallIn) -> HttpResponseBase:
     """Server-sent events: a `delta` for each piece of the answer, then `appended`, or `error` with a problem.

@@ -6,12 +6,14 @@ from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, actor, check_scope
 from historyapp.api.caps import DailyCap, MonthlyCap, cap_out, take_limits
+from historyapp.api.context_requests import ModelName
 from historyapp.api.fields import RequestBody
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply
+from historyapp.core.errors import Invalid
 from historyapp.models import Project
 from historyapp.services.caps import project_caps, set_caps
-from historyapp.services.projects import change_project
+from historyapp.services.projects import MOST_MODELS, change_project, read_models
 from historyapp.services.spending import Spender
 from historyapp.services.transactions import writing
 from historyapp.wire.base import shown
@@ -24,10 +26,15 @@ router = Router(tags=["project"])
 class ProjectPatch(RequestBody):
     """Only what is given changes."""
 
-    model_config = shown({"paid_automatic_compression": True, "daily_cap": 5})
+    model_config = shown({"daily_cap": 5, "allowed_models": ["gpt-5-mini"]})
 
     daily_cap: DailyCap = None
     monthly_cap: MonthlyCap = None
+    allowed_models: list[ModelName] | None = Field(
+        default=None,
+        max_length=MOST_MODELS,
+        description="The only models that may be called, with or without `provider:`. Null or empty: all.",
+    )
     paid_automatic_compression: bool = Field(
         default=False, description="Whether automatic compression may call a provider's model."
     )
@@ -39,7 +46,7 @@ def read_project(request: ApiRequest) -> HttpResponse:
 
 
 @router.patch("/project", response=ProjectOut, summary="Change what the project allows")
-@raises(SpendForbidden)
+@raises(Invalid, SpendForbidden)
 def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     """Needs the scope `admin` beside `write`; what lets the project spend money needs `spend` too."""
     check_scope(request.auth, "admin")
@@ -47,6 +54,9 @@ def patch_project(request: ApiRequest, changes: ProjectPatch) -> HttpResponse:
     limits = take_limits(given)
     if limits:
         Spender(request.auth).check("A spending cap")
+    if "allowed_models" in given:
+        Spender(request.auth).check("A model of the list")
+        given["allowed_models"] = read_models(given["allowed_models"] or ())
     if changes.paid_automatic_compression:
         Spender(request.auth).check("Paid automatic compression")
     with writing():

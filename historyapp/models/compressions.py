@@ -14,6 +14,8 @@ from historyapp.models.summaries import Summary
 
 LONGEST_CLAIM = timedelta(hours=2)
 """A claim that ends later was made before the clock was set back. The longest setting is one hour."""
+AUTOMATIC = "automatic"
+"""The actor of a run that the session's settings started, until somebody retries it."""
 
 
 class RunQuerySet(models.QuerySet["CompressionRun"]):

@@ -21,6 +21,8 @@ class Project(models.Model):
     members = models.ManyToManyField(User, through="Membership", related_name="projects")
     paid_automatic_compression = models.BooleanField(default=False)
     """Whether compression that no one asked for may call a provider's model."""
+    allowed_models = JSONText(default=list)
+    """Providers' models that may be called, with or without the provider; empty: all."""
 
     def __str__(self) -> str:
         return self.name

@@ -10,7 +10,8 @@ from historyapp.core.usage import MICRO
 from historyapp.models import ApiKey, Project, Session, SpendingCounter, SpendingReservation
 from historyapp.models.spending import first_day
 from historyapp.services.audit import add_audit_record
-from historyapp.services.reservations import Payer, counters_of, lock
+from historyapp.services.reservations import counters_of, lock
+from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 
 

@@ -17,8 +17,9 @@ from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.llm.model_calls import count_tokens
 from historyapp.llm.request import ModelRequest
 from historyapp.llm.router import ProviderRouter
-from historyapp.models import Session, TokenCorrection
+from historyapp.models import Project, Session, TokenCorrection
 from historyapp.services.corrections import learned_factor
+from historyapp.services.spending import check_model
 
 DEFAULT_FORMAT = "openai_chat"
 
@@ -125,13 +126,15 @@ def build(past: OutlinedPast, spec: ContextSpec, live_screen: str = "") -> Built
     return BuiltContext(spec, context.manifest, request, spec.meter.total(request), digest(bare))
 
 
-def count_by_provider(built: BuiltContext) -> int:
+def count_by_provider(project: Project, built: BuiltContext) -> int:
     """Tokens of the request as its model's provider counts them.
 
     Raises:
         Invalid: when the provider is unknown, has no key, takes another format or cannot count.
+        ModelNotAllowed: when the project does not allow the model.
         ModelCallError: when the provider fails.
     """
+    check_model(project, built.spec.model)
     return count_tokens(ModelRequest(built.spec.model, built.request))
 
 

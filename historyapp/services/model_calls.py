@@ -20,8 +20,9 @@ from historyapp.models import Session, Snapshot
 from historyapp.services.append import ACTION_IN_FLIGHT, AppendedEntries, append, check_open, check_position
 from historyapp.services.contexts import RequestedContext, model_of
 from historyapp.services.prices import price_list
-from historyapp.services.reservations import OUTPUT_LIMIT, Payer, Reservation, reserve
+from historyapp.services.reservations import OUTPUT_LIMIT, Reservation, reserve
 from historyapp.services.snapshots import record_snapshot, serve
+from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached

@@ -1,13 +1,33 @@
 """Changing what a project allows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from historyapp.llm.router import LOCAL
+from historyapp.core.errors import Invalid
+from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionRun, Project
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.start import cancel_run
 from historyapp.services.transactions import writing
+
+MOST_MODELS = 100
+"""Names on the list of allowed models."""
+
+
+def read_models(names: Iterable[str]) -> list[str]:
+    """A list of allowed models, without blanks and repetitions. ``local`` is left out: it is always allowed.
+
+    Raises:
+        Invalid: when no provider serves one of them, or there are more than ``MOST_MODELS``.
+    """
+    models = dict.fromkeys(stripped for name in names if (stripped := name.strip()) not in ("", LOCAL))
+    if len(models) > MOST_MODELS:
+        raise Invalid(
+            f"The list of allowed models has {len(models)} names; at most {MOST_MODELS} are possible."
+        )
+    for model in models:
+        ProviderRouter().route(model)
+    return list(models)
 
 
 def change_project(project: Project, changes: Mapping[str, Any], *, actor: str = "") -> Project:

@@ -21,6 +21,7 @@ from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, Prov
 from historyapp.models import SpendingCounter, SpendingReservation
 from historyapp.models.spending import CounterQuerySet, first_day, first_of, with_ancestors
 from historyapp.services.prices import price_list
+from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import CapReached
 
@@ -31,15 +32,6 @@ OUTPUT_LIMIT = 8_192
 LONGEST_CALL = timedelta(minutes=30)
 """After which a reservation is that of a killed process: model calls have a time limit of 15 minutes."""
 PERIODS = SpendingCounter.Period.values
-
-
-@dataclass(frozen=True, slots=True)
-class Payer:
-    """Whose caps a model call counts in: its project's, its session's, and its API key's, if it has one."""
-
-    project_id: UUID
-    session_id: UUID
-    key_id: UUID | None = None
 
 
 @dataclass(slots=True)
@@ -156,7 +148,9 @@ def reserve(payer: Payer, model: str, tokens_in: int, tokens_out: int | None) ->
 
     Raises:
         CapReached: when the call would not fit into a cap, or has a cap and a model without a known price.
+        ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
     """
+    payer.check(model)
     reservation = Reservation(payer, model)
     caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
     reservation.is_capped = bool(caps)

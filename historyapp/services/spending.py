@@ -1,9 +1,11 @@
-"""Who may spend money on calls of a provider's model."""
+"""Who may spend money on calls of a provider's model, and on which models."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
-from historyapp.models import ApiKey
-from historyapp.wire.problems import SpendForbidden
+from historyapp.llm.router import LOCAL, ProviderRouter
+from historyapp.models import ApiKey, Project
+from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
 
 SCOPE = "spend"
 
@@ -16,16 +18,17 @@ class Spender:
     is_member: bool = False
     """Whether it is a person who does not own the project."""
 
-    def check(self, subject: str) -> None:
+    def check(self, subject: str, reason: str = "calls a provider's model, which costs money") -> None:
         """Checks that the spender may spend.
 
         Args:
             subject: what would cost money, as the beginning of a sentence.
+            reason: why it would, as the sentence goes on.
 
         Raises:
             SpendForbidden: when a key lacks the scope ``spend``, or a person is no owner of the project.
         """
-        costs = f"{subject} calls a provider's model, which costs money"
+        costs = f"{subject} {reason}"
         if self.key is not None and SCOPE not in self.key.scopes:
             raise SpendForbidden(
                 f"{costs}, and this API key lacks the scope spend. Ask an owner of the project to grant it: "
@@ -39,3 +42,60 @@ class Spender:
 
 
 OPERATOR = Spender()
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose caps a model call counts in: its project's, its session's, and its API key's, if it has one."""
+
+    project_id: UUID
+    session_id: UUID
+    key_id: UUID | None = None
+    automatic: bool = False
+    """Whether the session's settings caused the call, and nobody asked for it by name."""
+
+    def check(self, model: str) -> None:
+        """Checks what may have changed since the call was asked for: a run can wait and work for hours.
+
+        Raises:
+            ModelNotAllowed: when the project no longer allows the model.
+            SpendForbidden: when the key was revoked or lost the scope ``spend``, or the project turned paid
+                automatic compression off.
+        """
+        project = Project.objects.get(pk=self.project_id)
+        check_model(project, model)
+        if self.automatic and not project.paid_automatic_compression:
+            raise SpendForbidden("The project has turned off paid automatic compression.")
+        key = None if self.key_id is None else ApiKey.objects.get(pk=self.key_id)
+        if key is not None and key.revoked_at is not None:
+            raise SpendForbidden(
+                f"The API key {key.prefix}… has been revoked. Ask for this with another key."
+            )
+        Spender(key).check(f"This call of {model}")
+
+
+def allows_model(project: Project, model: str) -> bool:
+    """Whether the project allows a model, with or without its provider before it.
+
+    A name without a provider in the list stands for the model at each provider. ``local`` costs nothing and
+    is always allowed.
+
+    Raises:
+        Invalid: when no provider serves the model.
+    """
+    if not project.allowed_models or model in ("", LOCAL):
+        return True
+    route = ProviderRouter().route(model)
+    return not {route.model, f"{route.provider.name}:{route.model}"}.isdisjoint(project.allowed_models)
+
+
+def check_model(project: Project, model: str) -> None:
+    """Raises :class:`ModelNotAllowed`, which names the list, when the project does not allow the model."""
+    if not allows_model(project, model):
+        listed = ", ".join(project.allowed_models)
+        raise ModelNotAllowed(
+            f"This project does not allow the model {model}. It allows {listed}. Choose one of these, or ask "
+            "an owner of the project to add the model in the project's settings.",
+            model=model,
+            allowed_models=project.allowed_models,
+        )

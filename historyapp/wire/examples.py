@@ -11,7 +11,7 @@ CAP = {
 }  # fmt: skip
 PROJECT = {
     "id": "0197c7d0-0b1e-7d3a-8a55-3c1f0a9e7b42", "name": "Default", "created_at": AT,
-    "paid_automatic_compression": False,
+    "paid_automatic_compression": False, "allowed_models": ["gpt-5-mini", "anthropic:claude-haiku-4-5"],
     "caps": [CAP],
 }  # fmt: skip
 

@@ -64,6 +64,17 @@ class SpendForbidden(Forbidden):
     code = "spend-forbidden"
 
 
+class ModelNotAllowed(Invalid):
+    """The project has a list of allowed models, and the model is not on it."""
+
+    code = "model-not-allowed"
+
+    @property
+    def allowed_models(self) -> tuple[str, ...]:
+        """The list."""
+        return tuple(self.fields.get("allowed_models") or ())
+
+
 class CapReached(PlayheadError):
     """The call of a provider's model might cost more than a spending cap leaves."""
 
@@ -208,6 +219,12 @@ PROBLEM_TYPES = (
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",
         "`scope` names it. Use a key that has this scope.",
+    ),
+    ProblemType(
+        ModelNotAllowed, 403, "Model not allowed",
+        "The project has a list of allowed models, and the model is not on it.",
+        "`allowed_models` is the list, and `model` the model. Choose a model of the list, or ask an owner of "
+        "the project to add this one. `local` is always allowed.",
     ),
     ProblemType(
         SpendForbidden, 403, "Not allowed to spend",

@@ -19,4 +19,5 @@ class ProjectOut(Answer):
     paid_automatic_compression: bool = Field(
         description="Whether automatic compression may call a provider's model. If not, it uses `local`."
     )
+    allowed_models: list[str] = Field(description="The models that may be called; empty: all.")
     caps: list[CapOut] = Field(description="Of the project itself; `GET /caps` lists all.")

@@ -107,3 +107,40 @@ def test_a_model_call_below_the_cap_counts_with_its_cost(run: Agent, loopback: L
 def test_a_key_without_the_scope_cannot_raise_a_cap(project: Project, db: None) -> None:
     admin = Agent(key_for(project, "operator", ("read", "write", "admin")))
     assert_refused(admin.patch("/project", {"daily_cap": 1000}))
+
+
+def test_a_count_by_the_provider_needs_the_scope(recorder: Agent, run: Agent, loopback: Loopback) -> None:
+    wish = {"model": "claude-sonnet-4-5", "record": False, "count": True}
+    assert_refused(recorder.post("/contexts", wish))
+    assert loopback.requests == []
+    assert recorder.post("/contexts", {**wish, "count": False}).status == 200
+    assert run.post("/contexts", wish)["tokens"]["counted"] > 0
+
+
+def test_a_model_that_is_not_listed_is_refused_and_nothing_is_sent(
+    alice: Agent, run: Agent, loopback: Loopback
+) -> None:
+    run.append(said("find it"))
+    listed = ["claude-haiku-4-5", "openai:gpt-5-mini"]
+    assert alice.patch("/project", {"allowed_models": [*listed, "local"]})["allowed_models"] == listed
+    calls = (
+        run.post("/calls", {"model": "gpt-5", "policy": "live"}),
+        run.post("/calls", {"model": "gpt-5-mini", "provider": "openai_responses", "policy": "live"}),
+        run.post("/contexts", {"model": "claude-sonnet-4-5", "record": False, "count": True}),
+        run.post("/compressions", {"model": "gpt-5"}),
+        run.get("/compressions/estimate?model=gpt-5"),
+    )
+    for refused in calls:
+        assert_problem(refused, 403, "It allows claude-haiku-4-5, openai:gpt-5-mini.")
+        assert refused["allowed_models"] == listed
+        assert refused["type"] == "/docs/errors#model-not-allowed"
+    assert loopback.requests == []
+    assert run.post("/calls", {"model": "gpt-5-mini", "policy": "live"}).status == 200
+    assert alice.patch("/project", {"allowed_models": None})["allowed_models"] == []
+    assert run.post("/calls", {"model": "gpt-5", "policy": "live"}).status == 200
+
+
+def test_only_a_key_that_may_spend_changes_the_list(project: Project, alice: Agent) -> None:
+    admin = Agent(key_for(project, "operator", ("read", "write", "admin")))
+    assert_refused(admin.patch("/project", {"allowed_models": []}))
+    assert_problem(alice.patch("/project", {"allowed_models": ["bert"]}), 422, "No provider is known")

@@ -23,6 +23,7 @@ from historyapp.client.api_call import ApiCall, Pages, Stream
 from historyapp.wire.base import Answer
 
 SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
+CAPS = {"daily_cap": 5, "monthly_cap": None}
 FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
     "snapshot_id": SESSION,
@@ -41,8 +42,8 @@ FILLED: Mapping[str, Any] = {
     "tags": ["x"],
     "key_points": ["x"],
     "metadata": {"x": 1},
-    "limits": {"daily_cap": 5, "monthly_cap": None},
-    "changes": {"paid_automatic_compression": True, "daily_cap": 5, "monthly_cap": None},
+    "limits": CAPS,
+    "changes": {"allowed_models": [], "paid_automatic_compression": True, **CAPS},
 }
 DOCUMENT = api.get_openapi_schema()
 

@@ -90,3 +90,20 @@ def test_a_stranger_cannot_reach_caps(charlie: Client, session: Session, project
     for address in (f"/sessions/{session.pk}/caps", f"/project/keys/{key.pk}/caps"):
         assert charlie.post(address, {"day_cap": "3"}).status_code == 404
     assert not SpendingCounter.objects.capped().exists()
+
+
+def test_an_owner_lists_the_allowed_models(
+    alice: Client, bob: Client, session: Session, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    alice.post("/project", {"allowed_models": "gpt-5.2\r\n\r\nanthropic:claude-haiku-4-5 \r\n"})
+    project.refresh_from_db()
+    assert project.allowed_models == ["gpt-5.2", "anthropic:claude-haiku-4-5"]
+    assert "gpt-5.2\nanthropic:claude-haiku-4-5</textarea>" in html(bob.get("/project"))
+    form = {"strategy": "episode_summary", "model": "gpt-5-mini", "from_step": "1", "to_step": "3"}
+    refusal = "It allows gpt-5.2, anthropic:claude-haiku-4-5."
+    assert refusal in text(alice.get(f"/sessions/{session.pk}/compressions/new", form))
+    refused = alice.post(f"/sessions/{session.pk}/compressions/new", form)
+    assert (refused.status_code, refusal in text(refused)) == (422, True)
+    wrong = alice.post("/project", {"allowed_models": "bert"})
+    assert (wrong.status_code, "No provider is known" in text(wrong)) == (422, True)

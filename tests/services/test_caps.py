@@ -8,9 +8,10 @@ from django.utils import timezone
 from historyapp.models import ApiKey, AuditRecord, Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services.caps import caps_of, caps_that_hold, project_caps, set_caps
 from historyapp.services.keys import create_key
-from historyapp.services.reservations import Payer, Reservation, reserve
+from historyapp.services.reservations import Reservation, reserve
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import create_session
+from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached
 
 DOLLAR = 1_000_000

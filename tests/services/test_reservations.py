@@ -13,8 +13,9 @@ from historyapp.llm.errors import LimitReached, ModelCallError, ProviderUnreacha
 from historyapp.models import Project, Session, SpendingCounter, SpendingReservation
 from historyapp.services.caps import project_caps, set_caps
 from historyapp.services.prices import price_list
-from historyapp.services.reservations import Payer, Reservation, reserve, short_connection
+from historyapp.services.reservations import Reservation, reserve, short_connection
 from historyapp.services.sessions import create_session
+from historyapp.services.spending import Payer
 from historyapp.wire.problems import CapReached
 from tests.llm.loopback import Loopback
 from tests.services.compression.conftest import Compress, Record, _server, compress, loopback, record

@@ -11,6 +11,7 @@ from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionItem, CompressionRun, Session
+from historyapp.models.compressions import AUTOMATIC
 from historyapp.models.history import History
 from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.transactions import writing
@@ -99,7 +100,7 @@ def _start(session: Session) -> CompressionRun | None:
         if first > last:
             return None
         request = RunRequest(from_step=first, to_step=last)
-        run = start_run(session.project, session.pk, request, actor="automatic", automatic=True).run
+        run = start_run(session.project, session.pk, request, actor=AUTOMATIC, automatic=True).run
     except (Invalid, Conflict) as error:
         log.warning("Session %s cannot be compressed automatically: %s", session.pk, error.detail)
         session.compress_at = session.compress_at_tokens = None  # until its settings change

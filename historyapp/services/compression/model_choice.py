@@ -9,6 +9,8 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.core.strategies.base import Strategy
 from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import Project
+from historyapp.services.spending import check_model
+from historyapp.wire.problems import ModelNotAllowed
 
 DEFAULT_MODEL, FALLBACK_MODEL = SessionSettings().llm_name, "claude-haiku-4-5"
 """The default summary model, and the one that replaces it where only Anthropic has a key."""
@@ -30,11 +32,13 @@ class ChosenModel:
         return self.name not in ("", LOCAL)
 
 
-def choose_model(strategy: Strategy, requested: str | None, settings: SessionSettings) -> ChosenModel:
+def choose_model(
+    strategy: Strategy, requested: str | None, settings: SessionSettings, project: Project | None = None
+) -> ChosenModel:
     """The model of a run: the requested one, else that of the session's settings.
 
     Where the settings' model has no key here, another replaces it, and the note says so: for the default
-    model the other provider's, if that has a key, else the local summariser.
+    model the other provider's, if that has a key and the project allows it, else the local summariser.
 
     Raises:
         Invalid: when the requested model is unknown or has no key.
@@ -52,6 +56,8 @@ def choose_model(strategy: Strategy, requested: str | None, settings: SessionSet
     except Invalid as error:
         if settings.llm_name == DEFAULT_MODEL:
             with suppress(Invalid):
+                if project is not None:
+                    check_model(project, FALLBACK_MODEL)
                 used = _with_key(FALLBACK_MODEL)
                 return ChosenModel(used, f"{error.detail} {FALLBACK_MODEL} is used instead.")
         note = f"The settings name {settings.llm_name}. {error.detail} The local summariser is used instead."
@@ -72,9 +78,13 @@ def _with_key(model: str) -> str:
 
 
 def choose_automatic_model(chosen: ChosenModel, project: Project) -> ChosenModel:
-    """The model of an automatic run: a provider's model only where the project turned that on."""
+    """The model of an automatic run: a provider's only where the project turned that on and allows it."""
     if chosen.calls_provider and not project.paid_automatic_compression:
         return ChosenModel(LOCAL, NOT_TURNED_ON)
+    try:
+        check_model(project, chosen.name)
+    except ModelNotAllowed as error:
+        return ChosenModel(LOCAL, f"{error.detail} The local summariser is used instead.")
     return chosen
 
 
@@ -83,7 +93,11 @@ def model_note(settings: SessionSettings, project: Project) -> str:
     strategy = STRATEGIES.get(settings.compression_strategy)
     if strategy is None:
         return ""
-    chosen = choose_model(strategy, None, settings)
+    chosen = choose_model(strategy, None, settings, project)
     if settings.compress_automatically:
-        chosen = choose_automatic_model(chosen, project)
+        return choose_automatic_model(chosen, project).note
+    try:
+        check_model(project, chosen.name)
+    except ModelNotAllowed as error:
+        return error.detail
     return chosen.note

@@ -25,7 +25,7 @@ from historyapp.services.compression.model_choice import (
     choose_model,
 )
 from historyapp.services.prices import price_list
-from historyapp.services.spending import OPERATOR, Spender
+from historyapp.services.spending import OPERATOR, Spender, check_model
 from historyapp.services.totals import count_end
 from historyapp.services.transactions import writing
 
@@ -120,7 +120,7 @@ def resolve_request(session: Session, request: RunRequest, as_of: int | None = N
     else:
         wanted = history.slice(request.from_step, request.to_step)
         steps = range(wanted.start, min(wanted.stop, finished + 1))
-    model = choose_model(strategy, request.model, settings)
+    model = choose_model(strategy, request.model, settings, session.project)
     return ResolvedRequest(strategy, options, model, settings, steps, session.head)
 
 
@@ -129,8 +129,10 @@ def estimate(session: Session, request: RunRequest, as_of: int | None = None) ->
 
     Raises:
         Invalid: as :func:`resolve_request`.
+        ModelNotAllowed: when the project does not allow the model.
     """
     resolved = resolve_request(session, request, as_of)
+    check_model(session.project, resolved.model.name)
     steps, strategy, model = resolved.steps, resolved.strategy, resolved.model
     tokens = 0
     if steps:  # from the running totals, whatever the number of steps
@@ -178,6 +180,7 @@ def start_run(
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`.
         Conflict: when the session is archived.
+        ModelNotAllowed: when the project does not allow the model.
         SpendForbidden: when the run calls a provider's model and the spender may not spend.
     """
     with writing():
@@ -190,7 +193,7 @@ def start_run(
         if automatic:
             resolved = replace(resolved, model=choose_automatic_model(resolved.model, project))
         else:
-            _check_spender(spender, resolved)
+            _check_spender(spender, project, resolved)
         run = _create(session, resolved, actor, again=request.again, automatic=automatic, api_key=spender.key)
         detail = {"run": str(run.pk), "strategy": run.strategy, "from": run.from_step, "to": run.to_step}
         add_audit_record(project.pk, actor, "compress", session.pk, detail)
@@ -211,6 +214,7 @@ def start_comparison(
         NotFound: when the project has no such session.
         Invalid: as :func:`resolve_request`, and for more than 50 steps.
         Conflict: when the session is archived.
+        ModelNotAllowed: when the project does not allow a side's model.
         SpendForbidden: when a side calls a provider's model and the spender may not spend.
     """
     with writing():
@@ -223,7 +227,7 @@ def start_comparison(
             steps = len(resolved.steps)
             if steps > MOST_COMPARED:
                 raise Invalid(f"A comparison takes at most {MOST_COMPARED} steps; these are {steps}.")
-            _check_spender(spender, resolved)
+            _check_spender(spender, project, resolved)
             trial = {"again": True, "trial": True, "comparison": comparison, "api_key": spender.key}
             runs.append(_create(session, resolved, actor, **trial))
         detail = {"comparison": str(comparison), "strategies": [run.strategy for run in runs]}
@@ -231,7 +235,8 @@ def start_comparison(
         return runs
 
 
-def _check_spender(spender: Spender, resolved: ResolvedRequest) -> None:
+def _check_spender(spender: Spender, project: Project, resolved: ResolvedRequest) -> None:
+    check_model(project, resolved.model.name)
     if resolved.calls_provider and resolved.steps:
         spender.check(f"This compression with {resolved.model.name}")
 
@@ -327,6 +332,7 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
 
     Raises:
         Conflict: when nothing is left, another run of the session is active, or the session is archived.
+        ModelNotAllowed: when the project does not allow the model.
         SpendForbidden: when the run calls a provider's model and the spender may not spend.
     """
     with writing():
@@ -337,12 +343,13 @@ def retry_run(run: CompressionRun, *, actor: str = "", spender: Spender = OPERAT
             raise Conflict("There is nothing to retry: the run has not failed.", state=run.state)
         if not run.trial and session.compression_runs.active().filter(trial=False).exists():
             raise Conflict("Another compression of this session is under way. Try again when it has ended.")
+        check_model(session.project, run.model)
         if ChosenModel(run.model).calls_provider:
             spender.check(f"This compression with {run.model}")
         failed = run.items.filter(state=CompressionItem.State.FAILED)
         run.failed -= failed.update(state=CompressionItem.State.WAITING, error="", claim=None)
         run.state, run.finished_at, run.note = run.State.QUEUED, None, ""
-        run.api_key = spender.key
+        run.api_key, run.actor = spender.key, actor[:200] or run.actor
         run.prices_as_of = run.prices_as_of and price_list().as_of
         run.save()
         add_audit_record(session.project_id, actor, "retry compression", session.pk, {"run": str(run.pk)})

@@ -38,10 +38,12 @@ from historyapp.llm.request import ModelRequest, TimeLimits
 from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
+from historyapp.models.compressions import AUTOMATIC
 from historyapp.services.prices import price_list
-from historyapp.services.reservations import Payer, Reservation, reserve, short_connection
+from historyapp.services.reservations import Reservation, reserve, short_connection
+from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
-from historyapp.wire.problems import CapReached
+from historyapp.wire.problems import CapReached, SpendForbidden
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +101,8 @@ class Summariser:
             options=self._strategy.options.model_validate(run.options),
         )
         self._logged: set[object] = set()
-        self._payer = Payer(run.session.project_id, run.session_id, run.api_key_id)
+        automatic = run.actor == AUTOMATIC
+        self._payer = Payer(run.session.project_id, run.session_id, run.api_key_id, automatic)
 
     def summarise(self, item: CompressionItem, source: Material | list[str]) -> ItemResult:
         """``source``: steps, or the texts of summaries for a digest."""
@@ -135,7 +138,7 @@ def _is_fatal(error: PlayheadError) -> bool:
         return error.provider_status == 404
     if isinstance(error, LimitReached):
         return not error.retryable
-    return isinstance(error, (KeyRefused, Invalid, CapReached))
+    return isinstance(error, (KeyRefused, Invalid, CapReached, SpendForbidden))
 
 
 class MeteredModel:

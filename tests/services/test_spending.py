@@ -1,0 +1,182 @@
+"""A project's list of models holds for every paid call, and leave that was withdrawn ends waiting work."""
+
+from collections.abc import Callable
+
+import pytest
+
+from historyapp.core.errors import Invalid
+from historyapp.models import CompressionRun, Project, Session
+from historyapp.services.append import append
+from historyapp.services.caps import set_caps
+from historyapp.services.compression.automatic import compress_if_due
+from historyapp.services.compression.model_choice import FALLBACK_MODEL
+from historyapp.services.compression.run import work_on
+from historyapp.services.compression.start import (
+    RunRequest,
+    cancel_run,
+    estimate,
+    retry_run,
+    start_comparison,
+    start_run,
+)
+from historyapp.services.keys import change_scopes, create_key, revoke_key
+from historyapp.services.projects import change_project, read_models
+from historyapp.services.sessions import create_session
+from historyapp.services.spending import Spender, allows_model
+from historyapp.wire.problems import ModelNotAllowed
+from tests.llm.loopback import Loopback
+from tests.services.compression.conftest import Record, _server, loopback, record
+from tests.services.drafts import act, ok
+
+__all__ = ["_server", "loopback", "record"]
+pytestmark = pytest.mark.django_db(transaction=True)
+ONLY_HAIKU = {"allowed_models": ["claude-haiku-4-5"]}
+REFUSED = "This project does not allow the model .*gpt-5-mini. It allows claude-haiku-4-5."
+
+
+def worked_on(run: CompressionRun) -> CompressionRun:
+    work_on(run.pk)
+    return CompressionRun.objects.get(pk=run.pk)
+
+
+def automatic_run(project: Project) -> CompressionRun:
+    session = create_session(project)
+    for _ in range(8):
+        append(project, session.pk, [act("read", path="a.py"), ok()])
+    run = compress_if_due(session.pk)
+    assert run is not None
+    return run
+
+
+@pytest.mark.parametrize(
+    ("listed", "model", "is_allowed"),
+    [
+        ([], "gpt-5", True),
+        (["gpt-5"], "gpt-5", True),
+        (["gpt-5"], "openai_responses:gpt-5", True),
+        (["openai:gpt-5"], "gpt-5", True),
+        (["openai:gpt-5"], "openai_responses:gpt-5", False),
+        (["gpt-5"], "gpt-5-2025-08-07", False),
+        (["gpt-5"], "GPT-5", False),
+        (["gpt-5"], "local", True),
+        (["gpt-5"], "", True),
+    ],
+)
+def test_a_model_is_allowed_by_its_exact_name(listed: list[str], model: str, is_allowed: bool) -> None:
+    assert allows_model(Project(allowed_models=listed), model) is is_allowed
+
+
+def test_a_list_is_read_without_blanks_repetitions_and_local() -> None:
+    assert read_models([" gpt-5 ", "", "gpt-5", "local", "openai:own"]) == ["gpt-5", "openai:own"]
+    with pytest.raises(Invalid, match="No provider is known"):
+        read_models(["bert"])
+    with pytest.raises(Invalid, match="at most 100"):
+        read_models(f"gpt-{number}" for number in range(101))
+
+
+def test_a_model_that_is_not_listed_is_refused_for_estimates_runs_and_comparisons(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    session, wish = record(6), RunRequest(model="gpt-5-mini")
+    started = start_run(project, session.pk, wish).run
+    cancel_run(started)
+    project, session = change_project(project, ONLY_HAIKU), Session.objects.get(pk=session.pk)
+    local = RunRequest(from_step=1, to_step=2, model="local")
+    refused: list[Callable[[], object]] = [
+        lambda: estimate(session, wish),
+        lambda: start_run(project, session.pk, wish),
+        lambda: start_run(project, session.pk, RunRequest()),
+        lambda: start_comparison(project, session.pk, [local, RunRequest(from_step=1, to_step=2)]),
+        lambda: retry_run(started),
+    ]
+    for attempt in refused:
+        with pytest.raises(ModelNotAllowed, match=REFUSED):
+            attempt()
+    assert estimate(session, RunRequest(model="claude-haiku-4-5")).calls == 2
+    assert worked_on(start_run(project, session.pk, local).run).state == "succeeded"
+    assert loopback.requests == []
+
+
+def test_automatic_runs_use_the_local_summariser_for_a_model_that_is_not_listed(
+    project: Project, loopback: Loopback
+) -> None:
+    change_project(project, {"paid_automatic_compression": True, **ONLY_HAIKU})
+    run = worked_on(automatic_run(project))
+    assert (run.model, run.state) == ("local", "succeeded")
+    assert "It allows claude-haiku-4-5" in run.note
+    assert loopback.requests == []
+
+
+def test_the_default_model_is_replaced_only_by_one_that_is_allowed(
+    project: Project, record: Record, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    session = record(6)
+    assert estimate(session, RunRequest()).model.endswith(FALLBACK_MODEL)
+    change_project(project, {"allowed_models": ["claude-opus-4-5"]})
+    assert estimate(Session.objects.get(pk=session.pk), RunRequest()).model == "local"
+
+
+def test_a_run_that_waits_ends_when_its_model_is_taken_off_the_list(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
+    change_project(project, ONLY_HAIKU)
+    run = worked_on(run)
+    assert (run.state, run.calls) == ("failed", 0)
+    assert "does not allow the model" in run.note
+    assert loopback.requests == []
+
+
+def test_a_run_that_waits_ends_at_a_cap_that_is_lowered(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    set_caps(project, {"day": 10_000_000})
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini")).run
+    set_caps(project, {"day": 1})
+    run = worked_on(run)
+    assert (run.state, run.calls) == ("failed", 0)
+    assert "The next day begins at" in run.note
+    assert loopback.requests == []
+
+
+@pytest.mark.parametrize("how", ["withdraw", "revoke"])
+def test_a_run_that_waits_ends_when_its_key_may_no_longer_spend(
+    project: Project, record: Record, loopback: Loopback, how: str
+) -> None:
+    key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(key)).run
+    if how == "withdraw":
+        change_scopes(key, remove=("spend",))
+    else:
+        revoke_key(project, key.prefix)
+    run = worked_on(run)
+    assert (run.state, run.calls) == ("failed", 0)
+    assert ("lacks the scope spend" in run.note) == (how == "withdraw")
+    assert loopback.requests == []
+
+
+def test_a_run_of_a_key_counts_in_the_keys_cap_and_a_retry_in_that_of_who_retries(
+    project: Project, record: Record, loopback: Loopback
+) -> None:
+    key, _ = create_key(project, "agent", scopes=("read", "write", "spend"))
+    set_caps(project, {"day": 0}, key=key)
+    run = start_run(project, record(6).pk, RunRequest(model="gpt-5-mini"), spender=Spender(key)).run
+    run = worked_on(run)
+    assert (run.state, f"The API key {key.prefix}…" in run.note) == ("failed", True)
+    run = worked_on(retry_run(run, actor="user:alice"))
+    assert (run.state, run.calls) == ("succeeded", 2)
+
+
+def test_an_automatic_run_that_began_as_paid_ones_were_turned_off_calls_nothing(
+    project: Project, loopback: Loopback
+) -> None:
+    change_project(project, {"paid_automatic_compression": True})
+    run = automatic_run(project)
+    Project.objects.filter(pk=project.pk).update(paid_automatic_compression=False)  # before it could be seen
+    run = worked_on(run)
+    assert (run.state, run.calls) == ("failed", 0)
+    assert "turned off paid automatic compression" in run.note
+    assert loopback.requests == []
+    run = worked_on(retry_run(run, actor="user:alice"))
+    assert (run.state, run.calls) == ("succeeded", 4), "who retries it by name has leave"
