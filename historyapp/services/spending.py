@@ -71,7 +71,7 @@ class Payer:
             raise SpendForbidden(
                 f"The API key {key.prefix}… has been revoked. Ask for this with another key."
             )
-        Spender(key).check(f"This call of {model}")
+        Spender(key).check("This request")
 
 
 def allows_model(project: Project, model: str) -> bool:

@@ -24,7 +24,7 @@ def session(project: Project) -> Session:
 
 @pytest.fixture
 def key(project: Project) -> ApiKey:
-    return create_key(project, "agent")[0]
+    return create_key(project, "agent", scopes=("read", "write", "spend"))[0]
 
 
 def payer(session: Session, key: ApiKey | None = None) -> Payer:
