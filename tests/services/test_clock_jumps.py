@@ -35,9 +35,10 @@ from historyapp.services.compression.summarise import _wait_for_turn
 from historyapp.services.idempotency import StoredResponse, once
 from historyapp.services.keys import create_key, create_sign_in_link, note_use, use_sign_in_link
 from historyapp.services.projections import rebuild
-from historyapp.services.reservations import Payer, reserve
+from historyapp.services.reservations import reserve
 from historyapp.services.retention import purgeable
 from historyapp.services.sessions import change_session
+from historyapp.services.spending import Payer
 from historyapp.services.summaries import SummaryText, summarise
 from historyapp.services.workers import note_worker
 from tests.services.drafts import act, ok, said
