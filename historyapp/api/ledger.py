@@ -6,11 +6,14 @@ from django.http import HttpResponse
 from ninja import Query, Router
 
 from historyapp.api.auth import ApiRequest, find_session
+from historyapp.api.caps import cap_out
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, SessionId, money
-from historyapp.api.responses import fill, fill_json, reply_or_304
+from historyapp.api.responses import fill, fill_json, json_value, reply_or_304
+from historyapp.core.json import dump_json
 from historyapp.core.usage import MICRO, Usage
 from historyapp.models.history import History
+from historyapp.services.caps import caps_that_hold
 from historyapp.services.ledger import StepAccount, ledger_of, step_accounts
 from historyapp.wire.ledger import (
     InputTokens,
@@ -28,8 +31,12 @@ _STEPS = "ledger/steps"
 
 @router.get("/sessions/{session_id}/ledger", response=LedgerOut, summary="What a session cost")
 def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
-    """Tokens and money of all live model calls. Its cost does not depend on the session's length."""
+    """Tokens and money of all live model calls, and the spending caps.
+
+    Its cost does not depend on the session's length.
+    """
     session = find_session(request, session_id)
+    caps = [cap_out(cap) for cap in caps_that_hold(session, request.auth)]
 
     def make() -> LedgerOut:
         history = History(session, as_of)
@@ -56,9 +63,10 @@ def read_ledger(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) 
             reported=totals.cost / MICRO,
             unknown_models=ledger.unknown,
             prices_as_of=ledger.prices.as_of,
+            caps=caps,
         )
 
-    return reply_or_304(request, session, make)
+    return reply_or_304(request, session, make, state=dump_json(json_value(caps)))
 
 
 @router.get("/sessions/{session_id}/ledger/steps", response=StepLedgerPage, summary="What each step cost")

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from historyapp.wire import examples
 from historyapp.wire.base import MONEY, Answer, Page, shown
+from historyapp.wire.caps import CapOut
 
 
 class UsageOut(Answer):
@@ -45,7 +46,7 @@ class LedgerOut(Answer):
         "steps": 1, "calls": 1,
         "tokens": {"estimated": 60, "estimated_billed": 61, "counted": 0, "billed": 61},
         "usage": examples.USAGE, "models": [examples.MODEL_LEDGER], "money": 0.000095, "reported": 0.0,
-        "unknown_models": [], "prices_as_of": "2025-11-30",
+        "unknown_models": [], "prices_as_of": "2025-11-30", "caps": [examples.CAP],
     })  # fmt: skip
 
     steps: int
@@ -59,6 +60,9 @@ class LedgerOut(Answer):
         description="Models that `money` leaves out: their prices are not known."
     )
     prices_as_of: str
+    caps: list[CapOut] = Field(
+        description="The spending caps that hold now for calls in the session with this key."
+    )
 
 
 class LedgerStep(Answer):

@@ -99,3 +99,24 @@ def test_what_is_no_cap_is_refused(alice: Agent, body: dict[str, Any]) -> None:
 def test_a_cap_of_both_session_and_key_is_refused(alice: Agent, run: Agent) -> None:
     both = {"session": run.get("")["id"], "key": "ph_x", "daily_cap": 1}
     assert_problem(alice.patch("/caps", both), 422, "a session or to a key")
+
+
+def test_the_ledger_shows_the_caps_that_hold_for_session_and_key(
+    alice: Agent, run: Agent, spender: Agent, loopback: Loopback
+) -> None:
+    run.append(said("find it"))
+    session, prefix = run.get("")["id"], ApiKey.objects.get(name="spender").prefix
+    asking = spender.within(f"/sessions/{session}")
+    first = asking.get("/ledger")
+    assert first["caps"] == []
+    for subject in ({}, {"session": session}, {"key": prefix}):
+        alice.patch("/caps", {**subject, "daily_cap": 5})
+    tag = {"If-None-Match": first.headers["ETag"]}
+    shown = asking.get("/ledger", tag)
+    assert [cap["subject"] for cap in shown["caps"]] == ["project", "session", "key"]
+    assert [cap["subject"] for cap in run.get("/ledger")["caps"]] == ["project", "session"]
+    assert run.post("/calls", CALL).status == 200
+    after = asking.get("/ledger", {"If-None-Match": shown.headers["ETag"]})
+    assert [cap["spent"] for cap in after["caps"]] == [after["money"], after["money"], 0]
+    again = asking.get("/ledger", {"If-None-Match": after.headers["ETag"]})
+    assert again.status == 304

@@ -20,11 +20,14 @@ from historyapp.core.settings import SessionSettings
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
+from historyapp.services.caps import set_caps
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.ledger import step_accounts
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.reservations import reserve
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.snapshots import serve
+from historyapp.services.spending import Payer
 from historyapp.services.summaries import SummaryText, summarise
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
@@ -349,3 +352,22 @@ def test_the_session_page_has_the_panel_beside_the_step(alice: Client, session: 
     form = page[page.index('id="context-form"') : page.index('id="context"')]
     assert 'hx-trigger="load, ' in form
     assert 'name="step" value="3" data-step-field' in form
+
+
+def test_the_ledger_shows_each_cap_with_what_is_spent_reserved_and_left(
+    alice: Client, session: Session, project: Project
+) -> None:
+    page = address(session, name="ledger")
+    assert "Reserved" not in text(fragment(alice, page))
+    forked = fork(project, session.pk)
+    set_caps(project, {"month": 5_000_000})
+    set_caps(project, {"day": 1_000_000}, session=session)
+    reserved = reserve(Payer(project.pk, forked.pk), "gpt-5", 1000, 500).attempt
+    spent = reserve(Payer(project.pk, session.pk), "gpt-5", 1000, 500)
+    spent.settle(250_000)
+    shown = text(fragment(alice, page))
+    held = f"${reserved / 1_000_000:.4f}"
+    assert f"$5.00 a month for the project $0.25 {held} $4.74" in shown
+    assert f"$1.00 a day for this session $0.25 {held} $0.74" in shown
+    assert re.search(r"\$0.74 20\d\d-\d\d-\d\d 00:00", shown)
+    assert "for an earlier session" in text(fragment(alice, address(forked, name="ledger")))
