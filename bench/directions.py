@@ -1,0 +1,154 @@
+"""Processor time of pages and calls, and bytes on disk, in sessions that are long in one direction.
+
+``python -m bench.directions rewinds forks`` measures only these; ``rewinds=1000`` sets the long amount. The
+requests run in this process, without a server, so the figures are exact under load: processor time of the
+application and of SQLite, by turns in the short and in the long session.
+"""
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from bench.machinery import KEY, home, machine, report
+
+ROUNDS = 15
+BOUND = "1.3"
+
+
+def main(*arguments: str) -> None:
+    with home() as folder:
+        os.environ |= {
+            "PLAYHEAD_HOME": str(folder),
+            "PLAYHEAD_API_KEY": KEY,
+            "PLAYHEAD_SYNCHRONOUS": "OFF",
+            "DJANGO_SETTINGS_MODULE": "historyapp.settings",
+        }
+        import django
+
+        django.setup()
+        _measure_all(folder, arguments)
+
+
+def _measure_all(folder: Path, arguments: tuple[str, ...]) -> None:
+    from django.core.management import call_command
+
+    from bench.fill_directions import DIRECTIONS
+
+    call_command("migrate", verbosity=0)
+    wanted = dict(argument.partition("=")[::2] for argument in arguments) or dict.fromkeys(DIRECTIONS, "")
+    for name, amount in wanted.items():
+        fill, short, long = DIRECTIONS[name]
+        long = int(amount or long)
+        rows = _measure(folder, fill, short, long)
+        report(f"{name}: {short:,} → {long:,} ({machine()})", rows)
+
+
+def _measure(folder: Path, fill: Callable[..., UUID], short: int, long: int) -> list[tuple[str, str, str]]:
+    agents, sizes = [], []
+    for amount in (short, long):
+        before = _bytes(folder)
+        agents.append(_Requests(fill, amount, long))
+        sizes.append(_bytes(folder) - before)
+    rows = []
+    for name in agents[0].requests:
+        times: list[list[float]] = [[], []]
+        for _ in range(ROUNDS):
+            for agent, taken in zip(agents, times, strict=True):
+                begin = time.process_time()
+                agent.requests[name]()
+                taken.append((time.process_time() - begin) * 1000)
+        one, other = map(statistics.median, times)
+        rows.append((f"{name}: {one:.2f} → {other:.2f} ms", f"**{other / one:.2f}**", BOUND))
+    shown = " → ".join(f"{size / 1e6:.1f}" for size in sizes)
+    rows.append((f"database: {shown} MB", f"**{sizes[1] / sizes[0]:.2f}**", "linear"))
+    return rows
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+class _Requests:
+    """Pages and calls of a project with a filled session."""
+
+    def __init__(self, fill: Callable[..., UUID], amount: int, most: int) -> None:
+        from django.contrib.auth.models import User
+        from django.test import Client
+
+        from bench.fill_directions import numbered_steps
+        from historyapp.models import Membership, Project, Session
+        from historyapp.services.keys import create_key
+
+        project = Project.objects.create(name=fill.__name__)
+        user = User.objects.create_user(f"{fill.__name__} {project.pk}")
+        Membership.objects.create(project=project, user=user, is_owner=True)
+        _, text = create_key(project, "measurement")
+        host = {"Host": "localhost"}
+        self.agent = Client(headers={**host, "Authorization": f"Bearer {text}"})
+        self.person = Client(headers=host)
+        self.person.force_login(user)
+        self.session = fill(project, amount, most)
+        self.middle = Session.objects.get(pk=self.session).steps // 2
+        self._steps = numbered_steps()
+        api, page, middle = f"/api/v1/sessions/{self.session}", f"/sessions/{self.session}", self.middle
+        self.requests: dict[str, Callable[[], object]] = {
+            "page": lambda: self._see(page),
+            "page, middle": lambda: self._see(f"{page}?step={middle}"),
+            "page, newest": lambda: self._see(f"{page}?step=-1"),
+            "page, errors only": lambda: self._see(f"{page}?status=error"),
+            "rows": lambda: self._see(f"{page}/steps?after={middle}", htmx=True),
+            "list of sessions": lambda: self._see("/"),
+            "GET sessions": lambda: self._get("/api/v1/sessions?limit=20"),
+            "GET sessions of a tag": lambda: self._get("/api/v1/sessions?limit=20&tag=tag+5"),
+            "GET session": lambda: self._get(api),
+            "GET messages": lambda: self._get(f"{api}/messages"),
+            "GET progress": lambda: self._get(f"{api}/progress"),
+            "GET episodes": lambda: self._get(f"{api}/episodes"),
+            "GET episodes, middle": lambda: self._get(f"{api}/episodes?from={middle}"),
+            "GET episodes, errors": lambda: self._get(f"{api}/episodes?status=error"),
+            "GET episodes/{n}": lambda: self._get(f"{api}/episodes/{middle + 1}"),
+            "GET episodes/6": lambda: self._get(f"{api}/episodes/6"),
+            "GET entries": lambda: self._get(f"{api}/entries"),
+            "GET summaries": lambda: self._get(f"{api}/summaries?limit=10"),
+            "GET rewinds": lambda: self._get(f"{api}/rewinds?limit=10"),
+            "POST contexts, budgeted": lambda: self._context("budgeted"),
+            "POST contexts, sliding window": lambda: self._context("sliding_window"),
+            "action and result": self._append,
+            "step and rewind": self._rewind,
+            "fork": lambda: self._post(f"{api}/forks", {}),
+        }
+
+    def _see(self, path: str, *, htmx: bool = False) -> None:
+        headers = {"HX-Request": "true"} if htmx else {}
+        response = self.person.get(path, headers=headers)
+        assert response.status_code == 200, (path, response.status_code)
+
+    def _get(self, path: str) -> None:
+        response = self.agent.get(path)
+        assert response.status_code == 200, (path, response.content[:300])
+
+    def _post(self, path: str, body: Any) -> None:
+        response = self.agent.post(path, body, content_type="application/json")
+        assert 200 <= response.status_code < 300, (path, response.content[:300])
+
+    def _context(self, policy: str) -> None:
+        body = {"policy": policy, "max_tokens": 20_000}
+        self._post(f"/api/v1/sessions/{self.session}/contexts", body)
+
+    def _append(self) -> None:
+        action, result = next(self._steps)
+        self._post(f"/api/v1/sessions/{self.session}/actions", action)
+        self._post(f"/api/v1/sessions/{self.session}/results", result)
+
+    def _rewind(self) -> None:
+        self._append()
+        self._post(f"/api/v1/sessions/{self.session}/rewinds", {"episodes": 1})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

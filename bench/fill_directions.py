@@ -1,0 +1,139 @@
+"""Sessions that are long in one direction, with counterparts that are short in it. Runs inside Django.
+
+A fill creates one of the two and returns the sessions that are read; both have equally many live steps.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from uuid import UUID
+
+from bench.fill import TASK, step
+from bench.machinery import action, result
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.summaries import SummaryText, summarise
+
+STEPS = 1_000
+"""Live steps of the sessions that are not long in steps."""
+CHILDREN = 60
+"""Sessions that a list of sessions shows."""
+
+
+def _begin(project: Project, title: str, steps: int = 0) -> UUID:
+    session = create_session(project, names={"title": title})
+    append(project, session.pk, [EntryDraft(ModelInput(content=TASK))])
+    _go_on(project, session.pk, steps)
+    return session.pk
+
+
+def _go_on(project: Project, session: UUID, steps: int) -> None:
+    for start in range(0, steps, 1000):
+        numbers = range(start, min(steps, start + 1000))
+        append(project, session, [draft for number in numbers for draft in step(number)])
+
+
+def rewinds(project: Project, amount: int, most: int) -> UUID:
+    """Each rewind takes back one step, and the session goes on after it: one more span each."""
+    session = _begin(project, f"{amount} rewinds")
+    for _ in range(amount):
+        _go_on(project, session, most // amount + 1)
+        rewind(project, session, Target(episodes=1))
+    return session
+
+
+def takes(project: Project, amount: int, most: int) -> UUID:
+    """Step 6 is tried again and again before the session goes on: many takes with the same step numbers."""
+    session = _begin(project, f"{amount} takes of one step", 5)
+    for _ in range(amount):
+        _go_on(project, session, 1)
+        rewind(project, session, Target(episodes=1))
+    _go_on(project, session, STEPS - 5)
+    return session
+
+
+def forks(project: Project, amount: int, most: int) -> UUID:
+    """Each fork is a fork of the one before and goes on by a few steps."""
+    session = _begin(project, "the first", STEPS // amount)
+    for _ in range(amount - 1):
+        session = fork(project, session).pk
+        _go_on(project, session, STEPS // amount)
+    for _ in range(CHILDREN):
+        create_session(project, names={"title": "another"})
+    return session
+
+
+def tags(project: Project, amount: int, most: int) -> UUID:
+    """A session with many tags, as a transcript may bring, in a project with many sessions of many tags."""
+    numbers = count()
+    for _ in range(200):
+        some = [f"tag {next(numbers) % amount}" for _ in range(50)]
+        create_session(project, names={"title": "tagged"}, tags=some)
+    session = _begin(project, "many tags", STEPS)
+    row = Session.objects.get(pk=session)
+    row.tags = [f"tag {number}" for number in range(amount)]
+    row.save()
+    return session
+
+
+def subagents(project: Project, amount: int, most: int) -> UUID:
+    """A session whose agent started many others."""
+    session = _begin(project, f"{amount} sub-agents", STEPS)
+    Session.objects.bulk_create(
+        [Session(project=project, title=f"child {n}", spawned_by_id=session) for n in range(amount)]
+    )
+    for _ in range(CHILDREN):
+        create_session(project, names={"title": "another"})
+    return session
+
+
+def summaries(project: Project, amount: int, most: int) -> UUID:
+    """Summaries of single steps, oldest first."""
+    session = _begin(project, f"{amount} summaries", most)
+    each = most // amount
+    for number in range(amount):
+        at = 1 + number * each
+        summarise(project, session, (at, at), SummaryText(f"Found the cause in file {number}."))
+    return session
+
+
+def calls(project: Project, amount: int, most: int) -> UUID:
+    """The step in the middle has many tool calls, each with a result of its own entry."""
+    session = _begin(project, f"a step of {amount} calls", STEPS // 2 - 1)
+    ids = [f"call {number}" for number in range(amount)]
+    made = tuple(ToolCall(id=id, name="read", arguments={"path": id}) for id in ids)
+    results = [
+        ToolResults(results=(ToolResult(tool_call_id=id, status="success", outputs=id),)) for id in ids
+    ]
+    append(project, session, [EntryDraft(body) for body in (ModelOutput(tool_calls=made), *results)])
+    _go_on(project, session, STEPS // 2)
+    return session
+
+
+def open_calls(project: Project, amount: int, most: int) -> UUID:
+    """The newest step waits for the results of many tool calls."""
+    session = _begin(project, f"{amount} open calls", STEPS - 1)
+    made = tuple(ToolCall(id=f"call {number}", name="read") for number in range(amount))
+    append(project, session, [EntryDraft(ModelOutput(tool_calls=made))])
+    return session
+
+
+Fill = Callable[[Project, int, int], UUID]
+DIRECTIONS: dict[str, tuple[Fill, int, int]] = {
+    "rewinds": (rewinds, 10, 10_000),
+    "takes": (takes, 10, 10_000),
+    "forks": (forks, 2, 200),
+    "tags": (tags, 10, 10_000),
+    "subagents": (subagents, 10, 10_000),
+    "summaries": (summaries, 10, 5_000),
+    "calls": (calls, 10, 1_000),
+    "open_calls": (open_calls, 10, 1_000),
+}
+"""For each direction how it is filled, and the short and the long amount."""
+
+
+def numbered_steps() -> Iterator[tuple[dict[str, object], dict[str, object]]]:
+    """Bodies of actions and results, endlessly."""
+    return ((action(number), result(number)) for number in count())
