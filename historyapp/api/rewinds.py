@@ -99,9 +99,9 @@ def list_rewinds(request: ApiRequest, session_id: SessionId, filter: Query[PageQ
                 reason=entry.body.get("reason"),
                 actor=entry.body.get("actor"),
                 created_at=entry.created_at,
-                cut_off=RangeOut.all_of(before.branch_off(session.stored_lineage(entry.body))),
+                cut_off=RangeOut.all_of(before.branch_off(left)),
             )
-            for entry, before in page
+            for entry, before, left in page
         ]
         return RewindPage(items=items, next=cursor)
 

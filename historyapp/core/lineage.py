@@ -9,9 +9,10 @@ is stored as its newest spans and pointers to where the older ones are stored, s
 rows, and a position is found with one read for each level of pointers.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 BLOCK = 16
@@ -63,8 +64,6 @@ class Lineage:
     """Pointers to the spans before ``newest``, by level: those of level 0 point to spans, those of a higher
     level to pointers of the level below. Each level is older than the level below it."""
     load: Load = field(default=_load_nothing, compare=False, repr=False)
-    older_sessions: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """All sessions that older spans may be of, oldest first."""
 
     def __post_init__(self) -> None:
         for older, newer in zip(self.newest, self.newest[1:], strict=False):
@@ -78,17 +77,16 @@ class Lineage:
         """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
         parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
         spans = tuple([Span(str(s), int(a), int(b)) for s, a, b in parts["spans"]])
-        older = tuple([tuple([SpanBlock(*row) for row in level]) for level in parts.get("older", ())])
-        return cls(spans, older, load, tuple(parts.get("sessions", ())))
+        older = tuple([tuple(map(SpanBlock._make, level)) for level in parts.get("older", ())])
+        return cls(spans, older, load)
 
     def dump(self) -> Any:
-        """As stored with a session: rows, and with them pointers and sessions if there are older spans."""
+        """As stored with a session: rows, and with them pointers if there are older spans."""
         if not self.older:
             return self.rows()
         return {
             "spans": [(span.session, span.first, span.last) for span in self.newest],
             "older": self.older,
-            "sessions": self.sessions,
         }
 
     def rows(self) -> list[tuple[str, int, int]]:
@@ -110,12 +108,8 @@ class Lineage:
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """The sessions whose entries it holds, each once, oldest first.
-
-        Of a long lineage also the sessions that a fork shared and a rewind cut off.
-        """
-        newest = (span.session for span in self.newest)
-        return tuple(dict.fromkeys((*self.older_sessions, *newest) if self.older else newest))
+        """The sessions whose entries it holds, each once, oldest first. Loads all spans."""
+        return tuple(dict.fromkeys(span.session for span in self.spans))
 
     def cut(self, to_position: int) -> "Lineage":
         """What is left when everything after ``to_position`` is taken away."""
@@ -245,6 +239,39 @@ class Lineage:
                 below = stored.older[level - 1]
                 yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
 
+    def last_span_before(self, is_before: Callable[[str, int], bool | None]) -> Span | None:
+        """The last span that begins before some place, or None; costs a few reads for each level.
+
+        Args:
+            is_before: whether a session's entry is before the place; None: the session has no such entry.
+        """
+        if self.newest and is_before(self.newest[0].session, self.newest[0].first):
+            return _last(self.newest, lambda span: bool(is_before(span.session, span.first)))
+        for level, blocks in enumerate(self.older):
+            if blocks and self._begins_before(level, is_before, blocks[0]):
+                break
+        else:
+            return None
+        while True:
+            block = _last(blocks, partial(self._begins_before, level, is_before))
+            stored = self.load(block.session, block.position)
+            if level == 0:
+                return _last(stored.newest, lambda span: bool(is_before(span.session, span.first)))
+            level -= 1
+            blocks = stored.older[level]
+
+    def _begins_before(
+        self, level: int, is_before: Callable[[str, int], bool | None], block: SpanBlock
+    ) -> bool:
+        found = is_before(block.session, block.first)
+        if found is None:  # the block begins in a session that this one was forked from
+            while level:
+                level -= 1
+                block = self.load(block.session, block.position).older[level][0]
+            span = self.load(block.session, block.position).newest[0]
+            found = is_before(span.session, span.first)
+        return bool(found)
+
     def newest_first(self) -> Iterator[tuple[str, int]]:
         """``(session, position)`` of every live entry, newest first."""
         for span in self.between(1, self.last, newest_first=True):
@@ -285,6 +312,11 @@ class Lineage:
 def _index(parts: Sequence[Part], position: int) -> int:
     """The index of the last part that begins at or before a position, or -1."""
     return bisect_right(parts, position, key=lambda part: part.first) - 1
+
+
+def _last(parts: Sequence[Part], is_before: Callable[[Part], bool]) -> Part:
+    """The last part that begins before a place; the first one does."""
+    return parts[bisect_left(parts, x=True, key=lambda part: not is_before(part)) - 1]
 
 
 def _clipped(spans: Sequence[Span], first: int, last: int, *, newest_first: bool) -> Iterator[Span]:

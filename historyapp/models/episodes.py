@@ -1,22 +1,25 @@
 """Steps' rows: what lists show of a step without loading the bodies of its entries."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.db import models
 
 from historyapp.core.episodes import STATUSES
 from historyapp.core.json import dump_json
-from historyapp.core.lineage import Lineage
+from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Step
+from historyapp.models.entries import in_spans, span_batches
 from historyapp.models.fields import JSONText, PackedText
+from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import OutlineRow
+from historyapp.models.sql import OutlineRow, outline_rows, outline_rows_in
 
-_FAILED_AT_ONCE = 50
+_MOST_SPANS = 100
+"""Spans whose steps are read at once. SQLite takes a few hundred conditions."""
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
 """Each has its own index. Most steps end as ``success`` and write to none."""
 _STATUS_INDEXES = ("episode_errors", "episode_interrupted", "episode_answered", "episode_abandoned")
@@ -36,30 +39,96 @@ class StepSample(NamedTuple):
     total_tokens: int
     total_errors: int
 
+    @classmethod
+    def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
+        """Of a step of which only the totals are known."""
+        return cls(session, 0, number, "success", [], 0, tokens, errors)
+
 
 Row = TypeVar("Row", "Episode", StepSample, OutlineRow)
 
 
+def _live_rows_of(
+    lineage: Lineage,
+    first: int,
+    last: int,
+    by_number: Callable[[int], list[Row]],
+    by_anchor: Callable[[Sequence[Span], int], list[Row]],
+) -> list[Row]:
+    """Live rows ``first`` to ``last``, by their numbers or by the places of their steps.
+
+    Args:
+        by_number: reads the rows of all sessions of the lineage, at most a number of them.
+        by_anchor: reads those that begin in spans or were cut before one, by anchor, at most a number.
+    """
+    if have_few_rows(lineage, first, last):
+        most = few_rows(first, last)
+        several = by_number(most + 1)
+        if len(several) <= most:
+            return live_rows(several, lineage)
+    found: list[Row] = []
+    part: list[Span] = []
+    wanted = last - first + 1
+    # Without a condition on numbers: an index of these would be read through all takes.
+    for batch in span_batches(spans_from_step(lineage, first), min(wanted + 2, _MOST_SPANS)):
+        part += batch
+        some = by_anchor(batch, wanted + len(batch) + 1)
+        found += [row for row in some if first <= row.number <= last]
+        if some and some[-1].number > last:
+            break
+    return live_rows(found, Lineage(tuple(part)))
+
+
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    """Takes reuse step numbers, so :func:`live_rows` drops the rows that are not live."""
+    """Takes reuse step numbers. Where few rows have the wanted ones, :func:`live_rows` drops those that are
+    not live; where many have, the places of the steps are found first."""
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. Costs what the range costs."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__range=(first, last))
-        return live_rows(rows.defer("excerpt"), lineage)
-
-    def failed_after(self, lineage: Lineage, number: int, last: int) -> Iterator[int]:
-        """Numbers of live steps after ``number``, up to ``last``, that ended in an error, in order."""
-        rows = self.filter(
-            session_id__in=session_ids(lineage), status="error", number__gt=number, number__lte=last
+        return _live_rows_of(
+            lineage,
+            first,
+            last,
+            lambda most: list(self._in_sessions(lineage, first, last, most).defer("excerpt")),
+            lambda spans, most: list(self._in_spans(spans, most).defer("excerpt")),
         )
-        # In pages: PostgreSQL computes the whole result before it streams, and most callers want one row.
-        ordered = rows.defer("excerpt").order_by("number", "session", "anchor")
-        for start in count(0, _FAILED_AT_ONCE):
-            page = list(ordered[start : start + _FAILED_AT_ONCE])
-            yield from (row.number for row in page if is_live_row(lineage, str(row.session_id), row.anchor))
-            if len(page) < _FAILED_AT_ONCE:
-                return
+
+    def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
+        """The same steps as contexts are chosen from them."""
+        return _live_rows_of(
+            lineage,
+            first,
+            last,
+            lambda most: outline_rows(session_ids(lineage), first, last, most),
+            outline_rows_in,
+        )
+
+    def sampled(self, lineage: Lineage, first: int, last: int) -> list[StepSample]:
+        """The same steps as a picture is drawn from them."""
+        names = StepSample._fields
+        rows = self._in_sessions
+        return _live_rows_of(
+            lineage,
+            first,
+            last,
+            lambda most: [StepSample(*r) for r in rows(lineage, first, last, most).values_list(*names)],
+            lambda spans, most: [StepSample(*r) for r in self._in_spans(spans, most).values_list(*names)],
+        )
+
+    def _in_sessions(self, lineage: Lineage, first: int, last: int, most: int) -> Self:
+        return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]
+
+    def _in_spans(self, spans: Sequence[Span], most: int) -> Self:
+        return in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most]
+
+    def sampled_sparsely(self, lineage: Lineage, numbers: Sequence[int]) -> list[StepSample] | None:
+        """Some steps, or None where too many rows or too many spans would be read for that."""
+        if lineage.older:
+            return None
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
+        most = few_rows(1, len(numbers))
+        several = [StepSample(*row) for row in rows.values_list(*StepSample._fields)[: most + 1]]
+        return live_rows(several, lineage) if len(several) <= most else None
 
 
 def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
@@ -68,11 +137,18 @@ def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
 
 
 def live_rows(rows: Iterable[Row], lineage: Lineage) -> list[Row]:
-    """The live rows, one for each number: the last one, which is of the step as a rewind or fork cut it."""
-    order = {session: index for index, session in enumerate(lineage.sessions)}
-    live = [row for row in rows if is_live_row(lineage, str(row.session_id), row.anchor)]
-    live.sort(key=lambda row: (row.number, row.anchor, order[str(row.session_id)]))
-    return list({row.number: row for row in live}.values())
+    """The live rows, one for each number: the last one, which is of the step as a rewind or fork cut it.
+
+    A fork's row may have the same anchor as the row that it goes on from.
+    """
+    live: list[tuple[int, int, bool, Row]] = []
+    for row in rows:
+        session = str(row.session_id)
+        is_cut = lineage.starts_at(session, row.anchor + 1)
+        if is_cut or lineage.contains(session, row.anchor):
+            live.append((row.number, row.anchor, is_cut, row))
+    live.sort(key=itemgetter(0, 1, 2))
+    return list({number: row for number, _, _, row in live}.values())
 
 
 class Episode(models.Model):

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import connection, models
 from zstandard import ZstdCompressor, ZstdDecompressor
@@ -58,6 +59,11 @@ def pack(text: str) -> str | bytes:
 def on_sqlite() -> bool:
     """Whether the one database is SQLite. Asking the connection costs more than compressing a short text."""
     return connection.vendor == "sqlite"
+
+
+def uuid_value(value: UUID) -> Any:
+    """A UUID as the database's driver takes it."""
+    return value.hex if on_sqlite() else value
 
 
 def unpack(stored: str | bytes) -> str:

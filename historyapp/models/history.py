@@ -20,10 +20,12 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import StepOutline
 from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
-from historyapp.models.episodes import Episode, StepSample, live_rows
+from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
-from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost, outline_rows
+from historyapp.models.places import first_with, totals_at
+from historyapp.models.samples import spread
+from historyapp.models.sessions import Session
+from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, own_by_step
 
 FIRST_READ, LARGEST_READ = 8, 256
@@ -93,11 +95,20 @@ class History:
         return rows
 
     def sample(self, numbers: Sequence[int]) -> list[StepSample]:
-        """Some steps, given in ascending order, from which a picture of a long session is drawn."""
-        stored = Episode.objects.filter(session_id__in=session_ids(self.lineage), number__in=list(numbers))
-        samples = (StepSample(*row) for row in stored.values_list(*StepSample._fields))
-        rows = live_rows(samples, self.lineage)
-        if (shown := self.newest_shown) and self.steps in numbers:
+        """Some steps, given in ascending order at equal distances, from which a picture is drawn.
+
+        Of a long session in which much was cut off, other steps with about the same distances.
+        """
+        last = numbers[-1] if numbers else 0
+        rows: list[StepSample] | None
+        if len(numbers) == last:
+            rows = Episode.objects.sampled(self.lineage, 1, last)
+        else:
+            rows = Episode.objects.sampled_sparsely(self.lineage, numbers)
+        if rows is None:
+            totals = spread(self.lineage, self.steps, numbers[0])
+            rows = [StepSample.at(self.session.pk, *total) for total in totals]
+        if (shown := self.newest_shown) and last == self.steps:
             newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
             return [*(row for row in rows if row.number < self.steps), newest]
         return rows
@@ -120,8 +131,12 @@ class History:
 
     def next_error(self, after: int) -> int | None:
         """The number of the first step after ``after`` that ended in an error, or None."""
-        numbers = Episode.objects.failed_after(self.lineage, after, self.steps)
-        return next((number for number in numbers if self.row(number).status == "error"), None)
+        place = first_with(self.lineage, "steps", after + 1)
+        while place is not None and (totals := totals_at(*place)) is not None:
+            if self.row(totals["steps"]).status == "error":
+                return int(totals["steps"])
+            place = first_with(self.lineage, "errors", totals.get("errors", 0) + 1)
+        return None
 
     def row(self, number: int) -> Episode:
         """The row of one step.
@@ -207,7 +222,7 @@ class History:
 
     def outline(self, first: int, last: int) -> list[StepOutline]:
         """Steps ``first`` to ``last`` by their excerpts, oldest first."""
-        rows = live_rows(outline_rows(session_ids(self.lineage), first, last), self.lineage)
+        rows = Episode.objects.outlines(self.lineage, first, last)
         if self.newest and last >= self.steps:
             stored = next((row for row in rows if row.number == self.steps), None)
             newest = OutlineRow(*(getattr(self.newest, name) for name in OutlineRow._fields))
@@ -236,7 +251,7 @@ class History:
     @property
     def first_input(self) -> InputMessage | None:
         """The oldest live input, or None."""
-        entry = outermost(self.lineage, "model_input", newest=False)
+        entry = outermost(self.lineage, "model_input", self.session, newest=False)
         return next(input_messages(entry)) if entry else None
 
     def inputs_newest_first(self, before: int | None = None) -> Iterator[InputMessage]:
@@ -245,7 +260,7 @@ class History:
         They are read as they are consumed.
         """
         lineage = self.lineage if before is None else self.lineage.cut(before - 1)
-        inputs = [newest_first(lineage, kind) for kind in core.INPUT_KINDS]
+        inputs = [newest_first(lineage, kind, self.session) for kind in core.INPUT_KINDS]
         found = merge(*inputs, key=attrgetter("position"), reverse=True)
         if self.tail.totals.orphans:
             for row in self.rows(1, 1):
@@ -263,7 +278,7 @@ class History:
 
     def summaries_newest_first(self, before: int) -> Iterator[Summary]:
         """The live summaries that end before a position, the latest end first."""
-        found = Summary.objects.newest_first(self.lineage, before)
+        found = Summary.objects.newest_first(self.lineage, before, self.session)
         return (summary for summary in found if self.has_summary(summary))
 
     def has_summary(self, summary: Summary) -> bool:
@@ -287,13 +302,13 @@ class History:
     @property
     def instruction(self) -> str | None:
         """The current system instruction, or None."""
-        entry = outermost(self.lineage, "system_instruction", newest=True)
+        entry = outermost(self.lineage, "system_instruction", self.session, newest=True)
         return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else None
 
     @property
     def notebook(self) -> str | None:
         """The current memory notebook, or None."""
-        entry = outermost(self.lineage, "memory_notebook", newest=True)
+        entry = outermost(self.lineage, "memory_notebook", self.session, newest=True)
         return entry.body.content if entry and isinstance(entry.body, core.MemoryNotebook) else None
 
 

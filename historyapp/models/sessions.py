@@ -1,7 +1,6 @@
 """Sessions: the row that an append locks, and from which a lineage is read."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
@@ -12,15 +11,20 @@ from django.db.models.lookups import GreaterThan
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.core.entries import KINDS
 from historyapp.core.errors import Invalid
 from historyapp.core.json import load_dumped
-from historyapp.core.lineage import Lineage
+from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.text import fold
-from historyapp.models.fields import FoldedText, JSONText, on_sqlite, unpack
+from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions
+from historyapp.models.fields import FoldedText, JSONText, unpack, uuid_value
 from historyapp.models.projects import Project
 
+RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
+"""Each has its own index: a new kind needs a migration."""
 _REWIND = "SELECT body FROM historyapp_entry WHERE session_id = %s AND position = %s AND kind = 'rewind'"
+_FORK_SPANS = "SELECT fork_spans FROM historyapp_session WHERE id = %s"
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -129,11 +133,7 @@ class Session(models.Model):
     @property
     def shared_revision(self) -> int:
         """The revision for ETags. In a fork it includes changes of sessions that share entries with it."""
-        shared = self.stored_lineage(self.fork_spans).sessions if self.fork_spans else ()
-        if not shared:
-            return self.revision
-        others = Session.objects.filter(pk__in=shared).aggregate(revisions=models.Sum("revision"))
-        return int(self.revision + (others["revisions"] or 0))
+        return self.revision if self.forked_from_id is None else revisions(self.pk)
 
     @property
     def live_tail(self) -> Tail:
@@ -166,8 +166,31 @@ class Session(models.Model):
 
     def stored_lineage(self, stored: Any) -> Lineage:
         """A lineage from ``fork_spans``, ``closed_spans`` or the body of one of this session's rewinds."""
-        sessions = (*Lineage.of(self.fork_spans).sessions, str(self.pk))
-        return replace(Lineage.of(stored, self._load), older_sessions=sessions)
+        return Lineage.of(stored, self._load)
+
+    def parts_with(self, kind: str, last: int) -> Iterator[Span]:
+        """Where live rows of a rare kind may be, up to a position, newest first; of each session one range.
+
+        Args:
+            kind: of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
+        """
+        if self.forked_from_id is not None:
+            yield from parts(self.ancestors, last, kind)
+        elif last:
+            yield Span(str(self.pk), 1, last)
+
+    def owners(self, lineage: Lineage) -> tuple[str, ...]:
+        """The sessions of a lineage of this one, oldest first; of a long lineage all that it may be of."""
+        if not lineage.older:
+            return lineage.sessions
+        if self.forked_from_id is None:
+            return (str(self.pk),)
+        return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
+
+    @cached_property
+    def ancestors(self) -> list[Ancestor]:
+        """This session and those that it was forked from, with what is rare in them."""
+        return ancestors(self.pk, (*RARE_KINDS, SUMMARIES))
 
     @cached_property
     def _loaded(self) -> dict[tuple[str, int], Lineage]:
@@ -192,11 +215,13 @@ class Session(models.Model):
 def _stored_at(session: UUID, position: int) -> Any:
     """What a rewind or the session's fork point stores. A page reads a hundred, so it is written in SQL."""
     with connection.cursor() as cursor:
-        cursor.execute(_REWIND, [session.hex if on_sqlite() else session, position])
+        cursor.execute(_REWIND, [uuid_value(session), position])
         row = cursor.fetchone()
-    if row is not None:
-        return load_dumped(unpack(row[0]))
-    return Session.objects.values_list("fork_spans", flat=True).get(pk=session)
+        if row is not None:
+            return load_dumped(unpack(row[0]))
+        cursor.execute(_FORK_SPANS, [uuid_value(session)])
+        ((stored,),) = cursor.fetchall()
+        return load_dumped(stored)
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

@@ -15,9 +15,10 @@ from django.db import connection
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.entries import RARE_KINDS, page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import on_sqlite, unpack
+from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
+from historyapp.models.fields import unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
+from historyapp.models.sessions import RARE_KINDS, Session
 
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
 """What a request needs of its key."""
@@ -25,7 +26,7 @@ KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
 _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
-    "FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
+    "FROM historyapp_episode WHERE "
 )
 _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
 WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
@@ -54,14 +55,19 @@ def live_entries(
         yield from _entries(batch, kinds, "position")
 
 
-def newest_first(lineage: Lineage, kind: str) -> Iterator[Entry]:
-    """The live entries of a kind, newest first, read as they are consumed."""
-    return _in_pages(lineage, kind, newest=True)
+def newest_first(lineage: Lineage, kind: str, session: Session | None = None) -> Iterator[Entry]:
+    """The live entries of a kind, newest first, read as they are consumed.
+
+    Args:
+        session: whose lineage it is; given, rare kinds are found in a long lineage with few queries.
+    """
+    return _in_pages(lineage, kind, session, newest=True)
 
 
-def _in_pages(lineage: Lineage, kind: str, *, newest: bool) -> Iterator[Entry]:
+def _in_pages(lineage: Lineage, kind: str, session: Session | None, *, newest: bool) -> Iterator[Entry]:
     order = "position DESC" if newest else "position"
-    for batch in rare_batches(lineage, newest_first=newest):
+    known = session if kind in RARE_KINDS else None
+    for batch in rare_batches(lineage, known, kind, newest_first=newest):
         for start, size in page_sizes():
             page = _entries(batch, [kind], f"{order} LIMIT {size} OFFSET {start}")
             yield from (entry for entry in page if lineage.session_at(entry.position))
@@ -69,10 +75,10 @@ def _in_pages(lineage: Lineage, kind: str, *, newest: bool) -> Iterator[Entry]:
                 break
 
 
-def outermost(lineage: Lineage, kind: str, *, newest: bool) -> Entry | None:
-    """The newest or the oldest live entry of a kind, or None."""
+def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, newest: bool) -> Entry | None:
+    """The newest or the oldest live entry of a kind, or None; arguments as for :func:`newest_first`."""
     if lineage.older:
-        return next(_in_pages(lineage, kind, newest=newest), None)
+        return next(_in_pages(lineage, kind, session, newest=newest), None)
     order = "position DESC LIMIT 1" if newest else "position LIMIT 1"
     for batch in span_batches(spans_between(lineage, newest_first=newest)):
         for entry in _entries(batch, [kind], order):
@@ -98,12 +104,27 @@ def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     return Entry(position, body, _aware(created_at), load_dumped(metadata), tokens)
 
 
-def outline_rows(sessions: Sequence[UUID], first: int, last: int) -> list[OutlineRow]:
-    """The rows of steps ``first`` to ``last`` of some sessions, live or not."""
+def outline_rows(
+    sessions: Sequence[UUID], first: int, last: int, limit: int | None = None
+) -> list[OutlineRow]:
+    """The rows of steps ``first`` to ``last`` of some sessions, live or not; at most ``limit``."""
     ids = {uuid_value(session): session for session in sessions}
     marks = ", ".join(["%s"] * len(ids))
-    rows = fetch_all(f"{_OUTLINE_ROWS}IN ({marks})", [first, last, *ids]) if ids else []
+    where = f"number BETWEEN %s AND %s AND session_id IN ({marks})"
+    where += "" if limit is None else f" LIMIT {limit}"
+    rows = fetch_all(_OUTLINE_ROWS + where, [first, last, *ids]) if ids else []
     return [OutlineRow(ids[session], *row) for session, *row in rows]
+
+
+def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
+    """The rows of steps that begin in the spans or that were cut before one, by anchor, at most ``limit``."""
+    ids = {uuid_value(UUID(span.session)): UUID(span.session) for span in spans}
+    where = " OR ".join(["session_id = %s AND anchor BETWEEN %s AND %s"] * len(spans))
+    values = [
+        value for span in spans for value in (uuid_value(UUID(span.session)), span.first - 1, span.last)
+    ]
+    rows = fetch_all(f"{_OUTLINE_ROWS}{where} ORDER BY anchor LIMIT {limit}", values)
+    return [OutlineRow(ids[id], *row) for id, *row in rows]
 
 
 def api_key(key_hash: str) -> ApiKey | None:
@@ -121,11 +142,6 @@ def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement, list(values))
         return list(cursor.fetchall())
-
-
-def uuid_value(value: UUID) -> Any:
-    """A UUID as the database's driver takes it."""
-    return value.hex if on_sqlite() else value
 
 
 def _aware(value: datetime) -> datetime:

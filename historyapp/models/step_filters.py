@@ -88,7 +88,7 @@ class StepSearch:
     def __init__(self, history: History, wanted: StepFilter, within: range) -> None:
         self.history, self.wanted, self.within = history, wanted, within
         self.forwards = within.step > 0
-        self._sessions = history.lineage.sessions
+        self._sessions = history.session.owners(history.lineage)
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
         """The next matching steps, at most ``limit``, and where to continue if there may be more."""

@@ -2,17 +2,21 @@
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Self
 from uuid import UUID
 
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
-from historyapp.core.lineage import Lineage
+from historyapp.core.lineage import Lineage, Span
+from historyapp.models.ancestors import SUMMARIES
 from historyapp.models.entries import in_spans, page_sizes, rare_batches
 from historyapp.models.fields import JSONText
 from historyapp.models.sessions import Session, session_ids
 
+_MOST_SPANS = 20
 MOST_COVERING = 400
 """The most summaries that are read to find those that cover some positions."""
 
@@ -23,21 +27,36 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
     With ``as_of``, only summaries count that had been made by then in the session, or before it was forked.
     """
 
+    def ending_in(self, session: Session, lineage: Lineage, first: int, last: int) -> Self:
+        """The summaries that end between two positions (both included), whether they hold or not."""
+        if not lineage.older:
+            return self.filter(session_id__in=session_ids(lineage), last_position__range=(first, last))
+        last = min(last, lineage.last)
+        some = list(islice(lineage.between(first, last), _MOST_SPANS + 1))
+        if len(some) > _MOST_SPANS:  # then of each session one range, which may have summaries of takes, too
+            parts = session.parts_with(SUMMARIES, last)
+            some = [Span(one.session, max(first, one.first), one.last) for one in parts if one.last >= first]
+        return in_spans(self, some, "last_position")
+
     def live(
         self, session: Session, lineage: Lineage, positions: tuple[int, int], as_of: int | None = None
     ) -> list["Summary"]:
         """The summaries that hold and end within ``positions`` (both included), oldest first."""
-        rows = self.filter(session_id__in=session_ids(lineage), last_position__range=positions)
-        ordered = rows.order_by("last_position", "level", "id")
+        ordered = self.ending_in(session, lineage, *positions).order_by("last_position", "level", "id")
         return [row for row in ordered if row.holds_in(lineage, session, as_of)]
 
-    def newest_first(self, lineage: Lineage, before: int) -> Iterator["Summary"]:
+    def newest_first(
+        self, lineage: Lineage, before: int, session: Session | None = None
+    ) -> Iterator["Summary"]:
         """The summaries that hold and end before a position, the latest end first, read as they are consumed.
 
         Of those with the same end the higher one comes first.
+
+        Args:
+            session: whose lineage it is; given, summaries of a long lineage are found with few queries.
         """
-        for batch in rare_batches(lineage, before, newest_first=True):
-            ends = self.filter(in_spans(batch, "last_position"), last_position__lt=before)
+        for batch in rare_batches(lineage, session, SUMMARIES, before, newest_first=True):
+            ends = in_spans(self.filter(last_position__lt=before), batch, "last_position")
             rows = ends.order_by("-last_position", "-level", "-id")
             for start, size in page_sizes():
                 page = list(rows[start : start + size])
@@ -57,10 +76,10 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
         """The first ``limit`` summaries that hold, by last position and id, after the given pair."""
         found: list[Summary] = []
         while len(found) < limit:
-            rows = self.filter(session_id__in=session_ids(lineage), last_position__lte=lineage.last)
+            rows = self.ending_in(session, lineage, after[0] if after else 1, lineage.last)
             if after is not None:
                 later = models.Q(last_position__gt=after[0]) | models.Q(pk__gt=after[1])
-                rows = rows.filter(later, last_position__gte=after[0])
+                rows = rows.filter(later)
             some = list(rows.order_by("last_position", "pk")[:limit])
             found += [row for row in some if row.holds_in(lineage, session, as_of)]
             if len(some) < limit:
@@ -91,12 +110,11 @@ class SummaryQuerySet(models.QuerySet["Summary"]):
 
         Reads the next 400 that end there or later, so that it costs the same in every session.
         """
-        ends = self.filter(session_id__in=session_ids(lineage), last_position__gte=positions[0])
-        return [
-            row
-            for row in ends.order_by("last_position", "level", "id")[:MOST_COVERING]
-            if row.first_position <= positions[1] and row.holds_in(lineage, session, as_of)
-        ]
+        ends = Summary.objects.ending_in(session, lineage, positions[0], lineage.last)
+        next_ends = ends.order_by("last_position").values("pk")[:MOST_COVERING]
+        rows = self.filter(pk__in=next_ends, first_position__lte=positions[1])
+        ordered = rows.order_by("last_position", "level", "id")
+        return [row for row in ordered if row.holds_in(lineage, session, as_of)]
 
 
 class Summary(models.Model):

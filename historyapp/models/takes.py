@@ -1,5 +1,6 @@
 """Takes: the parts that rewinds cut off. They stay readable as the session was before the rewind."""
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,12 +8,11 @@ from uuid import UUID
 from django.db import models
 
 from historyapp.core.lineage import Lineage
-from historyapp.core.projection import Totals
 from historyapp.models.entries import Entry
 from historyapp.models.history import History
 from historyapp.models.sessions import Session
 
-NEWEST = 100
+NEWEST = 50
 """The newest rewinds that are read, so that a session of thousands opens as fast as any other."""
 
 
@@ -40,28 +40,34 @@ def takes(history: History) -> list[Take]:
     Takes of takes appear when the session is read as of the outer one. A restored take is live again and does
     not appear.
     """
-    cuts: list[tuple[Entry, Lineage]] = []
-    for rewind, before in rewinds(history.session, history.as_of):
-        left = history.session.stored_lineage(rewind.body)
+    cuts: dict[int, tuple[Entry, Lineage]] = {}
+    firsts: list[tuple[int, int]] = []  # of each cut its first position and its key, in order
+    for rewind, before, left in rewinds(history.session, history.as_of):
         if hidden := _hidden(before, left, history.lineage):
             # A part that was cut off, restored and cut off again belongs to the newest rewind.
-            cuts = [(older, part) for older, part in cuts if _is_other(part, hidden)]
-            cuts.append((rewind, hidden))
+            start = bisect_left(firsts, (hidden.newest[0].first, 0))
+            while start < len(firsts) and firsts[start][0] <= hidden.last:
+                if _is_other(cuts[firsts[start][1]][1], hidden):
+                    start += 1
+                else:
+                    del cuts[firsts.pop(start)[1]]
+            insort(firsts, (hidden.newest[0].first, rewind.position))
+            cuts[rewind.position] = rewind, hidden
     positions = defaultdict[str, set[int]](set)
-    for session, position in {key for _, hidden in cuts for key in _ends(hidden)}:
+    for session, position in {key for _, hidden in cuts.values() for key in _ends(hidden)}:
         positions[session].add(position)
     condition = models.Q(pk__in=[])
     for session, some in positions.items():
         condition |= models.Q(session_id=UUID(session), position__in=some)
-    rows = Entry.objects.filter(condition).defer("body", "metadata")
-    entries = {(str(entry.session_id), entry.position): entry for entry in rows}
+    rows = Entry.objects.filter(condition).values_list("session_id", "position", "kind", "totals")
+    steps = {
+        (str(session), position): (kind, totals.get("steps", 0)) for session, position, kind, totals in rows
+    }
     found: list[Take] = []
-    for rewind, hidden in cuts:
-        first, last = (entries[key] for key in _ends(hidden))
-        after_step = Totals.load(first.totals).steps - (first.kind == "model_output")
-        last_step = Totals.load(last.totals).steps
-        as_of = rewind.position - 1
-        found.append(Take(rewind, hidden, after_step, last_step, as_of, last_step - after_step))
+    for rewind, hidden in cuts.values():
+        (kind, after_step), (_, last_step) = (steps[key] for key in _ends(hidden))
+        after_step -= kind == "model_output"
+        found.append(Take(rewind, hidden, after_step, last_step, rewind.position - 1, last_step - after_step))
     return found
 
 
@@ -73,20 +79,26 @@ def newest_rewind(session: Session) -> Entry | None:
     return rewind
 
 
-def rewinds(session: Session, up_to: int | None = None, limit: int = NEWEST) -> list[tuple[Entry, Lineage]]:
-    """The newest rewinds up to a position, oldest first, each with the lineage that it cut; one query."""
+def rewinds(
+    session: Session, up_to: int | None = None, limit: int = NEWEST
+) -> list[tuple[Entry, Lineage, Lineage]]:
+    """The newest rewinds up to a position, oldest first, each with what was live before and after it.
+
+    One query.
+    """
     known = session.rewinds().order_by("-position")
     if up_to is not None:
         known = known.filter(position__lte=up_to)
     found = list(known[: limit + 1])[::-1]
+    left = [session.stored_lineage(rewind.body) for rewind in found]
     starts: list[tuple[int, Lineage]] = []
     if len(found) <= limit:
         starts.append((session.fork_position, session.shared_lineage))
-    starts += [(rewind.position, session.stored_lineage(rewind.body)) for rewind in found]
-    stops = found if len(found) <= limit else found[1:]
+    starts += [(rewind.position, lineage) for rewind, lineage in zip(found, left, strict=True)]
+    stops = list(zip(found, left, strict=True))[0 if len(found) <= limit else 1 :]
     return [
-        (rewind, session.grown(left, position + 1, rewind.position - 1))
-        for (position, left), rewind in zip(starts, stops, strict=False)
+        (rewind, session.grown(before, position + 1, rewind.position - 1), after)
+        for (position, before), (rewind, after) in zip(starts, stops, strict=False)
     ]
 
 

@@ -18,8 +18,8 @@ from historyapp.core.projection import Step, Tail, Totals
 from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
-from historyapp.models.fields import on_sqlite, pack
-from historyapp.models.sql import fetch_all, uuid_value
+from historyapp.models.fields import on_sqlite, pack, uuid_value
+from historyapp.models.sql import fetch_all
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",

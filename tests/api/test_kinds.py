@@ -8,8 +8,8 @@ from django.db import connection
 from historyapp.api.root import api
 from historyapp.core.entries import INPUT_KINDS, KINDS, EntryDraft, dump_body
 from historyapp.models import Entry, Project
-from historyapp.models.entries import RARE_KINDS
 from historyapp.models.history import History
+from historyapp.models.sessions import RARE_KINDS
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.api.agent import Agent, called, said

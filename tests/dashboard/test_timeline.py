@@ -69,6 +69,23 @@ def test_shares_add_up_to_the_whole(project: Project) -> None:
     assert sum(bar.errors for bar in bars) == session.errors
 
 
+@pytest.mark.parametrize("block", [2, 16])
+def test_shares_add_up_after_many_rewinds(
+    project: Project, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", block)
+    session = long_session(project, 100)
+    for _ in range(24):
+        append(project, session.pk, [draft for _ in range(20) for draft in (act(), ok())])
+        rewind(project, session.pk, Target(episodes=1))
+    bars = timeline(session).bars
+    assert 100 <= len(bars) <= MOST_SHARES
+    assert (bars[0].first, bars[-1].last) == (1, 556)
+    assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
+    assert sum(bar.tokens for bar in bars) == History(session).tail.totals.tokens
+    assert sum(bar.errors for bar in bars) == session.errors
+
+
 def test_of_a_share_as_much_is_red_as_failed(project: Project) -> None:
     bar = timeline(long_session(project, 50_000)).bars[0]
     assert (bar.outcome, bar.last, bar.errors) == ("success", 200, 4)

@@ -152,8 +152,9 @@ def test_the_newest_rewinds_know_what_they_cut(session: Session) -> None:
         go_on(session, 1)
     session.refresh_from_db()
     newest = rewinds(session, limit=3)
-    assert [rewind.position for rewind, _ in newest] == [20, 23, 26]
-    assert all(before == session.lineage(rewind.position - 1) for rewind, before in newest)
+    assert [rewind.position for rewind, _, _ in newest] == [20, 23, 26]
+    assert all(before == session.lineage(rewind.position - 1) for rewind, before, _ in newest)
+    assert all(left == session.lineage(rewind.position) for rewind, _, left in newest)
 
 
 def test_the_newest_rewind_is_given_only_while_no_entry_follows_it(session: Session) -> None:

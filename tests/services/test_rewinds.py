@@ -243,7 +243,7 @@ def test_rewinds_of_earlier_versions_stay_readable(
     assert calls(session) == expected[:10]
 
 
-def test_a_fork_of_forks_stores_few_spans_and_all_its_sessions(project: Project, session: Session) -> None:
+def test_a_fork_of_forks_stores_few_spans(project: Project, session: Session) -> None:
     append(project, session.pk, [act("step0"), ok()])
     for number in range(1, 40):
         session = fork(project, session.pk)

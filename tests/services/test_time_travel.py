@@ -154,6 +154,9 @@ def compare(history: History, path: list[Entry]) -> None:
     assert rows == [{**columns(step), "excerpt": None} for step in steps]
     outline = history.outline(1, history.steps)
     assert [outlined.excerpt for outlined in outline] == [step.excerpt for step in steps]
+    for after in range(history.steps + 1):
+        later = (step.number for step in steps[after:] if step.status == "error")
+        assert history.next_error(after) == next(later, None)
     expected = [asdict(episode) for episode in group_episodes(path)]
     assert [asdict(episode) for episode in history.episodes(1, history.steps)] == expected
 

@@ -1,0 +1,109 @@
+"""Where steps are in a lineage, found by the running totals of its entries.
+
+Step numbers repeat in takes and forks: ten thousand rows may have a number of which one is live. Totals only
+grow along a lineage, so the first entry with a total is found with O(log n) reads, whatever was cut off.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from historyapp.core.json import load_dumped
+from historyapp.core.lineage import Lineage, Span
+from historyapp.models.fields import uuid_value
+from historyapp.models.sql import fetch_all
+
+_TOTALS = "SELECT totals FROM historyapp_entry WHERE session_id = %s AND position = %s"
+_CANDIDATES = (
+    "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
+)
+_SPARE_ROWS = 16
+"""Rows that may be read in vain, of takes and of cut steps, to save the search for a position."""
+
+
+def totals_at(session: str, position: int) -> dict[str, Any] | None:
+    """An entry's totals as stored, without zeros; None if the session has no such entry."""
+    for (stored,) in fetch_all(_TOTALS, [uuid_value(UUID(session)), position]):
+        totals: dict[str, Any] = load_dumped(stored)
+        return totals
+    return None
+
+
+def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | None:
+    """The session and position of the first live entry at which a total is at least ``least``, or None.
+
+    Args:
+        name: of a total that only grows: ``steps``, ``errors``, ``tokens``.
+    """
+    read: dict[tuple[str, int], int | None] = {}
+
+    def total(session: str, position: int) -> int | None:
+        key = session, position
+        if key not in read:
+            totals = totals_at(session, position)
+            read[key] = None if totals is None else totals.get(name, 0)
+        return read[key]
+
+    def is_before(session: str, position: int) -> bool | None:
+        found = total(session, position)
+        return None if found is None else found < least
+
+    if not lineage.newest or is_before(lineage.newest[-1].session, lineage.last):
+        return None
+    span = lineage.last_span_before(is_before)
+    if span is not None:
+        position = _first_in(span, lambda position: total(span.session, position) or 0, least)
+        if position is not None:
+            return span.session, position
+    for following in lineage.between(span.last + 1 if span else 1, lineage.last):
+        return following.session, following.first
+    return None
+
+
+def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None:
+    """The first position with the total in a span whose first entry has less.
+
+    Totals grow evenly in most sessions, so positions are guessed in proportion; every other one is halfway.
+    """
+    low, high = span.first, span.last
+    below, above = total(low), total(high)
+    if above < least:
+        return None
+    is_even = True
+    while high - low > 1:
+        share = (least - below) / (above - below) if is_even else 0.5
+        position = min(high - 1, max(low + 1, low + round(share * (high - low))))
+        found = total(position)
+        if found < least:
+            low, below = position, found
+        else:
+            high, above = position, found
+        is_even = not is_even
+    return high
+
+
+def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
+    """The spans of a lineage from the output of a step on."""
+    start = first_with(lineage, "steps", number)
+    if start is not None:
+        yield from lineage.between(start[1], lineage.last)
+
+
+def few_rows(first: int, last: int) -> int:
+    """The most rows with the numbers ``first`` to ``last`` that are read to find the live ones."""
+    return 2 * (last - first + 1) + _SPARE_ROWS
+
+
+def have_few_rows(lineage: Lineage, first: int, last: int) -> bool:
+    """Whether only a few rows of the lineage's sessions have these step numbers, as far as one query tells.
+
+    False for a lineage with pointers: its sessions may be many, and they are not at hand. True for a single
+    span: mostly nothing was ever cut off, and the reader stops at :func:`few_rows`.
+    """
+    if lineage.older or len(lineage.newest) < 2:
+        return not lineage.older
+    sessions = [uuid_value(UUID(session)) for session in lineage.sessions]
+    most = few_rows(first, last)
+    query = f"{_CANDIDATES}IN ({', '.join(['%s'] * len(sessions))}) LIMIT {most + 1}) AS candidate"
+    ((found,),) = fetch_all(query, [first, last, *sessions])
+    return bool(found <= most)

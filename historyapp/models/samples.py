@@ -1,0 +1,119 @@
+"""A sample of a long lineage's steps, from which its picture is drawn, by the running totals of entries.
+
+The rows of some step numbers are not read where takes reuse the numbers, or where each is in another of many
+spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from historyapp.core.json import load_dumped
+from historyapp.core.lineage import Lineage, Span, SpanBlock
+from historyapp.models.fields import uuid_value
+from historyapp.models.sql import fetch_all
+
+MOST_LOADS = 48
+"""Blocks of spans that one sample loads."""
+_MOST_ROUNDS = 6
+"""Levels of blocks, and two divisions of long spans."""
+_TOTALS = "SELECT position, kind, totals FROM historyapp_entry WHERE session_id = %s AND position IN "
+
+
+class StepTotals(NamedTuple):
+    """What precedes a place in a lineage: whole steps, and their tokens and errors."""
+
+    steps: int
+    tokens: int
+    errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A span, or a pointer to spans of some level, of which the first entry is read."""
+
+    what: Span | SpanBlock
+    level: int = -1
+    """-1: a span."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.what.session, self.what.first
+
+
+def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
+    """Totals at places that are at least ``gap`` steps apart, mostly not much more, in order.
+
+    Args:
+        steps: of the whole lineage.
+    """
+    parts = [_Part(span) for span in lineage.newest]
+    for level, blocks in enumerate(lineage.older):
+        parts = [*(_Part(block, level) for block in blocks), *parts]
+    known: dict[tuple[str, int], StepTotals | None] = {}
+    loads = 0
+    for _ in range(_MOST_ROUNDS):
+        _read({part.key for part in parts} - known.keys(), known)
+        refined: list[_Part] = []
+        for part, end in zip(parts, _ends(parts, known, steps), strict=True):
+            start = known[part.key]
+            count = ceil((end - start.steps) / gap) if start else 2
+            if count < 2 or (part.level >= 0 and loads >= MOST_LOADS):
+                refined.append(part)
+            else:
+                loads += part.level >= 0
+                refined += _refine(lineage, part, count)
+        if len(refined) == len(parts):
+            break
+        parts = refined
+    found: list[StepTotals] = []
+    for part in parts:
+        total = known[part.key]
+        if total and total.steps - (found[-1].steps if found else 0) >= gap <= steps - total.steps:
+            found.append(total)
+    return found
+
+
+def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
+    """For each part the number of the step at its end."""
+    ends: list[int] = []
+    for part in reversed(parts):
+        ends.append(steps)
+        total = known[part.key]
+        steps = total.steps if total else steps
+    return ends[::-1]
+
+
+def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
+    """A pointer's parts, or a span in ``count`` pieces."""
+    if isinstance(part.what, SpanBlock):
+        stored = lineage.load(part.what.session, part.what.position)
+        if part.level == 0:
+            return [_Part(span) for span in stored.newest]
+        return [_Part(block, part.level - 1) for block in stored.older[part.level - 1]]
+    session, first, last = part.what.session, part.what.first, part.what.last
+    starts = sorted({first + n * len(part.what) // count for n in range(count)})
+    ends = [*(start - 1 for start in starts[1:]), last]
+    return [_Part(Span(session, start, end)) for start, end in zip(starts, ends, strict=True)]
+
+
+def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | None]) -> None:
+    """Adds totals at entries; None where a session has no such entry: a block may begin in another one."""
+    by_session = defaultdict[str, list[int]](list)
+    for session, position in keys:
+        by_session[session].append(position)
+        known[session, position] = None
+    for session, positions in by_session.items():
+        for start in range(0, len(positions), 500):
+            some = positions[start : start + 500]
+            query = f"{_TOTALS}({', '.join(['%s'] * len(some))})"
+            for position, kind, stored in fetch_all(query, [uuid_value(UUID(session)), *some]):
+                totals: dict[str, Any] = load_dumped(stored)
+                # A step that begins here has ended later, and so have its errors been counted.
+                number = totals.get("steps", 0) - (kind == "model_output")
+                known[session, position] = StepTotals(
+                    number, totals.get("tokens", 0), totals.get("errors", 0)
+                )

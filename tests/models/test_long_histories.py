@@ -1,0 +1,173 @@
+"""What a read costs does not grow with the rewinds, takes and forks of a session: queries and rows."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import SystemInstruction
+from historyapp.models import Episode, Project, Session, Summary
+from historyapp.models.history import History
+from historyapp.models.places import first_with
+from historyapp.models.samples import spread
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.summaries import SummaryText, summarise
+from tests.services.drafts import act, draft, failed, ok, said
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="p")
+
+
+@pytest.fixture
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[type]:
+    """Gets the model of each row that is read."""
+    read: list[type] = []
+    models: tuple[Any, ...] = (Episode, Summary)
+    for model in models:
+        from_db = model.from_db.__func__
+
+        def counted(cls: type, *arguments: Any, from_db: Any = from_db) -> Any:
+            read.append(cls)
+            return from_db(cls, *arguments)
+
+        monkeypatch.setattr(model, "from_db", classmethod(counted))
+    return read
+
+
+def queries(read: Callable[[], object]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        read()
+    return len(captured)
+
+
+def history(session: Session) -> History:
+    return History(Session.objects.get(pk=session.pk))
+
+
+def tried(project: Project, takes: int) -> Session:
+    """Step 3 is tried again and again, and fails each time but the last."""
+    session = create_session(project)
+    append(project, session.pk, [said("go"), act("one"), ok(), act("two"), ok()])
+    for _ in range(takes):
+        append(project, session.pk, [act("three"), failed()])
+        rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("three"), ok(), act("four"), failed()])
+    return session
+
+
+def rewound(project: Project, rewinds: int) -> Session:
+    """Each rewind leaves one more span of one step; every fourth step failed."""
+    session = create_session(project)
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go")])
+    for number in range(rewinds):
+        result = failed() if number % 4 == 3 else ok()
+        append(project, session.pk, [act(f"kept{number}"), result, act("dropped"), ok()])
+        rewind(project, session.pk, Target(episodes=1))
+    return session
+
+
+def forked(project: Project, depth: int) -> Session:
+    """A fork of forks, each of one step; the first has what is rare."""
+    session = create_session(project)
+    append(project, session.pk, [draft(SystemInstruction(text="be brief")), said("go"), act("step1"), ok()])
+    summarise(project, session.pk, (1, 1), SummaryText("listed"))
+    for number in range(2, depth + 1):
+        session = fork(project, session.pk)
+        append(project, session.pk, [act(f"step{number}"), failed() if number % 4 == 3 else ok()])
+    return session
+
+
+def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: list[type]) -> None:
+    costs = []
+    for takes in (30, 60):
+        past = history(tried(project, takes))
+        rows_read.clear()
+        count = queries(lambda past=past: past.rows(3, 3))  # type: ignore[misc]
+        assert [row.call_preview for row in past.rows(1, 4)] == ["one()", "two()", "three()", "four()"]
+        assert [step.number for step in past.outline(2, 4)] == [2, 3, 4]
+        assert [sample.status for sample in past.sample([1, 2, 3, 4])] == ["success"] * 3 + ["error"]
+        assert past.next_error(0) == 4
+        costs.append((count, len(rows_read)))
+    assert costs[0] == costs[1]
+    assert costs[1][1] <= 12
+
+
+def test_a_step_among_many_spans_is_found_with_few_queries(
+    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    past = history(rewound(project, 80))
+    assert len(past.lineage.older) == 2
+    rows_read.clear()
+    assert queries(lambda: past.row(40)) <= 25
+    assert past.row(40).call_preview == "kept39()"
+    assert [row.number for row in past.rows(30, 50)] == list(range(30, 51))
+    assert len(rows_read) <= 2 * (23 + 8)
+    assert [past.next_error(after) for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
+    assert past.next_error(80) is None
+    assert queries(lambda: past.next_error(41)) <= 55
+
+
+@pytest.mark.parametrize("depth", [40, 80])
+def test_reads_of_a_fork_of_forks_take_as_many_queries_at_any_depth(project: Project, depth: int) -> None:
+    child = forked(project, depth)
+    past = history(child)
+    assert len(past.lineage.older[0]) >= 2
+    stored = Session.objects.values_list("fork_spans", flat=True).get(pk=child.pk)
+    assert len(stored["spans"]) <= 16
+    assert set(stored) == {"spans", "older"}
+
+    def read_rare() -> None:
+        assert past.instruction == "be brief"
+        assert past.notebook is None
+        assert next(iter(past.inputs_newest_first())).content == "go"
+        assert [summary.text for summary in past.summaries_newest_first(10_000)] == ["listed"]
+        assert [summary.text for summary in past.summaries()] == ["listed"]
+        assert len(Summary.objects.page(past.session, past.lineage, 10)) == 1
+        assert len(Summary.objects.covering(past.session, past.lineage, (1, 10))) == 1
+
+    assert queries(read_rare) <= 22
+    assert queries(lambda: past.row(20)) <= 30
+    assert past.row(20).call_preview == "step20()"
+    assert past.next_error(20) == 23
+    assert queries(lambda: history(child).session.shared_revision) == 2
+
+
+def test_the_first_entry_with_a_total_is_found_in_any_lineage(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
+    session = rewound(project, 12)
+    child = fork(project, session.pk, at_step=9)
+    append(project, child.pk, [act("own"), ok()])
+    for one, steps in ((session, 12), (child, 10)):
+        lineage = history(one).lineage
+        outputs = [entry.position for entry in history(one).entries(kinds=["model_output"])]
+        found = [first_with(lineage, "steps", number) for number in range(1, steps + 2)]
+        assert [place and place[1] for place in found] == [*outputs, None]
+
+
+def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    past = history(rewound(project, 100))
+    loads: list[int] = []
+
+    def read() -> None:
+        for total in spread(past.lineage, 100, 10):
+            loads.append(total.steps)
+
+    assert queries(read) <= 30
+    assert loads == sorted(loads)
+    assert all(10 <= later - earlier <= 16 for earlier, later in pairwise(loads))
+    for steps, tokens, errors in spread(past.lineage, 100, 10):
+        assert past.row(steps).total_tokens <= tokens <= past.row(steps + 1).total_tokens
+        assert errors == past.row(steps).total_errors
