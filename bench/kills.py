@@ -1,189 +1,372 @@
-"""Kills web server, workers and Redis 200 times, in random order, while 2,000 steps are compressed.
+"""Kills processes while ten writers append, and compares the log with what was acknowledged.
 
-Afterwards every step must have exactly one summary. The number of model calls must be at most 1.05 a step,
-plus one for each model call that could have been running at a kill.
+The victims are the web process, ``playhead up`` alone, a worker and, with PostgreSQL, Redis and a backend of
+PostgreSQL. What is killed, and when, follows from the seed. In the end every acknowledged entry must be there
+once, at the position that was acknowledged, and a rebuild of all projections must find no difference.
 """
 
+import argparse
+import http.client
 import json
 import os
 import random
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.importing import PREPARE, write_claude_code
-from bench.machinery import ROOT, home, report
-from tests.llm.loopback import Answer, Loopback
+import psutil
+import psycopg
+
+from bench.machinery import KEY, ROOT, home, report
+from tests.environment import start_postgres, stop_postgres
+from tests.installation import Installation
 from tests.redis import Redis, redis_server
 
-SLOTS = 8
-"""Model calls that one worker makes at the same time."""
-LATENCY = 1.0
-"""Seconds that the model takes."""
-STRATEGY = "episode_summary"
+WRITERS = 10
+PATIENCE = 120
+"""Seconds in which the servers must answer again after a kill."""
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 
 @dataclass
-class Process:
-    """A process that is killed and started again."""
+class Writer:
+    """Appends steps of two entries to a session of its own, and repeats each until it is acknowledged."""
 
     name: str
-    command: list[str]
-    environment: Mapping[str, str]
-    running: "subprocess.Popen[bytes] | None" = None
+    port: int
+    compressing: bool
+    acknowledged: dict[str, list[int]] = field(default_factory=dict)
+    """Positions by the text of the step."""
+    repeated: int = 0
+    """Requests that were sent more than once."""
+    refused: str = ""
+    """An answer that no kill explains."""
+    session: str = ""
+
+    def run(self, stopping: threading.Event) -> None:
+        made = {"title": self.name, "settings": {"compress_automatically": self.compressing}}
+        self.session = str(self._deliver("/sessions", made, self.name)["id"])
+        while not stopping.is_set() and not self.refused:
+            text = f"{self.name}.{len(self.acknowledged)}"
+            path = f"/sessions/{self.session}/entries"
+            answer = self._deliver(path, {"entries": step(text)}, text)
+            self.acknowledged[text] = answer.get("positions", [])
+            time.sleep(0.02)
+
+    def _deliver(self, path: str, body: object, key: str) -> dict[str, Any]:
+        end = time.monotonic() + PATIENCE
+        for attempt in range(sys.maxsize):
+            status, answer = request(self.port, "POST", path, body, key)
+            self.repeated += attempt == 1
+            if status == 201:
+                return dict(answer)
+            if status and status < 500:
+                self.refused = f"{path}: {status} {answer}"
+                return {"id": ""}
+            if time.monotonic() > end:
+                self.refused = f"{path}: no answer in {PATIENCE} s"
+                return {"id": ""}
+            time.sleep(0.05)
+        raise AssertionError
+
+
+def step(text: str) -> list[dict[str, Any]]:
+    call = {"id": text, "name": "read", "arguments": {"path": f"{text}.py"}}
+    outputs = {"status": "success", "tool_call_id": text, "outputs": f"def {text.replace('.', '_')}(): ..."}
+    return [{"kind": "model_output", "tool_calls": [call]}, {"kind": "tool_results", "results": [outputs]}]
+
+
+def request(port: int, method: str, path: str, body: object = None, key: str = "") -> tuple[int, Any]:
+    """Status and answer; 0 where no whole answer came."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = HEADERS | ({"Idempotency-Key": key} if key else {})
+    try:
+        data = None if body is None else json.dumps(body)
+        client.request(method, f"/api/v1{path}", data, headers)
+        response = client.getresponse()
+        return response.status, json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return 0, {}
+    finally:
+        client.close()
+
+
+class Server:
+    """``playhead up``, which is started again at once."""
+
+    def __init__(self, at: Installation, port: int) -> None:
+        self.failed_starts = 0
+        self._at, self._port = at, port
+        self._process: subprocess.Popen[str] | None = None
+        self._orphans: list[psutil.Process] = []
+
+    def start(self) -> None:
+        command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(self._port)]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=self._at.environment, stdout=quiet, stderr=quiet, text=True
+        )
+
+    def kill_web(self) -> None:
+        """``playhead up`` then ends by itself."""
+        assert self._process is not None
+        for child in self._children():
+            if "worker" not in child.cmdline():
+                child.kill()
+        self._process.wait(PATIENCE)
+        self.start()
+
+    def kill_parent(self) -> None:
+        """Its web process ends a moment later; the next server must wait for the port."""
+        assert self._process is not None
+        self._orphans += self._children()
+        self._process.kill()
+        self._process.wait()
+        self.start()
+
+    def wait(self) -> None:
+        """Returns when it answers. One that ended instead is counted and started again."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            assert self._process is not None
+            if self._process.poll() is not None:
+                self.failed_starts += 1
+                self.start()
+            elif self._children() and request(self._port, "GET", "/project")[0] == 200:
+                return
+            time.sleep(0.05)
+        raise SystemExit(f"the server did not answer for {PATIENCE} s")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(PATIENCE)
+        psutil.wait_procs(self._orphans, timeout=20)
+
+    def _children(self) -> list[psutil.Process]:
+        assert self._process is not None
+        with suppress(psutil.NoSuchProcess):
+            return list(psutil.Process(self._process.pid).children())
+        return []
+
+
+class Worker:
+    def __init__(self, at: Installation) -> None:
+        self._at = at
+        self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         quiet = subprocess.DEVNULL
-        self.running = subprocess.Popen(
-            self.command, cwd=ROOT, env=dict(self.environment), stdout=quiet, stderr=quiet
+        command = [sys.executable, "manage.py", "worker"]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=self._at.environment, stdout=quiet, stderr=quiet, text=True
         )
 
     def kill(self) -> None:
-        if self.running is not None:
-            self.running.kill()
-            self.running.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def kill_and_start(self) -> None:
+        self.kill()
+        self.start()
+
+
+def kill_redis(redis: Redis) -> None:
+    redis.kill()
+    redis.start()
+
+
+def kill_backend(url: str, chance: random.Random) -> None:
+    """PostgreSQL then ends all its backends and recovers."""
+    others = "SELECT pid FROM pg_stat_activity WHERE datname IS NOT NULL AND pid <> pg_backend_pid()"
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        with suppress(psycopg.OperationalError, ProcessLookupError), psycopg.connect(url) as connection:
+            if pids := sorted(pid for (pid,) in connection.execute(others)):
+                os.kill(chance.choice(pids), signal.SIGKILL)
+                return
+        time.sleep(0.05)  # it still recovers from the kill before
 
 
 @dataclass
-class Kills:
-    """The outcome."""
+class Outcome:
+    """What was killed, and what the log lacks or has too often."""
 
-    steps: int
     by_part: Counter[str] = field(default_factory=Counter)
-    calls: int = 0
-    done_by_then: int = 0
-    """The number of summaries at the last kill."""
-    summaries: Counter[int] = field(default_factory=Counter)
-    state: str = ""
+    acknowledged: int = 0
+    repeated: int = 0
+    lost: int = 0
+    doubled: int = 0
+    partial: int = 0
+    misplaced: int = 0
+    refused: list[str] = field(default_factory=list)
+    failed_starts: int = 0
+    summaries: int = 0
+    doubled_summaries: int = 0
+    rebuilt: str = ""
 
     @property
     def wrong(self) -> int:
-        """Steps without exactly one summary."""
-        return sum(self.summaries[step] != 1 for step in range(1, self.steps + 1))
+        entries = self.lost + self.doubled + self.partial + self.misplaced + self.doubled_summaries
+        return entries + len(self.refused) + self.failed_starts
 
-    @property
-    def most_calls(self) -> float:
-        workers = sum(count for part, count in self.by_part.items() if part != "redis")
-        return 1.05 * self.steps + workers * SLOTS  # the server has a worker too
-
-
-def main(steps: int = 2000, kills: int = 200, seed: int = 1) -> None:
-    seen = kill_while_compressing(steps, kills, random.Random(seed))
-    killed = ", ".join(f"{part} {count}" for part, count in sorted(seen.by_part.items()))
-    rows = [
-        (f"kills (seed {seed})", f"{seen.by_part.total()}: {killed}", str(kills)),
-        ("summaries at the last kill", f"{seen.done_by_then:,}", ""),
-        ("run", seen.state, "succeeded"),
-        ("steps without exactly one summary", str(seen.wrong), "0"),
-        (f"model calls for {steps:,} steps", f"{seen.calls:,}", f"{seen.most_calls:,.0f}"),
-    ]
-    report("Forced kills during a run", rows)
+    def compare(self, writer: Writer, stored: list[dict[str, Any]]) -> None:
+        """Compares a session's entries with what its writer was told."""
+        found: dict[str, list[int]] = {}
+        for entry in stored:
+            (part,) = entry.get("tool_calls") or entry["results"]
+            found.setdefault(part.get("id") or part["tool_call_id"], []).append(entry["position"])
+        self.acknowledged += 2 * len(writer.acknowledged)
+        self.repeated += writer.repeated
+        self.refused += [writer.refused] if writer.refused else []
+        self.partial += sum(len(positions) % 2 for positions in found.values())
+        self.doubled += sum(len(positions) > 2 for positions in found.values())
+        for text, positions in writer.acknowledged.items():
+            self.lost += text not in found
+            self.misplaced += text in found and found[text] != positions
 
 
-def kill_while_compressing(steps: int, kills: int, chance: random.Random, pause: float = 1.0) -> Kills:
-    """Compresses a session while processes are killed, on average every ``pause`` seconds."""
-    with home() as folder, redis_server() as redis, Loopback() as model:
-        environment = _environment(folder, redis, model)
-        session = _prepare(folder, steps, environment)
-        seen = Kills(steps)
-        model.default = lambda _: _slow_answer()
-        python = [sys.executable, "manage.py"]
-        parts = [
-            Process("web", [*python, "up", "--port", "0", "--no-demo"], environment),
-            Process("worker 1", [*python, "worker"], environment),
-            Process("worker 2", [*python, "worker"], environment),
-        ]
-        for part in parts:
-            part.start()
-        try:
-            _manage(environment, "compress", session, "--strategy", STRATEGY, "--model", "gpt-5-mini",
-                    "--from", "1", "--to", str(steps), "--no-wait")  # fmt: skip
-            for _ in range(kills):
-                time.sleep(pause * chance.uniform(0.2, 1.8))
-                _kill_one(chance, parts, redis, seen)
-            seen.done_by_then = int(_shell(environment, "Summary.objects.count()"))
-            seen.state = _wait(environment, 120 + steps / 10)
-        finally:
-            for part in parts:
-                part.kill()
-        seen.calls = len(model.requests)
-        seen.summaries = Counter(_shell(environment, _SUMMARIES))
-        return seen
+def kill_under_writers(
+    folder: Path,
+    kills: int,
+    chance: random.Random,
+    *,
+    url: str = "",
+    redis: Redis | None = None,
+    compressing: bool = True,
+) -> Outcome:
+    """Kills processes of an installation in ``folder`` while its writers append.
+
+    Args:
+        url: of PostgreSQL; empty: SQLite.
+        redis: the broker; None: the database's table.
+        compressing: whether the steps are compressed; without it no worker runs, and none is killed.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
+    broker = {"REDIS_URL": redis.url} if redis else {}
+    times = {"PLAYHEAD_CLAIM_SECONDS": "3", "PLAYHEAD_SWEEP_SECONDS": "1"}
+    at = Installation(folder, {**os.environ, **own, **broker, **times})
+    server, worker, outcome = Server(at, port), Worker(at), Outcome()
+    victims = [("web", server.kill_web), ("parent", server.kill_parent)]
+    victims += [("worker", worker.kill_and_start)] if compressing else []
+    victims += [("redis", partial(kill_redis, redis))] if redis else []
+    victims += [("backend", partial(kill_backend, url, chance))] if url else []
+    writers = [Writer(f"writer{number}", port, compressing) for number in range(WRITERS)]
+    stopping = threading.Event()
+    threads = [threading.Thread(target=writer.run, args=(stopping,), daemon=True) for writer in writers]
+    server.start()
+    try:
+        server.wait()
+        if compressing:
+            worker.start()
+        for thread in threads:
+            thread.start()
+        for number in range(kills):
+            time.sleep(chance.uniform(0.05, 1))
+            part, kill = victims[number] if number < len(victims) else chance.choice(victims)
+            kill()
+            outcome.by_part[part] += 1
+            wait_for_progress(server, writers)
+        stopping.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        settle(at, outcome)
+        for writer in writers:
+            outcome.compare(writer, entries_of(port, writer.session))
+    finally:
+        stopping.set()
+        worker.kill()
+        server.stop()
+    outcome.failed_starts = server.failed_starts
+    outcome.rebuilt = at.manage("rebuild-projections", "--check").strip()
+    return outcome
 
 
-def _kill_one(chance: random.Random, parts: list[Process], redis: Redis, seen: Kills) -> None:
-    victim = chance.randrange(len(parts) + 1)
-    if victim == len(parts):
-        seen.by_part["redis"] += 1
-        redis.kill()
-        redis.start()
-        return
-    part = parts[victim]
-    seen.by_part[part.name] += 1
-    part.kill()
-    part.start()
+def wait_for_progress(server: Server, writers: Sequence[Writer]) -> None:
+    """Waits until something is acknowledged again, so that kills meet writers at work."""
+    server.wait()
+    before = sum(len(writer.acknowledged) for writer in writers)
+    end = time.monotonic() + PATIENCE
+    while sum(len(writer.acknowledged) for writer in writers) <= before and time.monotonic() < end:
+        time.sleep(0.02)
 
 
-def _environment(folder: Path, redis: Redis, model: Loopback) -> dict[str, str]:
-    return {
-        **os.environ,
-        **model.environment,
-        "NO_PROXY": "127.0.0.1",
-        "PLAYHEAD_HOME": str(folder / "home"),
-        "REDIS_URL": redis.url,
-        "PLAYHEAD_CONCURRENCY": str(SLOTS),
-        "PLAYHEAD_CLAIM_SECONDS": "3",
-        "PLAYHEAD_SWEEP_SECONDS": "1",
-    }
-
-
-def _prepare(folder: Path, steps: int, environment: Mapping[str, str]) -> str:
-    """Creates a session with this many steps and returns its id."""
-    file = folder / "session.jsonl"
-    write_claude_code(file, steps)
-    _manage(environment, "migrate", "--verbosity", "0")
-    _manage(environment, "shell", "--no-imports", "-c", PREPARE)
-    _manage(environment, "import", str(file))
-    return str(_shell(environment, "str(Session.objects.get().pk)"))
-
-
-def _slow_answer() -> Answer:
-    time.sleep(LATENCY)
-    return Answer(text="Read the module; it loads a path.", sizes=(1000,))
-
-
-def _wait(environment: Mapping[str, str], seconds: float) -> str:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        state = str(_shell(environment, "CompressionRun.objects.get().state"))
-        if state not in ("queued", "running"):
-            return state
-        time.sleep(1)
-    return "still running"
-
-
-_SUMMARIES = "list(Summary.objects.filter(strategy='episode_summary').values_list('first_step', flat=True))"
-
-
-def _shell(environment: Mapping[str, str], expression: str) -> Any:
-    """The value of an expression over the models."""
-    names = "CompressionRun, Session, Summary"
-    code = f"import json; from historyapp.models import {names}; print(json.dumps({expression}))"
-    return json.loads(_manage(environment, "shell", "--no-imports", "-c", code))
-
-
-def _manage(environment: Mapping[str, str], *arguments: str) -> str:
-    command = [sys.executable, "manage.py", *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=dict(environment), check=True, capture_output=True, text=True
+def settle(at: Installation, outcome: Outcome) -> None:
+    """Waits for the compressions, and counts the summaries."""
+    end = time.monotonic() + PATIENCE
+    active = "SELECT 1 FROM historyapp_compressionrun WHERE state IN ('queued', 'running')"
+    while at.rows(active) and time.monotonic() < end:
+        time.sleep(0.2)
+    counts = at.rows(
+        "SELECT count(*) FROM historyapp_summary GROUP BY made_in_id, first_step, last_step, level"
     )
-    return done.stdout
+    outcome.summaries = sum(count for (count,) in counts)
+    outcome.doubled_summaries = sum(count > 1 for (count,) in counts)
+
+
+def entries_of(port: int, session: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        status, page = request(port, "GET", f"/sessions/{session}/entries?limit=500{cursor}")
+        if status != 200:
+            raise SystemExit(f"the entries of {session}: {status} {page}")
+        found += page["items"]
+        if not page["next"]:
+            return found
+        cursor = f"&cursor={page['next']}"
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="postgres")
+    given = parser.parse_args(arguments)
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        folder, url, redis = stack.enter_context(home()), "", None
+        if given.database == "postgres":
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="playhead-kills-"))) / "data"
+            url = start_postgres(data, durable=True)
+            stack.callback(stop_postgres, data)
+            redis = stack.enter_context(redis_server())
+        seen = kill_under_writers(
+            folder / "home", given.kills, random.Random(given.seed), url=url, redis=redis
+        )
+    killed = ", ".join(f"{part} {count}" for part, count in sorted(seen.by_part.items()))
+    report(
+        f"Forced kills under {WRITERS} writers on {given.database}",
+        [
+            (f"kills (seed {given.seed})", f"{seen.by_part.total():,}: {killed}", f"{given.kills:,}"),
+            ("minutes", f"{(time.monotonic() - begun) / 60:.1f}", ""),
+            ("acknowledged entries", f"{seen.acknowledged:,}", ""),
+            ("requests that were repeated", f"{seen.repeated:,}", ""),
+            ("entries lost", str(seen.lost), "0"),
+            ("steps doubled", str(seen.doubled), "0"),
+            ("steps stored in part", str(seen.partial), "0"),
+            ("steps at another position", str(seen.misplaced), "0"),
+            ("requests refused", f"{len(seen.refused)} {seen.refused[:3] or ''}", "0"),
+            ("starts after a kill that failed", str(seen.failed_starts), "0"),
+            ("summaries, of them doubled", f"{seen.summaries:,}, {seen.doubled_summaries}", "0"),
+            ("rebuild", seen.rebuilt, "no differences"),
+        ],
+    )
 
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    main(sys.argv[1:])

@@ -10,6 +10,7 @@ from bench import (
     importing,
     incoming,
     kills,
+    kills_compressing,
     length,
     meanwhile,
     memory,
@@ -21,7 +22,7 @@ from bench.machinery import machine
 def main() -> None:
     print(f"# Measured on {machine()}")
     first = (core_import, memory, append, batches, footprint, length, contexts, importing)
-    for measurement in (*first, waking, incoming, compressing, meanwhile, kills):
+    for measurement in (*first, waking, incoming, compressing, meanwhile, kills, kills_compressing):
         measurement.main()
 
 

@@ -33,17 +33,17 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def search(self, text: str) -> Self:
         """Sessions whose title, agent or tags contain every word, in any case."""
-        found = self
-        for word in text.split():
-            found = found.filter(search_text__contains=fold(word))
-        return found
+        return self._containing("search_text", map(fold, text.split()))
 
     def tagged(self, tags: Iterable[str]) -> Self:
-        """Sessions that have all the tags in exactly this case: SQLite's LIKE would ignore case."""
+        """Sessions that have all the tags in exactly this case."""
+        return self._containing("tags_text", (f"\n{tag}\n" for tag in tags))
+
+    def _containing(self, column: str, texts: Iterable[str]) -> Self:
+        """SQLite's LIKE ignores case, and takes eight times as long for texts such as ``aaaa…b``."""
         found = self
-        for tag in tags:
-            place = StrIndex("tags_text", models.Value(f"\n{tag}\n"))
-            found = found.filter(GreaterThan(place, 0))
+        for text in texts:
+            found = found.filter(GreaterThan(StrIndex(column, models.Value(text)), 0))
         return found
 
 

@@ -1,10 +1,15 @@
 """Signing in by a link that works once, by a password, and signing out."""
 
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -37,6 +42,35 @@ def test_a_link_works_once(client: Client, alice_user: User) -> None:
     assert response.status_code == 404
     assert "has been used or is too old" in text(response)
     assert not is_signed_in(client)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_16_threads_with_one_link_one_is_signed_in() -> None:
+    path = f"/sign-in/{create_sign_in_link(User.objects.create_user('alice'))}"
+    assert Counter(at_once([lambda: Client().post(path)] * 16)) == {302: 1, 404: 15}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_16_threads_may_sign_in_with_passwords_at_once() -> None:
+    User.objects.create_user("alice", password="correct horse battery")
+    right = {"username": "alice", "password": "correct horse battery"}
+    calls = [lambda form=form: Client().post("/sign-in", form) for form in (right, right | {"password": "x"})]
+    assert Counter(at_once(calls * 8)) == {302: 8, 422: 8}
+
+
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[int]:
+    """The statuses of calls that begin together, each in a thread of its own."""
+    start = Barrier(len(calls))
+
+    def carry_out(call: Callable[[], Any]) -> int:
+        start.wait()
+        try:
+            return int(call().status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(carry_out, calls))
 
 
 @pytest.mark.parametrize("token", ["nonsense", "%00", "%ff%fe", "a" * 2000])

@@ -1,4 +1,4 @@
-"""A short version of ``bench/kills.py``: server, workers and Redis are killed while a run is under way.
+"""A short version of ``bench/kills_compressing.py``: server, workers and Redis are killed during a run.
 
 ``tests/test_worker_processes.py`` kills one worker in each run of the tests.
 """
@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from bench.kills import kill_while_compressing
+from bench.kills_compressing import kill_while_compressing
 
 
 @pytest.mark.slow

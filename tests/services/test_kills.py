@@ -1,0 +1,57 @@
+"""A short version of ``bench/kills.py``: processes are killed while ten writers append."""
+
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.kills import Outcome, kill_under_writers
+from tests.environment import start_postgres, stop_postgres
+from tests.installation import copy_migrated
+from tests.redis import redis_server
+
+pytestmark = pytest.mark.slow
+
+
+def assert_nothing_went_wrong(seen: Outcome, kills: int) -> None:
+    assert seen.by_part.total() == kills
+    assert seen.acknowledged > 0
+    assert (seen.lost, seen.doubled, seen.partial, seen.misplaced) == (0, 0, 0, 0)
+    assert seen.refused == []
+    assert seen.failed_starts == 0
+    assert seen.doubled_summaries == 0
+    assert seen.rebuilt.endswith("no differences.")
+
+
+def test_a_kill_of_the_web_process_or_its_parent_loses_nothing(tmp_path: Path) -> None:
+    home = copy_migrated(tmp_path / "home")
+    seen = kill_under_writers(home, 2, random.Random(5), compressing=False)
+    assert_nothing_went_wrong(seen, 2)
+
+
+@pytest.mark.thorough
+def test_kills_of_every_part_lose_nothing(tmp_path: Path) -> None:
+    """With PostgreSQL and Redis, of which each is killed once at least."""
+    with tempfile.TemporaryDirectory(prefix="playhead-kills-") as folder, redis_server() as redis:
+        url = start_postgres(Path(folder) / "data")
+        try:
+            seen = kill_under_writers(tmp_path / "home", 8, random.Random(6), url=url, redis=redis)
+        finally:
+            stop_postgres(Path(folder) / "data")
+    assert set(seen.by_part) == {"web", "parent", "worker", "redis", "backend"}
+    assert_nothing_went_wrong(seen, 8)
+
+
+def test_the_comparison_finds_what_is_lost_doubled_partial_or_misplaced() -> None:
+    """Otherwise the tests above could not fail."""
+    from bench.kills import Writer
+
+    writer = Writer("w", 0, False, {"a": [1, 2], "b": [3, 4], "c": [5, 6], "d": [7, 8]})
+    call = [{"position": position, "tool_calls": [{"id": text}]} for text, position in COUNTED]
+    seen = Outcome()
+    seen.compare(writer, call)
+    assert (seen.lost, seen.doubled, seen.partial, seen.misplaced) == (1, 1, 1, 2)
+
+
+COUNTED = [("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 5), ("b", 6), ("c", 9)]
