@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dashboard.access import PersonRequest, actor, find_session, is_owner, signed_in
+from dashboard.access import PersonRequest, actor, find_session, is_owner, signed_in, spender
 from dashboard.cap_forms import cap_form
 from dashboard.location import newest_step, page_context
 from dashboard.settings_form import find_errors, form_groups, read_settings
@@ -27,7 +27,13 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
         errors = find_errors(values)
         if not errors:
             settings = SessionSettings.model_validate(values).model_dump()
-            change_session(session.project, session.pk, {"settings": settings}, actor=actor(request))
+            change_session(
+                session.project,
+                session.pk,
+                {"settings": settings},
+                actor=actor(request),
+                spender=spender(request, session.project),
+            )
             return redirect(reverse("session-settings", args=[session.pk]) + "?saved=1")
     stored = load_settings(session.settings)
     context = {

@@ -32,7 +32,9 @@ from historyapp.core.usage import MICRO
 from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.services.sessions import change_session, create_session
+from historyapp.services.spending import Spender
 from historyapp.wire.base import shown
+from historyapp.wire.problems import SpendForbidden
 from historyapp.wire.sessions import SessionItem, SessionOut, SessionPage, SettingsOut
 
 router = Router(tags=["sessions"])
@@ -104,7 +106,7 @@ class SessionFilter(BaseModel):
 
 
 @router.post("/sessions", response={201: SessionOut}, summary="Create a session")
-@raises(Conflict)
+@raises(Conflict, SpendForbidden)
 def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
     made = create_session(
         request.auth.project,
@@ -113,6 +115,7 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         tags=session.tags,
         settings=session.settings,
         metadata=session.metadata,
+        spender=Spender(request.auth),
     )
     return reply(session_out(History(made)), 201)
 
@@ -143,12 +146,14 @@ def read_session(request: ApiRequest, session_id: SessionId, as_of: AsOf = None)
 
 
 @router.patch("/sessions/{session_id}", response=SessionOut, summary="Change a session")
-@raises(Conflict)
+@raises(Conflict, SpendForbidden)
 def patch_session(request: ApiRequest, session_id: SessionId, changes: SessionPatch) -> HttpResponse:
     given = {name: getattr(changes, name) for name in changes.model_fields_set}
     if "settings" in given:
         given["settings"] = changes.settings.model_dump(exclude_unset=True)
-    session = change_session(request.auth.project, session_id, given, actor=actor(request))
+    session = change_session(
+        request.auth.project, session_id, given, actor=actor(request), spender=Spender(request.auth)
+    )
     return reply(session_out(History(session)))
 
 

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
+from historyapp.core.json import dump_json
+from historyapp.core.tokens import count_tokens
 from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ModelCallError, ResponseBroken
@@ -25,6 +27,7 @@ from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
+from historyapp.services.unpriced import unpriced_part
 from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
@@ -132,8 +135,9 @@ class ModelCall:
 
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
-        tokens = self._served.built.tokens
-        self._reservation = reserve(payer, request.model, tokens, request.max_output_tokens)
+        tokens = self._served.built.tokens + count_tokens(dump_json(dict(request.options)))
+        limit, unpriced = request.max_output_tokens, unpriced_part(request)
+        self._reservation = reserve(payer, request.model, tokens, limit, unpriced)
         if self._reservation.is_capped and request.max_output_tokens is None:
             self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
 

@@ -4,7 +4,7 @@ A call whose cost is not known, because its process was killed or the provider r
 estimate: it may have been paid for.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -43,6 +43,7 @@ class Reservation:
     attempt: int = 0
     """The most that one attempt may cost, in millionths of a dollar."""
     is_capped: bool = False
+    """Whether any cap holds for it."""
     id: UUID | None = None
     """Of the stored reservation; None: nothing is reserved."""
     is_answered: bool = False
@@ -58,6 +59,7 @@ class Reservation:
         now = timezone.now()
         with writing():
             counters = lock_counters(self.payer, now)
+            self.is_capped = any(counter.limit is not None for counter in counters)
             reached = [counter for counter in counters if self._exceeds(counter)]
             if reached:
                 raise _refusal(max(reached, key=lambda counter: counter.ends_at), self)
@@ -139,25 +141,28 @@ def costs_nothing(error: Exception) -> bool:
     return error.never_sent or isinstance(error, (RequestRefused, KeyRefused, LimitReached, ProviderFailed))
 
 
-def reserve(payer: Payer, model: str, tokens_in: int, tokens_out: int | None) -> Reservation:
+def reserve(
+    payer: Payer, model: str, tokens_in: int, tokens_out: int | None, unpriced: str = ""
+) -> Reservation:
     """Counts the most that a model call may cost in every counter of its payer, in one transaction.
 
     Args:
         tokens_in: by our own count.
         tokens_out: the call's output limit; None: ``OUTPUT_LIMIT``.
+        unpriced: a part of the request without a known price, in words.
 
     Raises:
-        CapReached: when the call would not fit into a cap, or has a cap and a model without a known price.
+        CapReached: when the call would not fit into a cap, or where a cap holds and its price is not known.
         ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
     """
     payer.check(model)
     reservation = Reservation(payer, model)
-    caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
-    reservation.is_capped = bool(caps)
     price = price_list().of(model)
-    if price is None:
+    if unpriced or price is None:
+        caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
         if caps:
-            raise _unpriced(caps[0], model)
+            raise _unpriced(caps[0], model, unpriced)
+    if price is None:
         return reservation
     sent, limit = round(tokens_in * MARGIN), tokens_out or OUTPUT_LIMIT
     uncached, cached = Usage(sent, limit), Usage(sent, limit, cache_write=sent)
@@ -166,15 +171,18 @@ def reserve(payer: Payer, model: str, tokens_in: int, tokens_out: int | None) ->
     return reservation
 
 
-def counters_of(payer: Payer) -> list[CounterQuerySet]:
+def counters_of(payer: Payer, sessions: Sequence[UUID] | None = None) -> list[CounterQuerySet]:
     """The counters that a call of the payer counts in: of project, session with its ancestors, and key.
 
     They are three querysets because a database finds each by an index, but not all of them by one.
+
+    Args:
+        sessions: the session and its ancestors, if they are known.
     """
     counters = SpendingCounter.objects
-    sessions = counters.filter(session__in=with_ancestors(payer.session_id))
+    of_sessions = counters.filter(session__in=sessions or with_ancestors(payer.session_id))
     of_key = [] if payer.key_id is None else [counters.filter(key=payer.key_id)]
-    return [counters.of_project(payer.project_id), sessions, *of_key]
+    return [counters.of_project(payer.project_id), of_sessions, *of_key]
 
 
 def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
@@ -182,10 +190,10 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     sessions = with_ancestors(payer.session_id)
     subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
-    found = [counter for counters in counters_of(payer) for counter in lock(counters)]
+    found = [counter for counters in counters_of(payer, sessions) for counter in lock(counters)]
     if len(found) < len(PERIODS) * len(subjects):
         _make(payer.project_id, subjects, now)
-        found = [counter for counters in counters_of(payer) for counter in lock(counters)]
+        found = [counter for counters in counters_of(payer, sessions) for counter in lock(counters)]
     for counter in found:
         counter.begin_period(now)
     return found
@@ -229,11 +237,14 @@ def _refusal(cap: SpendingCounter, reservation: Reservation) -> CapReached:
     )
 
 
-def _unpriced(cap: SpendingCounter, model: str) -> CapReached:
+def _unpriced(cap: SpendingCounter, model: str, part: str) -> CapReached:
     cap.begin_period(timezone.now())
+    advice = "Leave it out."
+    if not part:
+        advice = "Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES."
     return _cap_reached(
-        f"{_cap_text(cap)}, and the price of {model} is not known, so the call is refused until the cap is "
-        "removed. Choose a model of the price list, or ask the operator to add its price to PLAYHEAD_PRICES.",
+        f"{_cap_text(cap)}, and the price of {part or model} is not known. So the call is refused until the "
+        f"cap is removed. {advice}",
         cap,
         model=model,
     )

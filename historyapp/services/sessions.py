@@ -15,6 +15,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.automatic import set_thresholds
+from historyapp.services.spending import OPERATOR, Spender, check_summary_model
 from historyapp.services.transactions import writing
 
 NAMES = ("title", "agent", "model")
@@ -28,6 +29,7 @@ def create_session(
     tags: Sequence[str] = (),
     settings: SessionSettings | None = None,
     metadata: Mapping[str, Any] | None = None,
+    spender: Spender = OPERATOR,
 ) -> Session:
     """A new, empty session.
 
@@ -37,9 +39,12 @@ def create_session(
     Raises:
         Conflict: when the given id is taken.
         Invalid: for settings that name a policy or a strategy that does not exist.
+        SpendForbidden: as :func:`check_summary_model`, for another summary model than the default.
     """
     if settings is not None:
         check_names(settings.model_dump())
+        if settings.llm_name != SessionSettings().llm_name:
+            check_summary_model(project, settings.llm_name, spender)
     session = Session(
         id=id or uuid7(),
         project=project,
@@ -74,6 +79,7 @@ def change_session(
     changes: Mapping[str, Any],
     *,
     actor: str = "",
+    spender: Spender = OPERATOR,
 ) -> Session:
     """Changes a session.
 
@@ -84,6 +90,7 @@ def change_session(
     Raises:
         NotFound: when the project has no such session.
         Invalid: for settings that name a policy or a strategy that does not exist.
+        SpendForbidden: as :func:`check_summary_model`, for another summary model than before.
     """
     with writing():
         session = lock_session(project, session_id)
@@ -93,6 +100,8 @@ def change_session(
             add_audit_record(project.pk, actor, action, session.pk, detail)
         for name, value in changes.items():
             merged = load_settings({**session.settings, **value}) if name == "settings" else None
+            if merged and merged.llm_name != load_settings(session.settings).llm_name:
+                check_summary_model(project, merged.llm_name, spender)
             setattr(session, name, dump_settings(merged) if merged else value)
         if "settings" in changes:
             set_thresholds(session)

@@ -99,3 +99,13 @@ def check_model(project: Project, model: str) -> None:
             model=model,
             allowed_models=project.allowed_models,
         )
+
+
+def check_summary_model(project: Project, model: str, spender: Spender) -> None:
+    """Checks that the spender may choose the model that automatic compression will call.
+
+    Raises:
+        SpendForbidden: where the project turned on paid automatic compression and the spender may not spend.
+    """
+    if model != LOCAL and project.paid_automatic_compression:
+        spender.check(f"Automatic compression with {model}")

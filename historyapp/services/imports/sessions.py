@@ -15,6 +15,7 @@ from historyapp.core.importers.base import AddSummary, Append, RewindTo, Session
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
+from historyapp.llm.router import LOCAL
 from historyapp.models import ImportSource, Project, Session
 from historyapp.services.append import lock_session
 from historyapp.services.compression.automatic import set_thresholds
@@ -181,7 +182,11 @@ class ImportJob:
 
     def _settings(self, start: SessionStart) -> dict[str, Any]:
         try:
-            return dump_settings(load_settings(start.settings))
+            settings = dump_settings(load_settings(start.settings))
+            if settings.get("llm_name", LOCAL) != LOCAL and self.project.paid_automatic_compression:
+                del settings["llm_name"]  # a file must not choose what the project pays for
+                self.report.skip(Skipped(1, "the session's settings: llm_name: choose it in Playhead"))
+            return settings
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]
             setting = ".".join(map(str, wrong["loc"]))

@@ -10,8 +10,12 @@ from historyapp.services.append import append
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.run import work_on
 from historyapp.services.compression.start import RunRequest, start_run
+from historyapp.services.exports import export_session
+from historyapp.services.imports.files import import_file
 from historyapp.services.projects import change_project
+from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
+from tests.core.importers.reading import source
 from tests.llm.loopback import Loopback
 from tests.services.compression.conftest import Compress, Record
 from tests.services.drafts import act, ok
@@ -97,3 +101,28 @@ def test_paid_runs_that_an_earlier_version_started_go_on_with_the_local_summaris
     asked_for.refresh_from_db()
     assert (automatic.state, automatic.model) == ("succeeded", "local")
     assert asked_for.model == "openai:gpt-5-mini"
+
+
+def test_an_import_starts_no_paid_run_and_chooses_no_model(project: Project, loopback: Loopback) -> None:
+    project = change_project(project, TURN_ON)
+    session = record_and_work(project)
+    sent = len(loopback.requests)
+    session = change_session(project, session.pk, {"settings": {"llm_name": "gpt-5.2-pro"}})
+    exported = "".join(export_session(session, "playhead_jsonl").chunks)
+    other = change_project(Project.objects.create(name="other"), TURN_ON)
+    report = import_file(other, source(exported, "run.jsonl"))
+    imported = Session.objects.get(project=other)
+    assert imported.steps == 12
+    assert "llm_name" not in imported.settings
+    assert any("llm_name" in skipped.reason for skipped in report.skipped)
+    assert due_sessions() == []
+    assert len(loopback.requests) == sent
+
+
+def test_a_fork_does_not_pay_again_for_what_is_summarised(project: Project, loopback: Loopback) -> None:
+    project = change_project(project, TURN_ON)
+    session = record_and_work(project)
+    sent = len(loopback.requests)
+    forked = fork(project, session.pk)
+    append(project, forked.pk, [act("read", path="b.py"), ok()])
+    assert (due_sessions(), len(loopback.requests)) == ([], sent)

@@ -1,0 +1,131 @@
+"""A model call is reserved with all that it sends, for each attempt, and nobody else chooses its price."""
+
+from typing import Any
+
+import pytest
+
+from historyapp.models import Project, SpendingCounter, SpendingReservation
+from historyapp.services.projects import change_project
+from historyapp.services.reservations import Reservation
+from tests.api.agent import Agent, said
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+from tests.llm.loopback import Answer, Broken, Loopback, Refusal
+
+CALL = {"model": "gpt-5", "policy": "live"}
+
+
+@pytest.fixture
+def ready(run: Agent, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    run.append(said("find it"))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return run
+
+
+@pytest.fixture
+def reserved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The estimates of the attempts, in order."""
+    found, add = list[int](), Reservation.add_attempt
+
+    def add_attempt(self: Reservation) -> None:
+        add(self)
+        found.append(self.attempt)
+
+    monkeypatch.setattr(Reservation, "add_attempt", add_attempt)
+    return found
+
+
+def counted(project: Project) -> int:
+    return SpendingCounter.objects.of_project(project.pk).get(period="day").counted
+
+
+@pytest.mark.parametrize("options", [{"web_search_options": {}}, {"service_tier": "priority"}])
+def test_an_option_without_a_price_is_refused_only_where_there_is_a_cap(
+    alice: Agent, ready: Agent, loopback: Loopback, options: dict[str, Any]
+) -> None:
+    assert ready.post("/calls", {**CALL, "options": options}).status == 200
+    alice.patch("/project", {"monthly_cap": 5})
+    refused = ready.post("/calls", {**CALL, "options": options})
+    assert_problem(refused, 402, f"the option '{next(iter(options))}'", "Leave it out.")
+    assert refused["ends_at"].endswith("-01T00:00:00Z")
+    assert len(loopback.requests) == 1
+    assert not SpendingReservation.objects.exists()
+
+
+def test_a_tool_that_the_provider_runs_is_refused_where_there_is_a_cap(
+    alice: Agent, ready: Agent, loopback: Loopback
+) -> None:
+    alice.patch("/project", {"monthly_cap": 5})
+    tools = [{"type": "web_search_20250305", "name": "web_search"}]
+    refused = ready.post("/calls", {"model": "claude-sonnet-4-5", "policy": "live", "tools": tools})
+    assert_problem(refused, 402, "the provider's own tool 'web_search_20250305'")
+    assert loopback.requests == []
+
+
+def test_what_options_send_is_part_of_the_estimate(
+    ready: Agent, loopback: Loopback, reserved: list[int]
+) -> None:
+    ready.post("/calls", CALL)
+    ready.post("/calls", {**CALL, "options": {"metadata": {"note": "word " * 10_000}}})
+    assert reserved[1] - reserved[0] > 10_000, "at $1.25 for a million tokens, and 1.3 times our count"
+
+
+def test_an_attempt_after_the_first_words_is_reserved_and_stays_counted(
+    ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
+) -> None:
+    loopback.steps.extend([Broken("cut", after=4), Answer(text="All of it.")])
+    ready.post("/calls", CALL)
+    assert len(reserved) == 2
+    assert counted(project) == reserved[0] + round(ready.get("/ledger")["money"] * 1_000_000)
+    assert not SpendingReservation.objects.exists()
+
+
+def test_attempts_that_the_provider_refused_cost_nothing(
+    ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
+) -> None:
+    loopback.steps.extend([Refusal(429, "slow down", "rate_limit_error")] * 4)
+    assert_problem(ready.post("/calls", CALL), 502)
+    assert (len(reserved), counted(project)) == (1, 0)
+
+
+def test_a_retry_beyond_the_cap_is_refused_and_logged(
+    alice: Agent, ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
+) -> None:
+    ready.post("/calls", {**CALL, "max_output_tokens": 1000})
+    alice.patch("/project", {"daily_cap": (counted(project) + 1.5 * reserved[0]) / 1_000_000})
+    loopback.steps.append(Broken("cut", after=4))
+    answer = ready.post("/calls", {**CALL, "max_output_tokens": 1000})
+    assert "The project may spend" in str(answer.body)
+    assert len(loopback.requests) == 2
+    assert ready.get("/entries")["items"][-1]["kind"] == "debug_log"
+    assert not SpendingReservation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_whose_client_goes_away_stays_counted(
+    ready: Agent, loopback: Loopback, project: Project, reserved: list[int]
+) -> None:
+    loopback.steps.append(Answer(text="All is well, and goes on for a while. " * 10))
+    response = ready._client.post(f"{ready._base}/calls", CALL, "application/json")
+    response.close()
+    assert counted(project) == reserved[0]
+    assert not SpendingReservation.objects.exists()
+
+
+def test_a_key_that_may_not_spend_cannot_choose_what_automatic_compression_calls(
+    project: Project, run: Agent
+) -> None:
+    recorder = Agent(key_for(project, "recorder", ("read", "write")))
+    costly = {"settings": {"llm_name": "claude-opus-4-5"}}
+    made = recorder.post("/sessions", costly)
+    assert made.status == 201, "automatic compression uses local"
+    change_project(project, {"paid_automatic_compression": True})
+    session = recorder.within(f"/sessions/{made['id']}")
+    for refused in (
+        recorder.post("/sessions", costly),
+        session.patch("", {"settings": {"llm_name": "gpt-5.2-pro"}}),
+    ):
+        assert_problem(refused, 403, "Automatic compression with", "lacks the scope spend")
+    assert session.patch("", {"settings": {"max_summary_length": 900}}).status == 200
+    assert session.patch("", {"settings": {"llm_name": "local"}}).status == 200
+    assert run.patch("", {"settings": {"llm_name": "gpt-5.2"}}).status == 200
