@@ -24,6 +24,7 @@ def make_front(threads: int) -> Front:
         client_requests=settings.PLAYHEAD_CLIENT_REQUESTS,
         client_calls=settings.PLAYHEAD_CLIENT_CALLS,
         client_bytes=settings.PLAYHEAD_CLIENT_BYTES,
+        client_connections=settings.PLAYHEAD_CLIENT_CONNECTIONS,
     )
     return Front(wsgi.application, limits, threads)
 

@@ -46,9 +46,13 @@ def database(home: Path) -> dict[str, Any]:
 
 
 def _sqlite(config: dict[str, Any], synchronous: str) -> dict[str, Any]:
-    """Writers wait up to 20 seconds at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
+    """Writers wait for each other at BEGIN, where SQLite can wait, instead of failing at COMMIT."""
     pragmas = (*_SQLITE_PRAGMAS, f"PRAGMA synchronous={synchronous or 'FULL'}")
-    options = {"timeout": 20, "transaction_mode": "IMMEDIATE", "init_command": ";".join(pragmas)}
+    options = {
+        "timeout": env.number("PLAYHEAD_WRITE_SECONDS", default=20, most=3600),
+        "transaction_mode": "IMMEDIATE",
+        "init_command": ";".join(pragmas),
+    }
     with suppress(OSError):  # it may not exist yet; opening it reports other errors
         Path(config["NAME"]).chmod(0o600)  # SQLite's other files get the same mode
     return {**config, "CONN_MAX_AGE": None, "OPTIONS": {**config.get("OPTIONS", {}), **options}}

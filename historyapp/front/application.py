@@ -18,11 +18,11 @@ from historyapp.core.errors import PlayheadError
 from historyapp.front.bodies import Receive, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
-from historyapp.front.limits import Clients, Limits
+from historyapp.front.limits import Clients, Limits, client_of
 from historyapp.front.native import NATIVE, Send, refusal
 from historyapp.front.outbox import PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Pool
-from historyapp.front.sockets import Closer, limit_unread
+from historyapp.front.sockets import Connections, peer_of
 from historyapp.meters import count_request
 from historyapp.services.transactions import queued_seconds
 
@@ -50,8 +50,7 @@ class Front:
         self._limits = limits
         self._deadlines = Deadlines()
         self._clients = Clients(limits)
-        self._closer = Closer()
-        self._is_prepared = False
+        self._connections: Connections | None = None
         self._sends_from_threads = False
         wait = limits.queue_seconds
         self._pools = {
@@ -65,19 +64,18 @@ class Front:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            if not self._is_prepared:
-                self._prepare(send)
+            if self._connections is None:
+                self._connections = self._prepare(send)
             if native := NATIVE.get(scope["path"]):
                 await native(scope, receive, send)
             else:
-                await self._answer(scope, receive, send)
+                await self._answer(scope, receive, send, self._connections)
 
-    def _prepare(self, send: Send) -> None:
+    def _prepare(self, send: Send) -> Connections:
         """What can be done only once the server listens."""
-        self._is_prepared = True
-        limit_unread(self._limits.stall_seconds)
         # granian's takes effect when it is called, in any thread. Others must be awaited in the event loop.
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
+        return Connections(self._limits.stall_seconds, self._limits.client_connections)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Notes the signal to stop: the server itself first waits for requests, and only then tells us."""
@@ -92,30 +90,31 @@ class Front:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, connections: Connections) -> None:
         begun = time.perf_counter()
         headers = headers_of(scope)
+        peer = peer_of(scope)
+        connections.busy.add(peer)
         try:
             length = _length_of(headers)
             name = _pool_name(scope["method"], scope["path"])
-            address = (scope.get("client") or ("",))[0]
-            token = headers.get(b"authorization", b"")
-            with self._clients.admitted(token, address, size=length, is_long=name in LONG):
+            client = client_of(headers.get(b"authorization", b""), peer[0])
+            with self._clients.admitted(client, peer[0], size=length, is_long=name in LONG):
                 body = (
                     await read_body(length, receive, self._limits, self._deadlines) if length else BytesIO()
                 )
-                environ = environ_of(scope, headers, body)
-                await self._respond(self._pools[name], environ, scope, receive, send)
+                outbox = Outbox(asyncio.get_running_loop())
+                run = partial(self._run, environ_of(scope, headers, body), outbox, send)
+                self._pools[name].submit(client, run, outbox.refuse)
+                await self._respond(outbox, scope, receive, send)
         except PlayheadError as error:
             head, content = refusal(scope["path"], headers, error)
             count_request(scope["method"], REFUSED, head[0], time.perf_counter() - begun)
             await self._send(scope, send, head, content)
+        finally:
+            connections.busy.discard(peer)
 
-    async def _respond(
-        self, pool: Pool, environ: dict[str, Any], scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        outbox = Outbox(asyncio.get_running_loop())
-        pool.submit(partial(self._run, environ, outbox, send), outbox.refuse)
+    async def _respond(self, outbox: Outbox, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             head = await outbox.head
             if head is None:
@@ -182,7 +181,7 @@ class Front:
             if not await self._send_piece(scope, send, piece):
                 return
         if outbox.failed:
-            self._closer.close(scope["client"])  # otherwise half a response would look whole
+            self._close(scope)  # otherwise half a response would look whole
         await send({"type": "http.response.body", "body": b""})
 
     async def _send_piece(self, scope: Scope, send: Send, piece: bytes) -> bool:
@@ -194,11 +193,15 @@ class Front:
             if not wait.expired:
                 raise
             wait.task.uncancel()
-            self._closer.close(scope["client"])
+            self._close(scope)
             return False
         finally:
             self._deadlines.end(wait)
         return True
+
+    def _close(self, scope: Scope) -> None:
+        if self._connections:
+            self._connections.close(peer_of(scope))
 
 
 def _send_at_once(send: Send, head: Head, body: bytes) -> None:

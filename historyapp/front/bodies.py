@@ -12,7 +12,7 @@ from historyapp.wire.problems import BodyTooSlow, Malformed, ServerUnavailable, 
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
-IN_MEMORY = 1 << 20
+IN_MEMORY = 1 << 18
 """Longer bodies go to a temporary file, so that many slow ones do not fill the memory."""
 READ_AWAY = 4
 """A body of up to this many times the limit is read before it is refused.

@@ -31,6 +31,8 @@ class Limits:
     """Model calls, exports and imports at once."""
     client_bytes: int
     """Bodies of all requests that have not ended."""
+    client_connections: int
+    """Open connections of one address."""
 
 
 class Clients:
@@ -43,23 +45,19 @@ class Clients:
         self._bytes: Counter[bytes] = Counter()
 
     @contextmanager
-    def admitted(self, token: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
+    def admitted(self, client: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
         """Counts a request while the block runs.
 
         Args:
-            token: the ``Authorization`` header, or empty: then the address alone counts.
+            client: as of :func:`client_of`.
             size: the length of the body.
 
         Raises:
             TooManyRequests: when the client is at one of its limits.
         """
-        host = address.encode()
-        clients = [(host, PER_ADDRESS if token else 1)]
-        if token:
-            # Neither the key nor anything that it can be recovered from stays in memory.
-            clients.append((blake2b(token, digest_size=16).digest(), 1))
-        for client, factor in clients:
-            self._check(client, factor, size, is_long)
+        clients = [(address.encode(), PER_ADDRESS), (client, 1)]
+        for one, factor in clients:
+            self._check(one, factor, size, is_long)
         used = [(self._requests, 1), (self._calls, int(is_long)), (self._bytes, size)]
         for client, _ in clients:
             for counter, amount in used:
@@ -77,7 +75,7 @@ class Clients:
 
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
-        whose = "this address" if factor > 1 else "this key, or this address without a key,"
+        whose = "this address" if factor > 1 else "this key, or this address without one,"
         if self._requests[client] >= factor * limits.client_requests:
             most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
         elif is_long and self._calls[client] >= factor * limits.client_calls:
@@ -92,3 +90,9 @@ class Clients:
             "Wait until some of these requests have ended, then retry.",
             retry_after=RETRY_SECONDS,
         )
+
+
+def client_of(token: bytes, address: str) -> bytes:
+    """Who sends a request: the holder of a key, or without one everybody at the address."""
+    # Neither the key nor anything that it can be recovered from stays in memory.
+    return blake2b(token, digest_size=16).digest() if token else b"without a key: " + address.encode()

@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from historyapp.wire.problems import ServerUnavailable
 
 IDLE_SECONDS = 60
 """After which a thread without work ends and its database connection is closed, unless the pool keeps it."""
-MOST_WAITING = 500
+MOST_WAITING = 2000
+"""More than one address may have at once, so that it cannot fill a pool for others."""
 
 
 @dataclass(slots=True)
 class PoolJob:
+    client: bytes
     run: Callable[[float], object]
     refuse: Callable[[ServerUnavailable], None]
     claim: threading.Lock = field(default_factory=threading.Lock)
@@ -28,20 +31,28 @@ class PoolJob:
 
 
 class Pool:
-    """Starts a thread when a job finds none free. Public methods run in the event loop."""
+    """Starts a thread when a job finds none free. Public methods run in the event loop.
+
+    Where jobs wait, each client gets a thread in turn, however many jobs others have.
+    """
 
     def __init__(self, name: str, threads: int, *, patience: float, keeps_threads: bool) -> None:
         self.name = name
         self._most = threads
         self._patience = patience
         self._idle_seconds = None if keeps_threads else IDLE_SECONDS
-        self._jobs: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Wakes a thread for each job."""
+        self._jobs: dict[bytes, deque[PoolJob]] = {}
+        """Jobs that wait, by client; the client whose turn is next comes first."""
         self._threads = 0
         self._pending = 0
         """Jobs that wait or run."""
         self._lock = threading.Lock()
 
-    def submit(self, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]) -> None:
+    def submit(
+        self, client: bytes, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
+    ) -> None:
         """Calls ``run`` in a thread; or ``refuse`` in the event loop, when no thread becomes free in time.
 
         ``run`` gets the seconds that it waited for a thread.
@@ -50,15 +61,16 @@ class Pool:
         if self._pending >= self._most + MOST_WAITING:
             refuse(self._busy(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
             return
-        job = PoolJob(run, refuse)
+        job = PoolJob(client, run, refuse)
         if self._pending >= self._most:
             job.begun = time.monotonic()
             job.expiry = loop.call_later(self._patience, self._expire, job)
         with self._lock:
             self._pending += 1
+            self._jobs.setdefault(client, deque()).append(job)
         if self._pending > self._threads and self._threads < self._most:
             self._start(loop)
-        self._jobs.put(job)
+        self._ready.put(None)
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._threads += 1
@@ -67,11 +79,12 @@ class Pool:
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
             try:
-                job = self._jobs.get(timeout=self._idle_seconds)
+                self._ready.get(timeout=self._idle_seconds)
             except queue.Empty:
                 with suppress(RuntimeError):  # the server has stopped
                     loop.call_soon_threadsafe(self._ended, loop)
                 return
+            job = self._next()
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.begun if job.begun else 0.0)
             with self._lock:
@@ -79,6 +92,15 @@ class Pool:
             if job.expiry is not None:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(job.expiry.cancel)
+
+    def _next(self) -> PoolJob:
+        with self._lock:
+            client = next(iter(self._jobs))
+            jobs = self._jobs.pop(client)
+            job = jobs.popleft()
+            if jobs:
+                self._jobs[client] = jobs  # behind the others
+            return job
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
         self._threads -= 1

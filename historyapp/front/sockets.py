@@ -1,48 +1,103 @@
-"""What granian does not do with its sockets: close those of clients that read nothing."""
+"""What granian does not do with its sockets: close those that nobody reads from or that are too many."""
 
 import asyncio
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Set
 from contextlib import suppress
 
+from historyapp.front.environ import Scope
+
 GATHER_SECONDS = 0.05
-"""Connections are closed together this often: each time costs a look at all open files."""
+"""Connections are closed together after this time, since each look goes through all open files."""
+LOOK_SECONDS = 1.0
+"""How often the connections of each address are counted."""
+
+Peer = tuple[str, int]
+"""Address and port of a client."""
 
 
-class Closer:
-    """Closes connections although granian still writes to them. Belongs to the event loop."""
+class Connections:
+    """Closes connections that granian keeps. Belongs to the event loop; made once the server listens."""
 
-    def __init__(self) -> None:
-        self._clients: set[tuple[str, int]] = set()
+    def __init__(self, stall_seconds: float, most: int) -> None:
+        """Begins to count.
 
-    def close(self, client: tuple[str, int]) -> None:
+        Args:
+            stall_seconds: the kernel closes connections whose client reads nothing for this long.
+            most: connections that one address may have open.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._most = most
+        self._ports = limit_unread(stall_seconds)
+        self._to_close: set[Peer] = set()
+        self.busy: set[Peer] = set()
+        """Clients that wait for a response."""
+        self._loop.call_later(LOOK_SECONDS, self._look)
+
+    def close(self, client: Peer) -> None:
         """Closes the connection of a client in a moment, whatever of its response is still unread."""
-        if not self._clients:
-            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._close_gathered)
-        self._clients.add(client)
+        if not self._to_close:
+            self._loop.call_later(GATHER_SECONDS, self._close_gathered)
+        self._to_close.add(client)
 
     def _close_gathered(self) -> None:
-        clients, self._clients = self._clients, set()
+        clients, self._to_close = self._to_close, set()
         for opened in open_sockets():
             with suppress(OSError):  # closed meanwhile, or not connected
                 if opened.getpeername()[:2] in clients:
                     opened.shutdown(socket.SHUT_RDWR)
 
+    def _look(self) -> None:
+        self._loop.call_later(LOOK_SECONDS, self._look)
+        if len(os.listdir("/dev/fd")) > self._most:  # noqa: PTH208  as below
+            for client in surplus(self._ports, self._most, self.busy):
+                self.close(client)
 
-def limit_unread(seconds: float) -> None:
+
+def peer_of(scope: Scope) -> Peer:
+    """The client of a request. granian gives its port as a text, the standard as a number."""
+    host, port = scope.get("client") or ("", 0)
+    return host, int(port)
+
+
+def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
+    """Connections to close, so that no address has more than ``most`` to these ports.
+
+    Those without a request come first.
+    """
+    by_address: dict[str, list[Peer]] = defaultdict(list)
+    for opened in open_sockets():
+        with suppress(OSError):  # not connected
+            client = opened.getpeername()[:2]
+            if opened.getsockname()[1] in ports:
+                by_address[client[0]].append(client)
+    found = []
+    for clients in by_address.values():
+        clients.sort(key=busy.__contains__)
+        found += clients[: max(len(clients) - most, 0)]
+    return found
+
+
+def limit_unread(seconds: float) -> set[int]:
     """Has the kernel close a connection whose client reads nothing for this long.
 
     New connections inherit the option of the socket that listens. granian opens that one in Rust and does
     not hand it out, so it is looked up among the files of this process.
+
+    Returns:
+        The ports that this process listens on.
     """
-    if not hasattr(socket, "TCP_USER_TIMEOUT"):
-        return
+    ports = set()
     for opened in open_sockets():
         with suppress(OSError):  # closed meanwhile
             if opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+                ports.add(opened.getsockname()[1])
+                if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
+                    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(seconds * 1000))
+    return ports
 
 
 def open_sockets() -> Iterator[socket.socket]:

@@ -2,9 +2,12 @@
 
 import asyncio
 import threading
+from functools import partial
 
 from historyapp.front.pools import MOST_WAITING, Pool
 from historyapp.wire.problems import ServerUnavailable
+
+ANN, BOB = b"Ann", b"Bob"
 
 
 def test_a_job_learns_how_long_it_waited_for_a_thread() -> None:
@@ -16,8 +19,8 @@ def test_a_job_learns_how_long_it_waited_for_a_thread() -> None:
             waits.append(waited)
             release.wait(5)
 
-        pool.submit(hold, _never)
-        pool.submit(waits.append, _never)
+        pool.submit(ANN, hold, _never)
+        pool.submit(ANN, waits.append, _never)
         await asyncio.sleep(0.1)
         release.set()
         while len(waits) < 2:
@@ -33,11 +36,11 @@ def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs() -> None:
     async def run() -> tuple[list[ServerUnavailable], list[float]]:
         pool = Pool("writes", 1, patience=0.05, keeps_threads=False)
         release, refused, ran = threading.Event(), list[ServerUnavailable](), list[float]()
-        pool.submit(lambda waited: release.wait(5), _never)
-        pool.submit(ran.append, refused.append)
+        pool.submit(ANN, lambda waited: release.wait(5), _never)
+        pool.submit(ANN, ran.append, refused.append)
         await asyncio.sleep(0.2)
         release.set()
-        pool.submit(ran.append, refused.append)
+        pool.submit(ANN, ran.append, refused.append)
         while not ran:
             await asyncio.sleep(0.01)
         return refused, ran
@@ -52,9 +55,9 @@ def test_beyond_so_many_waiting_jobs_each_further_one_is_refused_at_once() -> No
     async def run() -> int:
         pool = Pool("reads", 1, patience=5, keeps_threads=False)
         release, refused, ended = threading.Event(), list[ServerUnavailable](), list[float]()
-        pool.submit(lambda waited: release.wait(5), _never)
+        pool.submit(ANN, lambda waited: release.wait(5), _never)
         for _ in range(MOST_WAITING + 3):
-            pool.submit(ended.append, refused.append)
+            pool.submit(ANN, ended.append, refused.append)
         at_once = len(refused)
         release.set()
         while len(ended) < MOST_WAITING:
@@ -62,6 +65,28 @@ def test_beyond_so_many_waiting_jobs_each_further_one_is_refused_at_once() -> No
         return at_once
 
     assert asyncio.run(run()) == 3
+
+
+def test_clients_that_wait_get_a_thread_in_turn() -> None:
+    async def run() -> list[str]:
+        pool = Pool("writes", 1, patience=5, keeps_threads=False)
+        release, ran = threading.Event(), list[str]()
+        pool.submit(ANN, lambda waited: release.wait(5), _never)
+        for number in range(5):
+            pool.submit(ANN, partial(_note, ran, f"Ann {number}"), _never)
+        pool.submit(BOB, partial(_note, ran, "Bob"), _never)
+        release.set()
+        while len(ran) < 6:
+            await asyncio.sleep(0.01)
+        return ran
+
+    order = asyncio.run(run())
+    assert order.index("Bob") <= 1
+    assert [name for name in order if name != "Bob"] == [f"Ann {number}" for number in range(5)]
+
+
+def _note(ran: list[str], name: str, waited: float) -> None:
+    ran.append(name)
 
 
 def _never(error: ServerUnavailable) -> None:

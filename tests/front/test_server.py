@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ LIMITS = {
     "PLAYHEAD_MAX_BODY": "200K",
     "PLAYHEAD_CLIENT_REQUESTS": "40",
     "PLAYHEAD_CLIENT_CALLS": "12",
+    "PLAYHEAD_CLIENT_CONNECTIONS": "120",
+    "PLAYHEAD_WRITE_SECONDS": "2",
 }
 ANSWER_SECONDS = 4
 INPUT = {"kind": "model_input", "content": "hello"}
@@ -229,6 +234,67 @@ def test_a_client_with_too_many_requests_at_once_gets_429_and_others_are_served(
     assert b"x-request-id: " in response
     server.check(server.session())
     assert all(b" 408 " in received(client) for client in stalled)
+
+
+def test_requests_with_a_key_take_nothing_from_those_without_one(server: Server) -> None:
+    stalled = [server.stalled_body(key=True) for _ in range(40)]
+    time.sleep(0.3)
+    assert problem_of(received(server.stalled_body(key=True)))["status"] == 429
+    assert httpx.get(f"http://127.0.0.1:{server.port}/sign-in").status_code == 200
+    for client in stalled:
+        client.close()
+
+
+def test_connections_beyond_the_limit_of_an_address_are_closed_and_requests_go_on(server: Server) -> None:
+    session = server.session()
+    stalled = [server.stalled_body() for _ in range(10)]
+    idle = [server.connect("GET /api/v1/sess") for _ in range(150)]
+    time.sleep(1.5)
+    assert 100 <= sum(map(is_open, idle)) < 115
+    assert all(map(is_open, stalled))
+    server.check(session)
+    for client in (*stalled, *idle):
+        client.close()
+
+
+def is_open(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_another_programs_lock_of_sqlite_holds_reads_never_and_writes_once(
+    server: Server, folder: Path
+) -> None:
+    session, key = server.session(), {"Authorization": f"Bearer {KEY}"}
+    url = f"http://127.0.0.1:{server.port}"
+
+    def write(_: int) -> tuple[int, float]:
+        begun, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
+        answer = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
+        return answer.status_code, time.monotonic() - begun
+
+    assert httpx.get(f"{url}/sign-in").status_code == 200  # the first one reads the templates
+    with closing(sqlite3.connect(folder / "playhead.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(12) as writers:
+            # Three times as many as threads: those that wait for a thread do not wait for SQLite once more.
+            writes = writers.map(write, range(12))
+            time.sleep(0.5)
+            begun = time.monotonic()
+            assert httpx.get(f"{url}/healthz").text == "ok\n"
+            assert httpx.get(f"{url}/sign-in").status_code == 200
+            assert server.api.get(f"/sessions/{session}").status_code == 200
+            assert time.monotonic() - begun < 1.5
+            answers = list(writes)
+        other.execute("ROLLBACK")
+    assert {status for status, _ in answers} == {503}
+    assert all(1.8 < seconds < 3.5 for _, seconds in answers)
+    server.append(session)
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/sessions", "/static/nothing.css", "/api/v1/%ff%2F", "/ä"])
