@@ -57,7 +57,7 @@ def _measure(steps: int, workers: int, strategy: str = "episode_summary") -> tup
             command = [sys.executable, "manage.py", *arguments]
             subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
         with (
-            server("historyapp.wsgi:application", environment, "/healthz") as port,
+            server("historyapp.asgi:application", environment, "/healthz") as port,
             worker_processes(workers, environment) as running,
         ):
             client = Client(port)

@@ -42,7 +42,7 @@ def _measure(database: str, strategy: str) -> tuple[float, float]:
         for arguments in (["migrate", "--verbosity", "0"], ["shell", "--no-imports", "-c", PREPARE]):
             command = [sys.executable, "manage.py", *arguments]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)
-        application = "historyapp.wsgi:application"
+        application = "historyapp.asgi:application"
         with server(application, environment, "/healthz") as port, worker_processes(1, environment):
             client = Client(port)
             session = client.json(

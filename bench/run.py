@@ -14,6 +14,7 @@ from bench import (
     length,
     meanwhile,
     memory,
+    stalled,
     waking,
 )
 from bench.machinery import machine
@@ -22,7 +23,7 @@ from bench.machinery import machine
 def main() -> None:
     print(f"# Measured on {machine()}")
     first = (core_import, memory, append, batches, footprint, length, contexts, importing)
-    for measurement in (*first, waking, incoming, compressing, meanwhile, kills, kills_compressing):
+    for measurement in (*first, waking, incoming, compressing, meanwhile, stalled, kills, kills_compressing):
         measurement.main()
 
 

@@ -7,8 +7,9 @@ a client that stalls costs others nothing.
 import asyncio
 import logging
 import signal
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
@@ -32,8 +33,17 @@ Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 CALL_THREADS, TRANSFER_THREADS = 64, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
+CALL_SPACING = 0.02
+"""Seconds. Fifty calls a second may begin, each with about 15 ms of computing."""
 LONG = ("calls", "transfers")
 """Pools of requests that may take long, so that a client may have fewer of them at once."""
+SHORT = ("reads", "writes")
+SWITCH_SECONDS = 0.001
+"""After which a thread that computes lets others run. With Python's default of 5 ms, each of the many times
+that an append waits for the disk would cost it as long while an export is written.
+"""
+PAUSE, MOST_PAUSE = 0.002, 0.05
+"""Seconds for which an export stops after each piece, while short requests run."""
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their address has not been looked at."""
 
@@ -56,7 +66,9 @@ class Front:
         self._pools = {
             "reads": Pool("reads", threads, patience=wait, keeps_threads=True),
             "writes": Pool("writes", threads, patience=wait, keeps_threads=True),
-            "calls": Pool("model calls", CALL_THREADS, patience=wait, keeps_threads=False),
+            "calls": Pool(
+                "model calls", CALL_THREADS, patience=wait, keeps_threads=False, spacing=CALL_SPACING
+            ),
             "transfers": Pool("exports and imports", TRANSFER_THREADS, patience=wait, keeps_threads=False),
         }
 
@@ -73,6 +85,7 @@ class Front:
 
     def _prepare(self, send: Send) -> Connections:
         """What can be done only once the server listens."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         # granian's takes effect when it is called, in any thread. Others must be awaited in the event loop.
         self._sends_from_threads = type(getattr(send, "__self__", None)).__module__ == "granian._granian"
         return Connections(self._limits.stall_seconds, self._limits.client_connections)
@@ -104,7 +117,7 @@ class Front:
                     await read_body(length, receive, self._limits, self._deadlines) if length else BytesIO()
                 )
                 outbox = Outbox(asyncio.get_running_loop())
-                run = partial(self._run, environ_of(scope, headers, body), outbox, send)
+                run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
                 self._pools[name].submit(client, run, outbox.refuse)
                 await self._respond(outbox, scope, receive, send)
         except PlayheadError as error:
@@ -130,7 +143,9 @@ class Front:
         finally:
             outbox.abandon()
 
-    def _run(self, environ: dict[str, Any], outbox: Outbox, send: Send, waited: float) -> None:
+    def _run(
+        self, environ: dict[str, Any], outbox: Outbox, send: Send, is_transfer: bool, waited: float
+    ) -> None:
         """Runs in a thread: calls the application and passes its response on."""
         started: list[Head] = []
 
@@ -145,8 +160,10 @@ class Front:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
                 outbox.begin(started[0])
-                for chunk in response:
-                    outbox.write(chunk)
+                for piece in _pieces(response) if is_transfer else response:
+                    outbox.write(piece)
+                    if is_transfer:
+                        self._give_way()
             else:
                 body = b"".join(response)
                 if self._sends_from_threads and len(body) <= PIECE:
@@ -163,6 +180,12 @@ class Front:
             environ["wsgi.input"].close()
         # The event loop is woken once, as the last step: earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
+
+    def _give_way(self) -> None:
+        """Lets short requests run first: Python runs one thread at a time."""
+        end = time.monotonic() + MOST_PAUSE
+        while any(self._pools[name].is_busy for name in SHORT) and time.monotonic() < end:
+            time.sleep(PAUSE)
 
     async def _send(self, scope: Scope, send: Send, head: Head, body: bytes) -> None:
         """Sends a response that is complete. A reader that stalls loses its connection."""
@@ -209,6 +232,20 @@ def _send_at_once(send: Send, head: Head, body: bytes) -> None:
     status, headers = head
     send({"type": "http.response.start", "status": status, "headers": headers})
     send({"type": "http.response.body", "body": body})
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks put together: each piece wakes the event loop, and an entry can be small."""
+    gathered: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= PIECE:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)
 
 
 async def _abandon_when_closed(receive: Receive, outbox: Outbox) -> None:

@@ -10,7 +10,7 @@ from typing import IO
 from historyapp.core.errors import PlayheadError
 from historyapp.wire.problems import ServerFailed
 
-IN_MEMORY = 1 << 20
+IN_MEMORY = 1 << 18
 PIECE = 1 << 16
 """Bytes that are sent at once; a client must read them within the time limit."""
 
@@ -24,7 +24,7 @@ class ClientGone(Exception):
 class Outbox:
     """Holds what is not sent yet, so that a slow reader never holds a thread.
 
-    Beyond 1 MB a temporary file holds it: a thread writes an export as fast as it can make it, and then
+    Beyond 256 KB a temporary file holds it: a thread writes an export as fast as it can make it, and then
     serves the next request.
     """
 
@@ -78,12 +78,14 @@ class Outbox:
             self.head.set_exception(error)
 
     async def read(self) -> bytes:
-        """The next piece, as soon as there is one; empty at the end."""
+        """The next piece, as soon as there is one; empty at the end, and once nobody reads any more."""
         while True:
             with self._lock:
+                if self._abandoned:
+                    return b""
                 piece = self._take()
-            if piece or self._ended:
-                return piece or self._take()
+                if piece or self._ended:
+                    return piece
             self._waiter = self._loop.create_future()
             await self._waiter
 

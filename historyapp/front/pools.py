@@ -34,9 +34,17 @@ class Pool:
     """Starts a thread when a job finds none free. Public methods run in the event loop.
 
     Where jobs wait, each client gets a thread in turn, however many jobs others have.
+
+    Args:
+        patience: seconds that a job waits for a thread.
+        keeps_threads: even if they have nothing to do.
+        spacing: seconds between the beginnings of two jobs. Many that begin at once would compute at
+            once, and Python runs one thread at a time.
     """
 
-    def __init__(self, name: str, threads: int, *, patience: float, keeps_threads: bool) -> None:
+    def __init__(
+        self, name: str, threads: int, *, patience: float, keeps_threads: bool, spacing: float = 0
+    ) -> None:
         self.name = name
         self._most = threads
         self._patience = patience
@@ -49,6 +57,13 @@ class Pool:
         self._pending = 0
         """Jobs that wait or run."""
         self._lock = threading.Lock()
+        self._spacing = spacing
+        self._begin = threading.Lock()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job runs or waits. May be read in any thread."""
+        return self._pending > 0
 
     def submit(
         self, client: bytes, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
@@ -84,6 +99,9 @@ class Pool:
                 with suppress(RuntimeError):  # the server has stopped
                     loop.call_soon_threadsafe(self._ended, loop)
                 return
+            if self._spacing:
+                with self._begin:
+                    time.sleep(self._spacing)
             job = self._next()
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.begun if job.begun else 0.0)
