@@ -56,11 +56,12 @@ def compress(run: str, forwards: int = 0) -> None:
     def should_stop() -> bool:
         return stopping.is_set() or (runs_waiting.is_set() and time.monotonic() >= end)
 
-    # Imported here: only workers load spaCy and the model SDKs.
+    # Imported here: only workers load the model SDKs.
     from historyapp.services.compression.run import work_on
+    from historyapp.services.compression.writers import WRITER
 
     try:
-        work_on(id, should_stop)
+        work_on(id, should_stop, WRITER)
     finally:
         with _lock:
             _current_runs.discard(id)

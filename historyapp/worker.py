@@ -16,7 +16,6 @@ from uuid_utils.compat import uuid7
 
 from historyapp.celery import app
 from historyapp.clock import run_clock
-from historyapp.core.language import load_language
 from historyapp.core.settings import SessionSettings
 from historyapp.core.tokens import count_tokens
 from historyapp.tasks import find_waiting_runs, is_busy, start_due_runs, stopping, sweep
@@ -33,11 +32,12 @@ RESTART_SECONDS = 5
 
 
 def prepare() -> None:
-    """Loads what the first run would wait for: the tokenizer, and the default spaCy model."""
+    """Loads what the first run would wait for: the tokenizer, and in the writer process spaCy's model."""
     import historyapp.services.compression.run  # noqa: F401
+    from historyapp.services.compression.writers import WRITER
 
+    WRITER.start(SessionSettings().spacy_language_model)
     count_tokens("")
-    load_language(SessionSettings().spacy_language_model)
 
 
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:

@@ -18,6 +18,7 @@ from historyapp.management.exit_codes import INTERRUPTED
 from historyapp.models import CompressionRun, Worker
 from historyapp.services.compression.run import work_on
 from historyapp.services.compression.start import RunRequest, RunStart, start_run
+from historyapp.services.compression.writers import WRITER
 from historyapp.services.prices import money_text
 from historyapp.tasks import wake
 
@@ -128,7 +129,7 @@ def _finish(console: Console, run: CompressionRun) -> CompressionRun:
 def _work(run: UUID, stop: Event) -> None:
     try:
         while not stop.is_set():
-            work_on(run, stop.is_set)
+            work_on(run, stop.is_set, WRITER)
             if not CompressionRun.objects.active().filter(pk=run).exists():
                 return
             stop.wait(LOOK_SECONDS)

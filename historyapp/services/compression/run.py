@@ -21,6 +21,7 @@ from historyapp.models import CompressionRun
 from historyapp.services.compression.items import Job, claim, plan, read_jobs, release, renew
 from historyapp.services.compression.store import break_off, finish, store
 from historyapp.services.compression.summarise import ItemResult, Summariser
+from historyapp.services.compression.writing import InlineWriter, Writer
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -35,16 +36,17 @@ LOOK = 1.0
 """Seconds after which a worker notices at the latest that its run was cancelled."""
 
 
-def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False) -> None:
+def work_on(run_id: UUID, stopping: Callable[[], bool] = lambda: False, writer: Writer | None = None) -> None:
     """Works on a run until nothing is left to begin.
 
     Args:
         stopping: whether the worker is to end. Nothing more is begun then.
+        writer: writes the summaries; None: this process does. Workers use one that can be ended.
     """
     try:
         if plan(run_id):
             with suppress(CompressionRun.DoesNotExist):  # deleted with its session meanwhile
-                _Worker(run_id, stopping).work()
+                _Worker(run_id, stopping, writer or InlineWriter()).work()
     except (DatabaseError, InterfaceError, StorageFailed):
         raise  # the sweep wakes a worker for the run again
     except Exception as error:
@@ -67,10 +69,10 @@ def _threads(provider: str) -> ThreadPoolExecutor:
 class _Worker:
     """One task's share of a run. Its thread alone uses the database; pool threads make the summaries."""
 
-    def __init__(self, run_id: UUID, stopping: Callable[[], bool]) -> None:
+    def __init__(self, run_id: UUID, stopping: Callable[[], bool], writer: Writer) -> None:
         self._run = CompressionRun.objects.select_related("session").get(pk=run_id)
         self._stopping = stopping
-        self._summariser = Summariser(self._run)
+        self._summariser = Summariser(self._run, writer)
         calls_model = self._summariser.calls_model
         self._at_once = settings.PLAYHEAD_CONCURRENCY if calls_model else 1
         self._items_each = 1 if calls_model else WITHOUT_MODEL

@@ -17,11 +17,8 @@ from limits.strategies import MovingWindowRateLimiter
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.core.formats import format_named
 from historyapp.core.json import dump_json
-from historyapp.core.language import load_language
 from historyapp.core.settings import load_settings
-from historyapp.core.strategies import STRATEGIES
-from historyapp.core.strategies.base import Material, NotSummarised, Resources, SummaryDraft, SummaryPrompt
-from historyapp.core.strategies.digests import write_digest
+from historyapp.core.strategies.base import Material, NotSummarised, SummaryDraft, SummaryPrompt
 from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage
 from historyapp.llm.completions import collect
@@ -39,6 +36,8 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
+from historyapp.services.compression.writers import TookTooLong, WriterFault
+from historyapp.services.compression.writing import Writer, WriteRequest
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve, short_connection
 from historyapp.services.spending import Payer
@@ -48,6 +47,7 @@ from historyapp.wire.problems import CapReached, SpendForbidden
 log = logging.getLogger(__name__)
 
 LIMITS = TimeLimits(connect=10, read=60, total=120)
+UNEXPECTED = "An unexpected {}; the worker's log has details."
 LONGEST_PAUSE = 60
 """Seconds for which all workers stop calling a provider that asked one of them to wait."""
 
@@ -82,23 +82,25 @@ class ItemResult:
 class Summariser:
     """Makes the summaries of a run's items, in any thread. A failure is a result too."""
 
-    def __init__(self, run: CompressionRun) -> None:
+    def __init__(self, run: CompressionRun, writer: Writer) -> None:
         chosen = load_settings(run.session.settings)
-        self._strategy, self._model = STRATEGIES[run.strategy], run.model
+        self._writer, self._model = writer, run.model
         self.calls_model = run.model not in ("", LOCAL)
         self.provider = run.model.partition(":")[0] if self.calls_model else ""
-        language, note = load_language(chosen.spacy_language_model)
-        if note and not self.calls_model:
+        note = "" if self.calls_model else writer.language_note(chosen.spacy_language_model)
+        if note:
             with writing():
                 locked = CompressionRun.objects.select_for_update().get(pk=run.pk)
                 if note not in locked.note:  # several workers may find the same
                     locked.note = " ".join(filter(None, (locked.note, note)))
                     locked.save(update_fields=("note",))
-        self._resources = Resources(
-            language,
+        self._request = WriteRequest(
+            run.strategy,
+            [],
+            chosen.spacy_language_model,
             window=settings.PLAYHEAD_MODEL_WINDOW,
             max_length=chosen.max_summary_length,
-            options=self._strategy.options.model_validate(run.options),
+            options=run.options,
         )
         self._logged: set[object] = set()
         automatic = run.actor == AUTOMATIC
@@ -109,13 +111,17 @@ class Summariser:
         model: MeteredModel | None = None
         try:
             model = MeteredModel(self._model, self._payer) if self.calls_model else None
-            resources = replace(self._resources, complete=model.complete if model else None)
-            if isinstance(source, Material):
-                draft = self._strategy.write(source, resources)
-            else:
+            request = replace(self._request, source=source)
+            if not isinstance(source, Material):
                 # Half of the length is left to later summaries: else the next one would need a digest again.
-                draft = write_digest(source, replace(resources, max_length=max(1, resources.max_length // 2)))
-            result = ItemResult(item.pk, draft, tokens=count_tokens(draft.text))
+                request = replace(request, max_length=max(1, request.max_length // 2))
+            draft, tokens = self._writer.write(request, model.complete if model else None)
+            result = ItemResult(item.pk, draft, tokens=tokens)
+        except TookTooLong as error:
+            log.warning(
+                "Item %s (%s) of the run %s: %s", item.number, _steps(item), item.run_id, error.detail
+            )
+            result = ItemResult(item.pk, error=f"{_steps(item).capitalize()}: {error.detail}")
         except PlayheadError as error:
             # When a provider fails, every item fails for the same reason: it is logged once.
             given = getattr(error, "provider_message", "") or getattr(error, "provider_status", None)
@@ -125,11 +131,20 @@ class Summariser:
                 log.warning("Item %s of the run %s failed: %s", item.number, item.run_id, error.detail)
             unreachable = isinstance(error, (ProviderUnreachable, TimedOut))
             result = ItemResult(item.pk, error=error.detail, fatal=_is_fatal(error), unreachable=unreachable)
+        except WriterFault as error:
+            log.error(
+                "Item %s of the run %s failed: %s at %s", item.number, item.run_id, error.name, error.place
+            )
+            result = ItemResult(item.pk, error=UNEXPECTED.format(error.name))
         except Exception as error:  # one item's failure must not cost the others their summaries
             log.exception("Item %s of the run %s failed", item.number, item.run_id)
-            text = f"An unexpected {type(error).__name__}; the worker's log has details."
-            result = ItemResult(item.pk, error=text)
+            result = ItemResult(item.pk, error=UNEXPECTED.format(type(error).__name__))
         return replace(result, usage=model.usage) if model else result
+
+
+def _steps(item: CompressionItem) -> str:
+    first, last = item.first_step, item.last_step
+    return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
 def _is_fatal(error: PlayheadError) -> bool:

@@ -1,0 +1,216 @@
+"""The parent's side of the writer process; see :mod:`historyapp.services.compression.writer_process`."""
+
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+from historyapp.child import Child
+from historyapp.core.strategies.base import Complete, NotSummarised, SummaryPrompt
+from historyapp.services.compression.writing import WriteRequest, Written
+
+MODULE = "historyapp.services.compression.writer_process"
+MOST_STARTS = 3
+"""Processes that end before they work on anything, after which a summary fails."""
+
+
+class TookTooLong(NotSummarised):
+    """Writing a summary took more processor time than the length of its steps explains."""
+
+
+class WriterFault(Exception):
+    """Writing a summary raised something unexpected in the writer process."""
+
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__(name, place)
+        self.name, self.place = name, place
+
+
+class _Ended(Exception):
+    """The writer process has ended while it did not work on this summary."""
+
+    def __init__(self, while_working: bool) -> None:
+        self.while_working = while_working
+        """Whether it worked on another one."""
+
+
+class _Message(NamedTuple):
+    kind: str
+    content: Any = None
+
+
+class _Running:
+    """One writer process and the summaries that it writes."""
+
+    def __init__(self, module: str) -> None:
+        self._child = Child(module)
+        self._lock = Lock()
+        """Of writing to the pipe, and of the fields below."""
+        self._inboxes: dict[int, SimpleQueue[_Message]] = {}
+        self.ended = False
+        self._working: tuple[int, float] | None = None
+        """The summary that the process works on, and the seconds that it may take."""
+        Thread(target=self._receive, daemon=True).start()
+
+    def begin(self, kind: str, number: int, content: Any) -> SimpleQueue[_Message]:
+        """Sends a request; the answers come into the returned queue."""
+        inbox = SimpleQueue[_Message]()
+        with self._lock:
+            self._inboxes[number] = inbox
+        self.send(kind, number, content)
+        return inbox
+
+    def send(self, kind: str, number: int, content: Any) -> None:
+        data = pickle.dumps((kind, number, content))
+        with self._lock:
+            if self.ended and number in self._inboxes:
+                self._inboxes.pop(number).put(_Message("ended", True))
+            elif not self.ended:
+                with suppress(OSError):  # it has just ended: the inbox will say so
+                    self._child.pipe.send_bytes(data)
+
+    def stop(self) -> None:
+        self._child.stop()
+
+    def _receive(self) -> None:
+        """In a thread: passes on what the process sends, until it ends."""
+        with suppress(EOFError, OSError):
+            while True:
+                kind, number, content = pickle.loads(self._child.pipe.recv_bytes())  # noqa: S301 ours
+                if kind == "working":
+                    self._working = number, content
+                    continue
+                self._working = None
+                inbox = self._inboxes[number] if kind == "prompt" else self._inboxes.pop(number)
+                inbox.put(_Message(kind, content))
+        too_long = self._child.took_too_long()
+        with self._lock:
+            self.ended = True
+            stopped, allowed = self._working or (0, 0.0)
+            for number, inbox in self._inboxes.items():
+                if number != stopped:
+                    inbox.put(_Message("ended", bool(stopped)))
+                else:
+                    inbox.put(_Message("too long" if too_long else "killed", allowed))
+            self._inboxes.clear()
+        self._child.stop()
+
+
+class ProcessWriter:
+    """Writes in another process, which starts with the first summary. May be shared by threads."""
+
+    def __init__(self, module: str = MODULE) -> None:
+        self._module = module
+        self._lock = Lock()
+        self._running: _Running | None = None
+        self._numbers = count(1)
+
+    def start(self, language: str) -> None:
+        """Starts the process and has it load a spaCy model, and does not wait for it."""
+        self._process().begin("language", next(self._numbers), language)
+
+    def stop(self) -> None:
+        """Ends the process. The next summary starts another."""
+        with self._lock:
+            if self._running:
+                self._running.stop()
+
+    def language_note(self, name: str) -> str:
+        return str(self._until_done(lambda process: self._follow(process, "language", name, None)))
+
+    def write(self, request: WriteRequest, complete: Complete | None) -> Written:
+        """As :class:`Writer` says. Where another summary ended the process, no model call is made again.
+
+        Raises:
+            WriterFault: where a strategy raises something unexpected.
+        """
+        again = _Recorded(complete) if complete else None
+        content = request, complete is not None
+        written: Written = self._until_done(lambda process: self._follow(process, "write", content, again))
+        return written
+
+    def _until_done(self, follow: Callable[[_Running], Any]) -> Any:
+        idle_ends = 0
+        while True:
+            process = self._process()
+            try:
+                return follow(process)
+            except _Ended as ended:
+                idle_ends += not ended.while_working
+                if idle_ends == MOST_STARTS:
+                    raise NotSummarised("The process that writes summaries ends again and again.") from None
+
+    def _process(self) -> _Running:
+        with self._lock:
+            if self._running is None or self._running.ended:
+                self._running = _Running(self._module)
+            return self._running
+
+    def _follow(self, process: _Running, kind: str, content: Any, complete: "_Recorded | None") -> Any:
+        """Answers the prompts of one summary until it is written."""
+        number = next(self._numbers)
+        inbox = process.begin(kind, number, content)
+        if complete:
+            complete.rewind()
+        while True:
+            match inbox.get():
+                case _Message("prompt", prompt):
+                    assert complete is not None
+                    process.send("answer", number, complete(prompt))
+                case _Message("done", None):
+                    assert complete is not None
+                    assert complete.error is not None
+                    raise complete.error
+                case _Message("done", written):
+                    return written
+                case _Message("error", error):
+                    raise error
+                case _Message("fault", (name, place)):
+                    raise WriterFault(name, place)
+                case _Message("too long", allowed):
+                    raise TookTooLong(
+                        f"Writing the summary took more than {allowed:.0f} s of processor time and was "
+                        "stopped. Write one by hand, or leave the steps as they are."
+                    )
+                case _Message("killed"):
+                    raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
+                case _Message(_, while_working):
+                    raise _Ended(while_working)
+
+
+class _Recorded:
+    """The model calls of one summary. When it is written again, they have the same answers."""
+
+    def __init__(self, complete: Complete) -> None:
+        self._complete = complete
+        self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
+        self._next = 0
+        self.error: Exception | None = None
+        """Of the last call, where it failed."""
+
+    def rewind(self) -> None:
+        self._next = 0
+
+    def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
+        """The answer, or None when the call failed."""
+        if self._next < len(self._answers) and self._answers[self._next][0] == prompt:
+            answer = self._answers[self._next][1]
+        else:
+            del self._answers[self._next :]
+            try:
+                answer = self._complete(prompt)
+            except NotSummarised as refusal:
+                answer = refusal
+            except Exception as error:  # noqa: BLE001 it is raised once the process has given up
+                self.error = error
+                return None
+            self._answers.append((prompt, answer))
+        self._next += 1
+        return answer
+
+
+WRITER = ProcessWriter()
+"""Of this process. It starts the writer process with the first summary."""
