@@ -17,7 +17,6 @@ from uuid_utils.compat import uuid7
 from historyapp.celery import app
 from historyapp.clock import run_clock
 from historyapp.core.settings import SessionSettings
-from historyapp.core.tokens import count_tokens
 from historyapp.tasks import find_waiting_runs, is_busy, start_due_runs, stopping, sweep
 
 log = logging.getLogger(__name__)
@@ -32,12 +31,11 @@ RESTART_SECONDS = 5
 
 
 def prepare() -> None:
-    """Loads what the first run would wait for: the tokenizer, and in the writer process spaCy's model."""
+    """Loads what the first run would wait for, in this process and in the one that writes summaries."""
     import historyapp.services.compression.run  # noqa: F401
     from historyapp.services.compression.writers import WRITER
 
     WRITER.start(SessionSettings().spacy_language_model)
-    count_tokens("")
 
 
 def run_worker(worker_id: UUID | None = None, idle_seconds: float | None = None) -> None:

@@ -36,7 +36,7 @@ from historyapp.llm.retries import RetryPolicy
 from historyapp.llm.router import LOCAL, ProviderRouter
 from historyapp.models import CompressionItem, CompressionRun
 from historyapp.models.compressions import AUTOMATIC
-from historyapp.services.compression.writers import TookTooLong, WriterFault
+from historyapp.services.compression.writers import SummaryTookTooLong, WriterFault
 from historyapp.services.compression.writing import Writer, WriteRequest
 from historyapp.services.prices import price_list
 from historyapp.services.reservations import Reservation, reserve, short_connection
@@ -117,7 +117,7 @@ class Summariser:
                 request = replace(request, max_length=max(1, request.max_length // 2))
             draft, tokens = self._writer.write(request, model.complete if model else None)
             result = ItemResult(item.pk, draft, tokens=tokens)
-        except TookTooLong as error:
+        except SummaryTookTooLong as error:
             log.warning(
                 "Item %s (%s) of the run %s: %s", item.number, _steps(item), item.run_id, error.detail
             )

@@ -1,6 +1,6 @@
 """The writer process: ``python -m historyapp.services.compression.writer_process PIPE PARENT``.
 
-Each summary is written in a thread of its own, so that many can wait for a model, but only one thread works
+Summaries that call a model have threads of their own, so that many can wait for it, but only one thread works
 at a time. What the process uses of processor time is that thread's, and the kernel ends the process when it
 is too much. The parent knows who worked, and lets all others be written again.
 """
@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 import traceback
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,6 +23,8 @@ from historyapp.core.strategies.base import NotSummarised, SummaryPrompt
 from historyapp.core.vocabularies import tokenizer
 from historyapp.services.compression.writing import WriteRequest, write
 
+NICENESS = 10
+"""As of the worker: agents and people go first."""
 BASE_SECONDS = 10.0
 SECONDS_PER_MB = 20.0
 """Processor time for one summary between two model calls, by the size of what it summarises. Real steps take
@@ -48,9 +51,14 @@ class _Process:
             elif kind == "language":
                 Thread(target=self._load_language, args=(number, content), daemon=True).start()
             else:
+                request, calls_model = content
                 self._answers[number] = SimpleQueue()
                 allowed = BASE_SECONDS + SECONDS_PER_MB * len(data) / 1e6
-                Thread(target=self._write, args=(number, *content, allowed), daemon=True).start()
+                write = partial(self._write, number, request, calls_model, allowed)
+                if calls_model:
+                    Thread(target=write, daemon=True).start()
+                else:
+                    write()  # a thread would take as long to start as the summary
 
     def _load_language(self, number: int, name: str) -> None:
         with self._working:
@@ -95,6 +103,7 @@ class _Process:
 
 
 def main() -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     tokenizer("o200k_base")
     try:
         _Process(pipe_to_parent(sys.argv[1:])).serve()

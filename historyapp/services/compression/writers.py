@@ -17,7 +17,7 @@ MOST_STARTS = 3
 """Processes that end before they work on anything, after which a summary fails."""
 
 
-class TookTooLong(NotSummarised):
+class SummaryTookTooLong(NotSummarised):
     """Writing a summary took more processor time than the length of its steps explains."""
 
 
@@ -37,7 +37,7 @@ class _Ended(Exception):
         """Whether it worked on another one."""
 
 
-class _Message(NamedTuple):
+class _Reply(NamedTuple):
     kind: str
     content: Any = None
 
@@ -49,15 +49,15 @@ class _Running:
         self._child = Child(module)
         self._lock = Lock()
         """Of writing to the pipe, and of the fields below."""
-        self._inboxes: dict[int, SimpleQueue[_Message]] = {}
+        self._inboxes: dict[int, SimpleQueue[_Reply]] = {}
         self.ended = False
         self._working: tuple[int, float] | None = None
         """The summary that the process works on, and the seconds that it may take."""
         Thread(target=self._receive, daemon=True).start()
 
-    def begin(self, kind: str, number: int, content: Any) -> SimpleQueue[_Message]:
+    def begin(self, kind: str, number: int, content: Any) -> SimpleQueue[_Reply]:
         """Sends a request; the answers come into the returned queue."""
-        inbox = SimpleQueue[_Message]()
+        inbox = SimpleQueue[_Reply]()
         with self._lock:
             self._inboxes[number] = inbox
         self.send(kind, number, content)
@@ -67,7 +67,7 @@ class _Running:
         data = pickle.dumps((kind, number, content))
         with self._lock:
             if self.ended and number in self._inboxes:
-                self._inboxes.pop(number).put(_Message("ended", True))
+                self._inboxes.pop(number).put(_Reply("ended", True))
             elif not self.ended:
                 with suppress(OSError):  # it has just ended: the inbox will say so
                     self._child.pipe.send_bytes(data)
@@ -85,16 +85,16 @@ class _Running:
                     continue
                 self._working = None
                 inbox = self._inboxes[number] if kind == "prompt" else self._inboxes.pop(number)
-                inbox.put(_Message(kind, content))
+                inbox.put(_Reply(kind, content))
         too_long = self._child.took_too_long()
         with self._lock:
             self.ended = True
             stopped, allowed = self._working or (0, 0.0)
             for number, inbox in self._inboxes.items():
                 if number != stopped:
-                    inbox.put(_Message("ended", bool(stopped)))
+                    inbox.put(_Reply("ended", bool(stopped)))
                 else:
-                    inbox.put(_Message("too long" if too_long else "killed", allowed))
+                    inbox.put(_Reply("too long" if too_long else "killed", allowed))
             self._inboxes.clear()
         self._child.stop()
 
@@ -157,27 +157,27 @@ class ProcessWriter:
             complete.rewind()
         while True:
             match inbox.get():
-                case _Message("prompt", prompt):
+                case _Reply("prompt", prompt):
                     assert complete is not None
                     process.send("answer", number, complete(prompt))
-                case _Message("done", None):
+                case _Reply("done", None):
                     assert complete is not None
                     assert complete.error is not None
                     raise complete.error
-                case _Message("done", written):
+                case _Reply("done", written):
                     return written
-                case _Message("error", error):
+                case _Reply("error", error):
                     raise error
-                case _Message("fault", (name, place)):
+                case _Reply("fault", (name, place)):
                     raise WriterFault(name, place)
-                case _Message("too long", allowed):
-                    raise TookTooLong(
+                case _Reply("too long", allowed):
+                    raise SummaryTookTooLong(
                         f"Writing the summary took more than {allowed:.0f} s of processor time and was "
                         "stopped. Write one by hand, or leave the steps as they are."
                     )
-                case _Message("killed"):
+                case _Reply("killed"):
                     raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
-                case _Message(_, while_working):
+                case _Reply(_, while_working):
                     raise _Ended(while_working)
 
 

@@ -16,7 +16,7 @@ from historyapp.models import CompressionRun, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression.run import work_on
 from historyapp.services.compression.start import RunRequest, start_run
-from historyapp.services.compression.writers import ProcessWriter, TookTooLong
+from historyapp.services.compression.writers import ProcessWriter, SummaryTookTooLong
 from historyapp.services.compression.writing import InlineWriter, WriteRequest
 from historyapp.services.sessions import create_session
 from tests.core.strategies.scripted import called, steps
@@ -94,7 +94,7 @@ def test_a_summary_that_waits_for_its_model_is_not_paid_twice(spinning: ProcessW
     with ThreadPoolExecutor(1) as pool:
         written = pool.submit(spinning.write, innocent, complete)
         assert waits.wait(60)
-        with pytest.raises(TookTooLong, match="processor time"):
+        with pytest.raises(SummaryTookTooLong, match="processor time"):
             spinning.write(request(called("ok", path=SPIN)), None)
         stopped.set()
         assert "It read a file." in written.result(60).draft.text
