@@ -30,13 +30,25 @@ class _Segment:
 
     blocks: list[dict[str, Any]] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
+    _answered: set[str] = field(default_factory=set)
+    _open: set[str] = field(default_factory=set)
+    """Ids, which may be any JSON, as text: comparing each block with all others would take too long."""
+
+    def add(self, block: dict[str, Any]) -> None:
+        if _is_result(block):
+            self.results.append(block)
+            id = repr(block.get("tool_use_id"))
+            self._answered.add(id)
+            self._open.discard(id)
+            return
+        self.blocks.append(block)
+        if block.get("type") in _CALLS and (id := repr(block.get("id"))) not in self._answered:
+            self._open.add(id)
 
     @property
     def answered(self) -> bool:
         """Whether every call so far has its result, so that what follows is another output."""
-        called = [block.get("id") for block in self.blocks if block.get("type") in _CALLS]
-        answered = [result.get("tool_use_id") for result in self.results]
-        return bool(answered) and all(id in answered for id in called)
+        return bool(self.results) and not self._open
 
 
 class AnthropicReader:
@@ -117,12 +129,9 @@ def _is_result(block: dict[str, Any]) -> bool:
 def _segments(blocks: list[dict[str, Any]]) -> list[_Segment]:
     segments = [_Segment()]
     for block in blocks:
-        if _is_result(block):
-            segments[-1].results.append(block)
-            continue
-        if segments[-1].answered:
+        if segments[-1].answered and not _is_result(block):
             segments.append(_Segment())
-        segments[-1].blocks.append(block)
+        segments[-1].add(block)
     return segments if blocks else [_Segment([{"type": "text", "text": ""}])]
 
 
