@@ -14,6 +14,7 @@ from historyapp.core.strategies import STRATEGIES
 from historyapp.models import CompressionRun, Project, Summary
 from historyapp.services.append import append
 from historyapp.services.bootstrap import default_project
+from historyapp.services.compression.writing import InlineWriter
 from historyapp.services.sessions import create_session
 from historyapp.services.workers import note_worker
 from tests.commands.conftest import Run
@@ -80,6 +81,7 @@ def test_a_failure_is_reported_in_one_sentence(run: Run, six: UUID, monkeypatch:
 
     refusing = replace(STRATEGIES["simple_extract"], write=refuse)
     monkeypatch.setitem(STRATEGIES, "simple_extract", refusing)
+    monkeypatch.setattr("historyapp.management.commands.compress.WRITER", InlineWriter())
     ran = run("compress", six, "--strategy", "simple_extract")
     assert "Nothing could be summarised: The key is wrong." in ran.error
 
