@@ -3,46 +3,76 @@
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
-from time import monotonic
+from time import thread_time
+from typing import Any
 
 import pygments
 from django.utils.safestring import SafeString, mark_safe
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
+from pygments.lexers.shell import BashLexer
 from pygments.token import Token, _TokenType
 from pygments.util import ClassNotFound
 
 from dashboard.rendering.text import visible
 
 SECONDS = 0.2
-"""Lexers can take quadratic time on hostile text. After this time the rest is shown without colours."""
+"""Processor time for the colours of one text. After it, the rest is shown without."""
+PART = 2_000
+"""Characters that a lexer reads at once. Many lexers take quadratic time for a single token of hostile text:
+a tenth of a second for so many characters, half a minute for a whole block, and nothing can interrupt it."""
+LANGUAGES = frozenset({
+    "bash", "c", "cpp", "css", "diff", "docker", "go", "html", "ini", "java", "javascript", "json", "make",
+    "markdown", "php", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",
+})  # fmt: skip
+"""Languages with colours: their lexers have been tried on hostile text. pygments has 500 more."""
+_LINEAR = {
+    r"(?s)\$'(\\\\|\\[0-7]+|\\.|[^'\\])*'": r"(?s)\$'(?:\\.|[^'\\])*+'",
+    r"<<-?\s*(\'?)\\?(\w+)[\w\W]+?\2": r"<<-?\s*(\'?)\\?(\w++)[\w\W]+?\2",
+}
+"""Patterns of pygments' lexer for shells that take exponential and cubic time, and what replaces them. Sixty
+backslashes behind ``$'`` held the process for good."""
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
+
+
+def _with_linear_patterns(rules: list[Any]) -> list[Any]:
+    return [(_LINEAR.get(rule[0], rule[0]), *rule[1:]) if isinstance(rule, tuple) else rule for rule in rules]
+
+
+# In the class itself, because other lexers, as those of Makefiles, use it.
+BashLexer.tokens = {state: _with_linear_patterns(rules) for state, rules in BashLexer.tokens.items()}
 
 
 def highlighted(code: str, language: str) -> SafeString:
     """Code as HTML. The text does not have to be valid in its language."""
     text = visible(code)
-    lexer = get_lexer_by_name(language)
+    # Code blocks within Markdown may name any language.
+    lexer = get_lexer_by_name(language, handlecodeblocks=False)
     html: str = pygments.format(_tokens(lexer, text if text.endswith("\n") else f"{text}\n"), _FORMATTER)
     return mark_safe(html)  # noqa: S308 the formatter escapes
 
 
 def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
-    deadline = monotonic() + SECONDS
-    for index, kind, value in lexer.get_tokens_unprocessed(text):
-        if monotonic() > deadline:
-            yield Token.Text, text[index:]
-            return
-        yield kind, value
+    deadline = thread_time() + SECONDS
+    start = 0
+    while start < len(text):
+        end = text.rfind("\n", start, start + PART) + 1 or start + PART
+        for index, kind, value in lexer.get_tokens_unprocessed(text[start:end]):
+            if thread_time() > deadline:
+                yield Token.Text, text[start + index :]
+                return
+            yield kind, value
+        start = end
 
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
-    """The language of a file by its name; ``text`` if it is unknown."""
+    """The language of a file by its name; ``text`` if it is unknown or has no colours here."""
     name = PurePosixPath(path.replace("\\", "/")[-300:]).name
     try:
         lexer = find_lexer_class_for_filename(visible(name))
     except ClassNotFound:
         return "text"
-    return lexer.aliases[0] if lexer and lexer.aliases else "text"
+    language = lexer.aliases[0] if lexer and lexer.aliases else "text"
+    return language if language in LANGUAGES else "text"

@@ -2,14 +2,17 @@
 
 import re
 from html import unescape
+from time import thread_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pygments.lexers.shell import BashLexer
 
 from dashboard.rendering import code as module
-from dashboard.rendering.code import highlighted, language_of
+from dashboard.rendering.code import LANGUAGES, SECONDS, highlighted, language_of
 from dashboard.rendering.text import visible
+from tests.examples import thorough
 
 anything = st.text(st.characters(codec=None, exclude_categories=()), max_size=100)
 
@@ -32,6 +35,7 @@ def test_colours_change_no_character_of_any_text(language: str, code: str) -> No
         ("C:\\code\\main.rs", "rust"),
         ("Makefile", "make"),
         ("notes", "text"),
+        ("a.hs", "text"),
         ("", "text"),
         ("a" * 10_000 + ".js", "javascript"),
         ("\ud800.py", "python"),
@@ -44,3 +48,41 @@ def test_a_file_name_tells_the_language(path: str, language: str) -> None:
 def test_where_colours_take_too_long_the_rest_is_shown_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", -1)
     assert highlighted("import <os>\n", "python") == "import &lt;os&gt;\n"
+
+
+HOSTILE = (
+    "echo $'" + "\\" * 20_000,
+    "all:\n\techo $'" + "\\" * 20_000,
+    "RUN echo $'" + "\\" * 20_000,
+    "```bash\necho $'" + "\\" * 20_000 + "\n```\n",
+    "<<" + "a" * 20_000,
+    '"%' + "0" * 20_000,
+    "import a" + "\r" * 20_000,
+    "match" + " " * 20_000,
+    "super " + " " * 20_000,
+    "<a " * 7_000,
+    "${" * 10_000,
+    "/*" * 10_000,
+    "[" * 20_000,
+    "\\" * 20_000,
+    "a" * 20_000,
+)
+
+
+QUICK = {"bash", "make", "markdown", "python"}
+"""The others are for ``make test-all``."""
+
+
+@pytest.mark.parametrize("language", [*sorted(QUICK), *map(thorough, sorted(LANGUAGES - QUICK))])
+def test_no_text_is_coloured_for_long(language: str) -> None:
+    """60,000 characters are a whole block; pygments alone never comes back from the first ones."""
+    for text in HOSTILE:
+        begun = thread_time()
+        highlighted(text, language)
+        assert thread_time() < begun + 4 * SECONDS, text[:20]
+
+
+def test_the_worst_patterns_of_the_lexer_for_shells_are_replaced() -> None:
+    """If this fails, pygments has changed them: look whether theirs take linear time now."""
+    rules = [rule[0] for rules in BashLexer.tokens.values() for rule in rules if isinstance(rule, tuple)]
+    assert set(module._LINEAR.values()) <= set(rules)
