@@ -106,17 +106,19 @@ class Server:
     """``playhead up``, which is started again at once."""
 
     def __init__(self, at: Installation, port: int) -> None:
-        self.failed_starts = 0
+        self.failed_starts: list[str] = []
+        """What each one printed."""
         self._at, self._port = at, port
+        self._log = at.home.with_name("up.log")
         self._process: subprocess.Popen[str] | None = None
         self._orphans: list[psutil.Process] = []
 
     def start(self) -> None:
         command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(self._port)]
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=self._at.environment, stdout=quiet, stderr=quiet, text=True
-        )
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=self._at.environment, stdout=log, stderr=log, text=True
+            )
 
     def kill_web(self) -> None:
         """``playhead up`` then ends by itself."""
@@ -141,7 +143,7 @@ class Server:
         while time.monotonic() < end:
             assert self._process is not None
             if self._process.poll() is not None:
-                self.failed_starts += 1
+                self.failed_starts.append(self._log.read_text()[-300:])
                 self.start()
             elif self._children() and request(self._port, "GET", "/project")[0] == 200:
                 return
@@ -212,15 +214,10 @@ class Outcome:
     partial: int = 0
     misplaced: int = 0
     refused: list[str] = field(default_factory=list)
-    failed_starts: int = 0
+    failed_starts: list[str] = field(default_factory=list)
     summaries: int = 0
     doubled_summaries: int = 0
     rebuilt: str = ""
-
-    @property
-    def wrong(self) -> int:
-        entries = self.lost + self.doubled + self.partial + self.misplaced + self.doubled_summaries
-        return entries + len(self.refused) + self.failed_starts
 
     def compare(self, writer: Writer, stored: list[dict[str, Any]]) -> None:
         """Compares a session's entries with what its writer was told."""
@@ -361,7 +358,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             ("steps stored in part", str(seen.partial), "0"),
             ("steps at another position", str(seen.misplaced), "0"),
             ("requests refused", f"{len(seen.refused)} {seen.refused[:3] or ''}", "0"),
-            ("starts after a kill that failed", str(seen.failed_starts), "0"),
+            ("starts after a kill that failed", f"{len(seen.failed_starts)} {seen.failed_starts or ''}", "0"),
             ("summaries, of them doubled", f"{seen.summaries:,}, {seen.doubled_summaries}", "0"),
             ("rebuild", seen.rebuilt, "no differences"),
         ],

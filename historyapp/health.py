@@ -45,7 +45,7 @@ def _database() -> str:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             cursor.fetchone()
-    except (DatabaseError, InterfaceError) as error:
+    except (DatabaseError, InterfaceError, UnicodeDecodeError) as error:
         # Only logged: the driver's message can contain the host and the user name.
         log.error("The database does not answer: %s", error)
         fault = note(error)

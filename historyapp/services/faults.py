@@ -9,11 +9,13 @@ import logging
 import shutil
 import sqlite3
 import time
+import traceback
 from contextlib import closing, suppress
 from pathlib import Path
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
+from django.db.backends.sqlite3 import base
 
 from historyapp.wire.problems import (
     DatabaseCorrupt,
@@ -89,13 +91,24 @@ def fault_of(error: BaseException | None) -> StorageFailed | None:
         return None
     cause = error.__cause__ or error  # Django wraps the driver's errors
     code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None:
+    kind: type[StorageFailed] | None
+    if _is_unreadable_text(cause):
+        kind = DatabaseCorrupt
+    elif code is not None:
         kind = DiskFull if code in _FAILED_WRITES else _BY_CODE.get(code & _PRIMARY)
     elif connection.vendor == "postgresql" and _is_lost_connection(error, cause):
         kind = DatabaseUnreachable
     else:
         kind = _BY_SQLSTATE.get(getattr(cause, "sqlstate", None) or "")
     return _fault(kind) if kind else None
+
+
+def _is_unreadable_text(cause: BaseException) -> bool:
+    """Text of the file that is not UTF-8: of a row, or of a garbled schema that SQLite quotes."""
+    if isinstance(cause, UnicodeDecodeError):
+        places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(cause.__traceback__)]
+        return places[-1:] == [base.__file__]
+    return "Could not decode to UTF-8" in str(cause)
 
 
 def _is_lost_connection(error: BaseException, cause: BaseException) -> bool:
@@ -110,7 +123,7 @@ def note(error: BaseException | None) -> StorageFailed | None:
         return None
     cause = (error.__cause__ or error) if error else None
     primary, state = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY, getattr(cause, "sqlstate", None)
-    if primary in _DAMAGED or state in _DAMAGED_STATES:
+    if primary in _DAMAGED or state in _DAMAGED_STATES or isinstance(cause, UnicodeDecodeError):
         _note_damage(str(cause))
     now = time.monotonic()
     if now > _Memory.logged.get(type(fault), -REMEMBERED) + REMEMBERED:
@@ -196,6 +209,8 @@ def check_database(seconds: float | None = None, *, thorough: bool = False) -> s
             (found,) = file.execute(f"PRAGMA {check}(1)").fetchone()
     except sqlite3.DatabaseError as error:
         return str(error) if error.sqlite_errorcode & _PRIMARY in _DAMAGED else ""
+    except UnicodeDecodeError:  # SQLite's message quotes a garbled schema
+        return "malformed database schema"
     return "" if found == "ok" else str(found)
 
 

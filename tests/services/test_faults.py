@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, OperationalError, connection
 from django.db.utils import ConnectionHandler
 from django.http import HttpResponse
@@ -300,6 +301,22 @@ def test_a_damaged_data_folder_is_not_served(tmp_path: Path) -> None:
     truncate(home / "playhead.sqlite3")
     told = refused(home, "--port", "0", DATABASE_URL="")
     assert f"CommandError: The database {home / 'playhead.sqlite3'} is damaged: " in told
+
+
+def test_a_start_on_a_full_disk_says_so(
+    database: Path, monkeypatch: pytest.MonkeyPatch, marker: Path
+) -> None:
+    error = failure(database, "PRAGMA max_page_count=1", INSERT)
+
+    def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("historyapp.management.commands.up.MigrationRecorder.applied_migrations", fail)
+    monkeypatch.setattr("historyapp.management.commands.up.check_at_start", lambda: "")
+    with pytest.raises(
+        CommandError, match=r"cannot be used: database or disk is full\. The disk .* Free some"
+    ):
+        call_command("up", "--port", "0", "--no-demo")
 
 
 def test_a_worker_waits_while_the_database_is_damaged(db: None, marker: Path) -> None:

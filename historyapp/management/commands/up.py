@@ -22,7 +22,7 @@ from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
 from historyapp.services.bootstrap import bootstrap
-from historyapp.services.faults import check_at_start
+from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
 
 ORPHAN_SECONDS = GRACE + 5
@@ -69,7 +69,9 @@ class Command(PlayheadCommand):
             start = bootstrap()
         except DatabaseError as error:
             reason, *_ = str(error).strip().split("\n")
-            raise CommandError(f"The database cannot be used: {reason}") from error
+            fault = fault_of(error)
+            advice = f". {fault.detail}" if fault else ""
+            raise CommandError(f"The database cannot be used: {reason}{advice}") from error
         address = f"http://{_bracketed(EVERYWHERE.get(host, host))}:{port}"
 
         wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
