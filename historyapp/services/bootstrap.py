@@ -1,12 +1,38 @@
 """What a fresh installation needs: an owner, a project, an API key and a sign-in link."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
+from django.db import connection
 
 from historyapp.models import Membership, Project
+from historyapp.models.fields import on_sqlite
 from historyapp.services.keys import bootstrap_key, create_sign_in_link
 from historyapp.services.transactions import writing
+
+_STARTING = 7_453_201_880
+"""PostgreSQL's advisory lock of servers that start; any number that nothing else uses."""
+
+
+@contextmanager
+def one_start_at_a_time() -> Iterator[None]:
+    """Holds back other servers that start on the same PostgreSQL database, until the block ends.
+
+    They would migrate at once, and each create the owner and the project. SQLite has one server.
+    """
+    if on_sqlite():
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_STARTING])
+    try:
+        yield
+    finally:
+        if connection.is_usable():  # else the lock went with the connection
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_STARTING])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
-from historyapp.services.bootstrap import bootstrap
+from historyapp.services.bootstrap import bootstrap, one_start_at_a_time
 from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
 
@@ -62,11 +62,12 @@ class Command(PlayheadCommand):
                 '"Faults of the database" in docs/operations.md.'
             )
         try:
-            # Comparing names is far cheaper than planning migrations.
-            applied = MigrationRecorder(connection).applied_migrations()
-            if not _migrations_on_disk() <= applied.keys():
-                call_command("migrate", verbosity=0, interactive=False)
-            start = bootstrap()
+            with one_start_at_a_time():
+                # Comparing names is far cheaper than planning migrations.
+                applied = MigrationRecorder(connection).applied_migrations()
+                if not _migrations_on_disk() <= applied.keys():
+                    call_command("migrate", verbosity=0, interactive=False)
+                start = bootstrap()
         except DatabaseError as error:
             reason, *_ = str(error).strip().split("\n")
             fault = fault_of(error)

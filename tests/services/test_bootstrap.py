@@ -1,0 +1,43 @@
+"""What a fresh installation gets when servers start on it at the same time."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from historyapp.models import ApiKey, Project
+from historyapp.services.bootstrap import Bootstrap, bootstrap, one_start_at_a_time
+
+SERVERS = 4
+
+
+def start(_: int) -> Bootstrap:
+    try:
+        with one_start_at_a_time():
+            return bootstrap()
+    finally:
+        connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_servers_that_start_together_make_one_owner_one_project_and_one_key() -> None:
+    with ThreadPoolExecutor(SERVERS) as threads:
+        made = list(threads.map(start, range(SERVERS)))
+    assert User.objects.count() == Project.objects.count() == ApiKey.objects.count() == 1
+    assert len({each.project.pk for each in made}) == 1
+    assert len({each.sign_in_path for each in made}) == SERVERS
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one server")
+@pytest.mark.django_db(transaction=True)
+def test_a_start_that_fails_does_not_hold_back_the_next() -> None:
+    def fail(_: int) -> None:
+        with one_start_at_a_time():
+            raise OSError("full")  # its connection stays open
+
+    with ThreadPoolExecutor(1) as threads:
+        with pytest.raises(OSError, match="full"):
+            threads.submit(fail, 0).result()
+        assert start(0).project.name == "Default"
+        threads.submit(lambda: connection.close()).result()
