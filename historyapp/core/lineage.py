@@ -64,6 +64,10 @@ class Lineage:
     """Pointers to the spans before ``newest``, by level: those of level 0 point to spans, those of a higher
     level to pointers of the level below. Each level is older than the level below it."""
     load: Load = field(default=_load_nothing, compare=False, repr=False)
+    totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Running totals that have been read, by session and position. They never change, so cuts share them."""
 
     def __post_init__(self) -> None:
         for older, newer in zip(self.newest, self.newest[1:], strict=False):

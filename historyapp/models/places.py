@@ -35,14 +35,13 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
     Args:
         name: of a total that only grows: ``steps``, ``errors``, ``tokens``.
     """
-    read: dict[tuple[str, int], int | None] = {}
 
     def total(session: str, position: int) -> int | None:
         key = session, position
-        if key not in read:
-            totals = totals_at(session, position)
-            read[key] = None if totals is None else totals.get(name, 0)
-        return read[key]
+        if key not in lineage.totals:
+            lineage.totals[key] = totals_at(session, position)
+        totals = lineage.totals[key]
+        return None if totals is None else int(totals.get(name, 0))
 
     def is_before(session: str, position: int) -> bool | None:
         found = total(session, position)

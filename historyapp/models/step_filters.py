@@ -20,7 +20,9 @@ from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
 from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
 from historyapp.models.history import History
+from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
+from historyapp.models.span_search import live_matches
 
 MOST_READ = 20_000
 """Candidates that one search reads."""
@@ -29,6 +31,9 @@ _PAGES = (200, 2_000)
 WINDOW = 100_000
 """Step numbers whose times one search compares, within an index."""
 _LAST_ANCHOR = 2**31 - 1
+_SPANS = -1
+_LOOKED_AT = 2_000
+"""Step numbers of which the rows are counted, to choose between an index and the spans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class SearchCursor(NamedTuple):
     """The last candidate that a search compared."""
 
     stream: int
-    """The index of its session in the lineage, oldest first. The last stream is the newest step alone."""
+    """The index of its session in the lineage, oldest first. The last stream is the newest step alone. -1: of
+    a search through spans."""
     number: int
     anchor: int
 
@@ -107,6 +113,9 @@ class StepSearch:
         self, after: SearchCursor | None, limit: int
     ) -> Iterator[tuple[SearchCursor, Episode | None]]:
         """Matching steps with their cursors; a cursor alone where the search has to stop."""
+        if after.stream < 0 if after else self._is_through_spans():
+            yield from self._live_matches(after)
+            return
         read = 0
         streams = list(range(len(self._sessions) + 1))[:: 1 if self.forwards else -1]
         if after and after.stream in streams:
@@ -138,6 +147,51 @@ class StepSearch:
             if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
+
+    def _is_through_spans(self) -> bool:
+        """Whether many rows of these numbers are not live, or many sessions have such rows."""
+        lineage = self.history.lineage
+        if lineage.older or not self.within or self.wanted.status == "in_flight":
+            return bool(lineage.older)
+        lowest = min(self.within[0], self.within[-1])
+        return not have_few_rows(lineage, lowest, lowest + min(len(self.within), _LOOKED_AT) - 1)
+
+    def _live_matches(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
+        newest = None if after and self.forwards is False else self.history.newest_shown
+        if newest and not (newest.number in self.within and self.wanted.matches(newest)):
+            newest = None
+        if newest and not self.forwards:
+            yield SearchCursor(_SPANS, newest.number, newest.anchor), newest
+        lowest, highest = sorted((self.within[0], self.within[-1])) if self.within else (1, 0)
+        highest = min(highest, self.history.steps - 1)
+        if after and self.forwards:
+            lowest = max(lowest, after.number + 1)
+        elif after:
+            highest = min(highest, after.number - 1)
+        left = range(lowest, highest + 1)
+        if left and self.wanted.status != "in_flight":  # only the newest step can be in flight
+            tools = {preview(self.wanted.tool, 100)} if self.wanted.tool is not None else set()
+            found = live_matches(
+                self.history, self._condition(), tools, left if self.forwards else left[::-1]
+            )
+            for number, row in found:
+                if row is None:
+                    yield SearchCursor(_SPANS, number, 0), None
+                elif self.wanted.matches(row):
+                    yield SearchCursor(_SPANS, number, row.anchor), row
+        if newest and self.forwards:
+            yield SearchCursor(_SPANS, newest.number, newest.anchor), newest
+
+    def _condition(self) -> Q:
+        """What the database compares of the status and the time."""
+        wanted = Q()
+        if self.wanted.status is not None:
+            wanted &= Q(status=self.wanted.status)
+        if self.wanted.since is not None:
+            wanted &= Q(started_at__gte=self.wanted.since)
+        if self.wanted.until is not None:
+            wanted &= Q(started_at__lt=self.wanted.until)
+        return wanted
 
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
         """The numbers that are left to compare in a session, without the newest step."""

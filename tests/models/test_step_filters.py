@@ -85,7 +85,7 @@ def values(rows: list[Episode]) -> list[Any]:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("window", "pages"), [(100_000, (200, 2000)), (3, (2, 3))])
+@pytest.mark.parametrize(("window", "pages"), [(100_000, (200, 2000)), (3, (2, 3)), (1, (200, 2000))])
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     script=st.lists(st.tuples(st.floats(0, 1), moves), min_size=1, max_size=12),
@@ -107,6 +107,12 @@ def test_a_filter_answers_as_filtering_the_list(
     monkeypatch.setattr(step_filters, "WINDOW", window)
     monkeypatch.setattr(step_filters, "_PAGES", pages)
     monkeypatch.setattr(step_filters, "MOST_READ", 5 if window == 3 else MOST_READ)
+    if window == 1:  # every search goes through spans, a few entries at a time
+        monkeypatch.setattr("historyapp.core.lineage.BLOCK", 2)
+        monkeypatch.setattr(StepSearch, "_is_through_spans", lambda search: True)
+        monkeypatch.setattr("historyapp.models.span_search._AT_ONCE", 2)
+        monkeypatch.setattr("historyapp.models.entries._SHORT", 4)
+        monkeypatch.setattr("historyapp.models.span_search.MOST_ENTRIES", 9)
     project = Project.objects.create(name="random")
     sessions = [create_session(project)]
     for which, move in script:
