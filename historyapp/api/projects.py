@@ -26,7 +26,7 @@ router = Router(tags=["project"])
 class ProjectPatch(RequestBody):
     """Only what is given changes."""
 
-    model_config = shown({"daily_cap": 5, "allowed_models": ["gpt-5-mini"]})
+    model_config = shown({"paid_automatic_compression": True, "daily_cap": 5})
 
     daily_cap: DailyCap = None
     monthly_cap: MonthlyCap = None

@@ -3,6 +3,8 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from historyapp.models import ApiKey, AuditRecord, Project, Session, SpendingCounter, SpendingReservation
@@ -178,3 +180,34 @@ def test_each_change_of_a_cap_is_recorded_once(project: Project, session: Sessio
         (session.pk, {"period": "day", "limit": 1.0}),
         (None, {"period": "month", "limit": 1.0, "key": str(key.pk)}),
     ]
+
+
+def test_the_first_call_of_a_new_period_counts_from_zero(project: Project, session: Session) -> None:
+    set_caps(project, {"day": DOLLAR, "month": DOLLAR})
+    call(session).settle(DOLLAR)
+    with pytest.raises(CapReached):
+        call(session)
+    SpendingCounter.objects.filter(period="day").update(starts_on=date(2020, 1, 31))
+    with pytest.raises(CapReached, match="a month"):
+        call(session)
+    SpendingCounter.objects.update(starts_on=date(2020, 1, 1))
+    call(session).settle(5)
+    assert {counter.counted for counter in SpendingCounter.objects.all()} == {5}
+    assert {cap.counter.starts_on.year > 2020 for cap in project_caps(project)} == {True}
+
+
+def test_a_fork_of_200_forks_needs_the_statements_of_one(project: Project, session: Session) -> None:
+    newest = session
+    for _ in range(200):
+        forked = Session(project=project, forked_from=newest)
+        forked.save(force_insert=True)
+        newest = forked
+    counts = []
+    for each in (session, newest):
+        call(each).settle(0)
+        with CaptureQueriesContext(connection) as queries:
+            call(each).settle(1)
+            caps_that_hold(each)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    assert SpendingCounter.objects.get(session=session, period="day").counted == 2
