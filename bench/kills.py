@@ -61,7 +61,8 @@ class Writer:
             text = f"{self.name}.{len(self.acknowledged)}"
             path = f"/sessions/{self.session}/entries"
             answer = self._deliver(path, {"entries": step(text)}, text)
-            self.acknowledged[text] = answer.get("positions", [])
+            if not self.refused:
+                self.acknowledged[text] = answer["positions"]
             time.sleep(0.02)
 
     def _deliver(self, path: str, body: object, key: str) -> dict[str, Any]:
@@ -75,7 +76,7 @@ class Writer:
                 self.refused = f"{path}: {status} {answer}"
                 return {"id": ""}
             if time.monotonic() > end:
-                self.refused = f"{path}: no answer in {PATIENCE} s"
+                self.refused = f"{path}: no answer in {PATIENCE} s, the last of {attempt + 1} was {status}"
                 return {"id": ""}
             time.sleep(0.05)
         raise AssertionError

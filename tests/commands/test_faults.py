@@ -15,6 +15,7 @@ import pytest
 
 from tests.commands.test_up import Up
 from tests.installation import copy_migrated
+from tests.services.test_faults import PAGE
 from tests.services.test_faults import tiny_disk as tiny_disk
 
 pytestmark = pytest.mark.slow
@@ -74,7 +75,9 @@ def test_damage_while_it_runs_stops_every_write(up: Up, tmp_path: Path) -> None:
         client.post("/api/v1/sessions", json={"title": "kept"})
         with closing(sqlite3.connect(file)) as other:
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        os.truncate(file, 3 * 4096 + 100)
+        with file.open("r+b") as garbled:  # a file that gets shorter would end the process
+            garbled.seek(PAGE)
+            garbled.write(os.urandom(file.stat().st_size - PAGE))
         end = time.monotonic() + 30
         while not (tmp_path / "home" / "damaged").exists():
             client.post("/api/v1/sessions", json={"title": "lost"})
