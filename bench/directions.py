@@ -10,7 +10,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -31,10 +30,10 @@ def main(*arguments: str) -> None:
         import django
 
         django.setup()
-        _measure_all(folder, arguments)
+        _measure_all(arguments)
 
 
-def _measure_all(folder: Path, arguments: tuple[str, ...]) -> None:
+def _measure_all(arguments: tuple[str, ...]) -> None:
     from django.core.management import call_command
 
     from bench.fill_directions import DIRECTIONS
@@ -44,16 +43,16 @@ def _measure_all(folder: Path, arguments: tuple[str, ...]) -> None:
     for name, amount in wanted.items():
         fill, short, long = DIRECTIONS[name]
         long = int(amount or long)
-        rows = _measure(folder, fill, short, long)
+        rows = _measure(fill, short, long)
         report(f"{name}: {short:,} → {long:,} ({machine()})", rows)
 
 
-def _measure(folder: Path, fill: Callable[..., UUID], short: int, long: int) -> list[tuple[str, str, str]]:
+def _measure(fill: Callable[..., UUID], short: int, long: int) -> list[tuple[str, str, str]]:
     agents, sizes = [], []
     for amount in (short, long):
-        before = _bytes(folder)
+        before = _bytes()
         agents.append(_Requests(fill, amount, long))
-        sizes.append(_bytes(folder) - before)
+        sizes.append(_bytes() - before)
     rows = []
     for name in agents[0].requests:
         times: list[list[float]] = [[], []]
@@ -69,8 +68,13 @@ def _measure(folder: Path, fill: Callable[..., UUID], short: int, long: int) -> 
     return rows
 
 
-def _bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def _bytes() -> int:
+    """The size of the database, with what its write-ahead log adds."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        return int(cursor.fetchone()[0])
 
 
 class _Requests:

@@ -13,6 +13,7 @@ from historyapp.models import Episode, Project, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.places import first_with
 from historyapp.models.samples import spread
+from historyapp.models.step_filters import StepFilter, StepSearch
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -97,6 +98,21 @@ def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: l
         costs.append((count, len(rows_read)))
     assert costs[0] == costs[1]
     assert costs[1][1] <= 12
+
+
+def test_a_search_for_errors_reads_no_failed_takes(project: Project, rows_read: list[type]) -> None:
+    past = history(tried(project, 60))
+    rows_read.clear()
+    found = StepSearch(past, StepFilter(status="error"), range(1, 5)).find(50)
+    assert ([row.number for row in found.rows], found.more) == ([4], None)
+    assert len(rows_read) <= 6
+
+
+def test_a_search_in_a_fork_of_forks_takes_few_queries(project: Project) -> None:
+    past = history(forked(project, 40))
+    search = StepSearch(past, StepFilter(status="error"), range(40, 0, -1))
+    assert queries(lambda: search.find(50)) <= 30
+    assert [row.number for row in search.find(50).rows] == list(range(39, 0, -4))
 
 
 def test_a_step_among_many_spans_is_found_with_few_queries(
