@@ -69,6 +69,8 @@ class Front:
             "calls": Pool(
                 "model calls", CALL_THREADS, patience=wait, keeps_threads=False, spacing=CALL_SPACING
             ),
+            # To check a password takes a third of a second of computing, on purpose.
+            "passwords": Pool("passwords", 1, patience=wait, keeps_threads=False),
             "transfers": Pool("exports and imports", TRANSFER_THREADS, patience=wait, keeps_threads=False),
         }
 
@@ -110,13 +112,13 @@ class Front:
         connections.busy.add(peer)
         try:
             length = _length_of(headers)
-            name = _pool_name(scope["method"], scope["path"])
+            name = pool_name(scope["method"], scope["path"])
             client = client_of(headers.get(b"authorization", b""), peer[0])
             with self._clients.admitted(client, peer[0], size=length, is_long=name in LONG):
                 body = (
                     await read_body(length, receive, self._limits, self._deadlines) if length else BytesIO()
                 )
-                outbox = Outbox(asyncio.get_running_loop())
+                outbox = Outbox(asyncio.get_running_loop(), self._limits.spare_disk)
                 run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
                 self._pools[name].submit(client, run, outbox.refuse)
                 await self._respond(outbox, scope, receive, send)
@@ -260,11 +262,14 @@ def _length_of(headers: dict[bytes, bytes]) -> int:
     return int(length) if length.isdigit() and b"transfer-encoding" not in headers else 0
 
 
-def _pool_name(method: str, path: str) -> str:
+def pool_name(method: str, path: str) -> str:
+    """Which threads serve a request: those of short ones never wait for what takes long."""
     if method == "POST" and path.startswith("/api/") and path.endswith("/calls"):
         return "calls"
     if path.endswith("/export") or "/exports/" in path:
         return "transfers"
     if method == "POST" and path in ("/imports", "/api/v1/imports"):
         return "transfers"
+    if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
+        return "passwords"
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

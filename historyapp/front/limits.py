@@ -33,6 +33,8 @@ class Limits:
     """Bodies of all requests that have not ended."""
     client_connections: int
     """Open connections of one address."""
+    spare_disk: int
+    """Bytes that responses in temporary files leave free on the disk."""
 
 
 class Clients:

@@ -4,13 +4,17 @@ import asyncio
 import os
 import threading
 from collections import deque
-from tempfile import TemporaryFile
+from errno import ENOSPC
+from shutil import disk_usage
+from tempfile import TemporaryFile, gettempdir
 from typing import IO
 
 from historyapp.core.errors import PlayheadError
 from historyapp.wire.problems import ServerFailed
 
 IN_MEMORY = 1 << 18
+LOOK_BYTES = 1 << 24
+"""Written to the file between two looks at the free space."""
 PIECE = 1 << 16
 """Bytes that are sent at once; a client must read them within the time limit."""
 
@@ -28,13 +32,14 @@ class Outbox:
     serves the next request.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, spare_disk: int) -> None:
         self._loop = loop
+        self._spare_disk = spare_disk
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self._file: IO[bytes] | None = None
-        self._written = self._read = 0
+        self._written = self._read = self._next_look = 0
         self._ended = self._abandoned = False
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
@@ -53,7 +58,12 @@ class Outbox:
         self._loop.call_soon_threadsafe(self._set_head, head)
 
     def write(self, chunk: bytes) -> None:
-        """Raises ClientGone when the client has closed the connection or reads too slowly."""
+        """Keeps a piece until the client reads it.
+
+        Raises:
+            ClientGone: when the client has closed the connection or reads too slowly.
+            OSError: when the disk is too full for it.
+        """
         with self._lock:
             if self._abandoned:
                 raise ClientGone
@@ -63,8 +73,15 @@ class Outbox:
                 self._chunks.append(chunk)
                 self._size += len(chunk)
             else:
+                if self._written >= self._next_look:
+                    self._check_disk()
                 self._written += _write_all(self._file, chunk, self._written)
         self._loop.call_soon_threadsafe(self._wake)
+
+    def _check_disk(self) -> None:
+        self._next_look = self._written + LOOK_BYTES
+        if disk_usage(gettempdir()).free < self._spare_disk + LOOK_BYTES:
+            raise OSError(ENOSPC, "The disk has too little space for responses that clients read slowly.")
 
     def end(self, head: Head | None, body: bytes | None) -> None:
         """Sends a whole response, or ends the one that has begun."""
