@@ -32,7 +32,7 @@ LIMITS = {
     "PLAYHEAD_CLIENT_REQUESTS": "40",
     "PLAYHEAD_CLIENT_CALLS": "12",
     "PLAYHEAD_CLIENT_CONNECTIONS": "120",
-    "PLAYHEAD_WRITE_SECONDS": "2",
+    "PLAYHEAD_WRITE_SECONDS": "4",
 }
 ANSWER_SECONDS = 4
 INPUT = {"kind": "model_input", "content": "hello"}
@@ -249,7 +249,9 @@ def test_connections_beyond_the_limit_of_an_address_are_closed_and_requests_go_o
     session = server.session()
     stalled = [server.stalled_body() for _ in range(10)]
     idle = [server.connect("GET /api/v1/sess") for _ in range(150)]
-    time.sleep(1.5)
+    while all(map(is_open, idle)):
+        time.sleep(0.1)
+    time.sleep(0.5)
     assert 100 <= sum(map(is_open, idle)) < 115
     assert all(map(is_open, stalled))
     server.check(session)
@@ -273,27 +275,26 @@ def test_another_programs_lock_of_sqlite_holds_reads_never_and_writes_once(
     session, key = server.session(), {"Authorization": f"Bearer {KEY}"}
     url = f"http://127.0.0.1:{server.port}"
 
-    def write(_: int) -> tuple[int, float]:
+    def write() -> tuple[int, float]:
         begun, path = time.monotonic(), f"{url}/api/v1/sessions/{session}/entries"
         answer = httpx.post(path, json={"entries": [INPUT]}, headers=key, timeout=30)
         return answer.status_code, time.monotonic() - begun
 
-    assert httpx.get(f"{url}/sign-in").status_code == 200  # the first one reads the templates
+    assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200  # the first one reads the templates
     with closing(sqlite3.connect(folder / "playhead.sqlite3", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with ThreadPoolExecutor(12) as writers:
             # Three times as many as threads: those that wait for a thread do not wait for SQLite once more.
-            writes = writers.map(write, range(12))
-            time.sleep(0.5)
-            begun = time.monotonic()
-            assert httpx.get(f"{url}/healthz").text == "ok\n"
-            assert httpx.get(f"{url}/sign-in").status_code == 200
+            writes = [writers.submit(write) for _ in range(12)]
+            time.sleep(0.3)
+            assert httpx.get(f"{url}/healthz", timeout=30).text == "ok\n"
+            assert httpx.get(f"{url}/sign-in", timeout=30).status_code == 200
             assert server.api.get(f"/sessions/{session}").status_code == 200
-            assert time.monotonic() - begun < 1.5
-            answers = list(writes)
+            assert not any(one.done() for one in writes)
+            answers = [one.result() for one in writes]
         other.execute("ROLLBACK")
     assert {status for status, _ in answers} == {503}
-    assert all(1.8 < seconds < 3.5 for _, seconds in answers)
+    assert all(3.8 < seconds < 7 for _, seconds in answers)
     server.append(session)
 
 
