@@ -43,7 +43,7 @@ from bench.machines import (
 AGENTS = 8
 SAMPLE_SECONDS = 0.02
 _WAITS = (
-    "SELECT coalesce(wait_event_type, 'none') FROM pg_stat_activity "
+    "SELECT coalesce(wait_event_type || ' ' || wait_event, 'none') FROM pg_stat_activity "
     "WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 )
 
