@@ -9,9 +9,10 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 
 from dashboard.urls import urlpatterns
-from historyapp.models import Membership, Project, Session
+from historyapp.models import ApiKey, Membership, Project, Session
 from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_comparison, start_run
+from historyapp.services.keys import create_key
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
@@ -28,6 +29,8 @@ POSTED = {
     "theme",
     "cancel-compression",
     "retry-compression",
+    "session-caps",
+    "key-caps",
 }
 OTHER_VALUES = {"context-block": {"key": "json"}}
 VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
@@ -36,7 +39,9 @@ VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "
 def addresses(session: Session) -> dict[str, str]:
     """Every address of the dashboard, of this session where it is of one."""
     run, side = (session.compression_runs.filter(trial=trial).first() for trial in (False, True))
+    key = ApiKey.objects.filter(project=session.project).first() or create_key(session.project, "agent")[0]
     ids = {
+        "key_id": key.pk,
         "session_id": session.pk,
         "project_id": session.project_id,
         "run_id": run.pk if run else uuid4(),

@@ -1,9 +1,13 @@
 """What runs did is added to the totals of /metrics in the transaction that stores it."""
 
+import pytest
+
 from historyapp.models import CompressionRun, Project, Total
 from historyapp.services.compression.start import RunRequest, cancel_run, start_run
 from tests.llm.loopback import Loopback, Refusal
 from tests.services.compression.conftest import Compress, Record
+
+pytestmark = pytest.mark.django_db(transaction=True)  # each model call is counted in a thread of its own
 
 
 def totals() -> dict[tuple[str, str], int]:
