@@ -82,7 +82,8 @@ def test_a_stranger_gets_404_wherever_a_member_gets_an_answer(
         of_the_session, 404
     )
     answers = {name: ask(bob, name, address) for name, address in of_the_session.items()}
-    assert {name: status for name, status in answers.items() if status not in (200, 204, 302, 422)} == {}
+    refused = {name: status for name, status in answers.items() if status not in (200, 204, 302, 422)}
+    assert refused == {"session-caps": 403}, "only owners set caps"
 
 
 def test_a_stranger_cannot_undo_or_rewind(charlie: Client, rewound: Session) -> None:
