@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from granian import Granian
-from granian.constants import Interfaces, Loops
+from granian.constants import HTTPModes, Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
@@ -87,6 +87,7 @@ def serve(
         address=ip,
         port=port,
         interface=Interfaces.ASGI,
+        http=HTTPModes.http1,  # of HTTP/2, granian limits neither idle connections nor what headers unpack to
         workers=1,
         loop=Loops.uvloop,
         websockets=False,
@@ -137,6 +138,9 @@ def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], Non
     def running() -> bool:
         return not (server.interrupt_signal or server.interrupt_children)
 
+    # The web process is a fork: it would inherit, held for ever, any lock that this thread holds meanwhile.
+    while running() and not any(worker.is_alive() for worker in server.wrks):
+        time.sleep(0.02)
     while running() and not _responds(ip, port):
         time.sleep(0.02)
     if running():

@@ -7,11 +7,11 @@ from ninja import Query, Router
 from pydantic import Field
 
 from historyapp.api.auth import ApiRequest, find_session
-from historyapp.api.cursors import PageQuery, decode_cursor, first_page
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.entry_models import AnyEntry, AnyEntryPage, EntryIn, entry_json
 from historyapp.api.fields import AppendRequest, AsOf, PathPosition, QueryPosition, SessionId
 from historyapp.api.problems import raises
-from historyapp.api.responses import fill, reply, reply_or_304
+from historyapp.api.responses import AT_ONCE, LargePage, fill, reply, reply_or_304
 from historyapp.core.entries import KINDS
 from historyapp.core.errors import Conflict, NotFound
 from historyapp.core.lineage import Lineage
@@ -68,9 +68,10 @@ def append_entries(request: ApiRequest, session_id: SessionId, batch: EntriesIn)
 
 @router.get("/sessions/{session_id}/entries", response=AnyEntryPage, summary="Page through entries")
 def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[EntryFilter]) -> HttpResponse:
+    """A page ends after `limit` entries or 8 MB."""
     session = find_session(request, session_id)
 
-    def make() -> dict[str, Any]:
+    def make() -> str:
         as_of, after, before = filter.as_of, filter.after or 0, filter.before
         if filter.cursor is not None:
             as_of, position = decode_cursor(_LIST, filter.cursor, int, int)
@@ -83,12 +84,18 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             kinds=[filter.kind] if filter.kind else (),
             newest_first=filter.order == "newest",
             limit=filter.limit + 1,
+            at_once=AT_ONCE,
         )
         state = session.head if as_of is None else as_of
-        page, cursor = first_page(_LIST, list(found), filter.limit, lambda row: (state, row.position))
         live = history.lineage
-        items = [entry_json(row, live=live.contains(str(row.session_id), row.position)) for row in page]
-        return {"items": items, "next": cursor}
+        place, cursor, page = 0, None, LargePage()
+        for row in found:
+            if len(page.items) == filter.limit or page.is_full:
+                cursor = encode_cursor(_LIST, state, place)
+                break
+            page.add(entry_json(row, live=live.contains(str(row.session_id), row.position)))
+            place = row.position
+        return page.json(cursor)
 
     return reply_or_304(request, session, make)
 

@@ -1,5 +1,6 @@
 """Steps: lists with previews, and one with its bodies."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
@@ -9,7 +10,7 @@ from pydantic import Field
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId
-from historyapp.api.responses import fill_json, reply_or_304
+from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, reply_or_304
 from historyapp.core import episodes as core
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts
@@ -39,7 +40,11 @@ class EpisodeFilter(PageQuery):
     )
     since: Moment | None = Field(default=None, description="Only steps that started then or later.")
     until: Moment | None = Field(default=None, description="Only steps that started before.")
-    full: Literal["true", "false"] = Field(default="false", description="`true`: items with their bodies.")
+    full: Literal["true", "false"] = Field(
+        default="false",
+        description="`true`: items with their bodies. A page ends after 8 MB of them, and with `status`, "
+        "`tool`, `since` or `until` after 10 items.",
+    )
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
@@ -54,7 +59,7 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     return reply_or_304(request, session, lambda: _page(session, filter))
 
 
-def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
+def _page(session: Session, filter: EpisodeFilter) -> Content:
     as_of, number = filter.as_of, None
     if filter.cursor is not None:
         as_of, number = decode_cursor(_LIST, filter.cursor, int, int)
@@ -68,15 +73,27 @@ def _page(session: Session, filter: EpisodeFilter) -> dict[str, Any]:
         wanted = wanted[wanted.index(number) :]
     page = wanted[: filter.limit]
     state = session.head if as_of is None else as_of
+    rows = history.rows(min(page), max(page)) if page else []
+    if page.step < 0:
+        rows.reverse()
+    if filter.full == "true":
+        large = _large_page(history, rows)
+        page = page[: len(large.items)]
     more = encode_cursor(_LIST, state, wanted[len(page)]) if len(wanted) > len(page) else None
-    items: list[Any] = []
-    if page:
-        first, last = min(page), max(page)
-        if filter.full == "true":
-            items = [_with_bodies(*step) for step in history.with_bodies(history.rows(first, last))]
-        else:
-            items = [fill_json(EpisodeItem, row) for row in history.rows(first, last)]
-    return {"items": items if page.step > 0 else items[::-1], "next": more}
+    if filter.full == "true":
+        return large.json(more)
+    return {"items": [fill_json(EpisodeItem, row) for row in rows], "next": more}
+
+
+def _large_page(history: History, rows: Sequence[Episode]) -> LargePage:
+    """The first of these steps, with their bodies."""
+    page = LargePage()
+    for begin in range(0, len(rows), AT_ONCE):
+        for step in history.with_bodies(rows[begin : begin + AT_ONCE]):
+            if page.is_full:
+                return page
+            page.add(_with_bodies(*step))
+    return page
 
 
 def _range(history: History, filter: EpisodeFilter) -> range:
@@ -91,7 +108,8 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
         as_of, *place = decode_cursor(_FILTERED, filter.cursor, int, int, int, int)
         mark = SearchCursor(*place)
     history = History(session, as_of)
-    found = StepSearch(history, wanted, _range(history, filter)).find(filter.limit, mark)
+    limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
+    found = StepSearch(history, wanted, _range(history, filter)).find(limit, mark)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
         items = [_with_bodies(*step) for step in history.with_bodies(found.rows)]

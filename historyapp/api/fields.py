@@ -5,9 +5,18 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
+from historyapp.core.entries import few_fields
 from historyapp.core.errors import NotFound
 from historyapp.core.text import Text
 from historyapp.core.usage import MICRO
@@ -25,6 +34,11 @@ class RequestBody(BaseModel):
     """Base of request bodies: unknown fields and values of another type are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: Any) -> Any:
+        return few_fields(cls, value)
 
 
 def whole_number(value: object) -> object:

@@ -16,7 +16,8 @@ from historyapp.models import Session
 from historyapp.wire.base import Answer
 
 A = TypeVar("A", bound=Answer)
-Content = Answer | dict[str, Any]
+Content = Answer | dict[str, Any] | str
+"""What is answered; a text is JSON already."""
 """An answer; or the same fields as JSON values, where they come from storage as they are."""
 
 REPLAYED = {"Idempotency-Replayed": "true"}
@@ -69,7 +70,7 @@ def json_value(value: Any) -> Any:
 
 def reply(content: Content, status: int = 200) -> HttpResponse:
     """JSON. An answer was validated when it was made; nothing is validated again."""
-    body = dump_json(json_value(content))
+    body = content if isinstance(content, str) else dump_json(json_value(content))
     return HttpResponse(body, status=status, content_type="application/json")
 
 
@@ -89,3 +90,28 @@ def reply_or_304(
     response["ETag"] = tag
     response["Cache-Control"] = "private, no-cache"
     return response
+
+
+AT_ONCE = 10
+"""Rows with bodies that are in memory at the same time while a page is made of them."""
+MOST_PAGE_BYTES = 8 * 1024 * 1024
+"""A page ends after as many bytes of JSON: its bodies may be large, and clients may read it slowly."""
+
+
+class LargePage:
+    """The JSON of a page whose items hold bodies."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._size >= MOST_PAGE_BYTES
+
+    def add(self, item: dict[str, Any]) -> None:
+        self.items.append(dump_json(item))
+        self._size += len(self.items[-1])
+
+    def json(self, cursor: str | None) -> str:
+        return f'{{"items":[{",".join(self.items)}],"next":{dump_json(cursor)}}}'

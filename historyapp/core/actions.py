@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from historyapp.core.entries import GivenThoughts, ModelOutput, ToolCall, UseTool
+from historyapp.core.entries import GivenThoughts, ModelOutput, ToolCall, UseTool, few_fields
 from historyapp.core.provider_messages import read_message
 
 
@@ -13,6 +13,11 @@ class ActionProposal(BaseModel):
     """One proposed action. Its public JSON schema leaves ``raw_message`` out: models must not write that."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: Any) -> Any:
+        return few_fields(cls, value)
 
     thoughts: GivenThoughts = None
     use_tool: UseTool

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    StrictBool,
+    StrictFloat,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from historyapp.core.json import text_or_json
@@ -14,10 +24,36 @@ from historyapp.core.text import Text
 ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 
+MOST_UNKNOWN = 20
+"""The most unknown fields that an error names: each takes memory, and a body holds millions."""
+
+
+def few_fields(model: type[BaseModel], value: Any) -> Any:
+    """The value, unless it has many fields that the model does not know.
+
+    Raises:
+        PydanticCustomError: one for all of them.
+    """
+    if (
+        isinstance(value, dict)
+        and len(value) > len(model.model_fields) + MOST_UNKNOWN
+        and model.model_config.get("extra") == "forbid"
+    ):
+        raise PydanticCustomError(
+            "many_fields", "has {fields} fields, most of them unknown", {"fields": len(value)}
+        )
+    return value
+
+
 class StoredModel(BaseModel):
     """Base of stored models: immutable, and unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: Any) -> Any:
+        return few_fields(cls, value)
 
 
 class Thoughts(StoredModel):
@@ -184,7 +220,7 @@ class ModelOutput(EntryBody):
     kind: Literal["model_output"] = "model_output"
     thoughts: GivenThoughts = None
     text: Text = ""
-    tool_calls: tuple[GivenCall, ...] = ()
+    tool_calls: Annotated[tuple[GivenCall, ...], FailFast()] = ()
     use_tool: UseTool | None = None
     reasoning: list[Any] = Field(default_factory=list)
     """Opaque provider blocks (thinking, signatures, encrypted reasoning), kept verbatim."""
@@ -203,7 +239,7 @@ class ToolResults(EntryBody):
     in_step: ClassVar[bool] = True
     kind: Literal["tool_results"] = "tool_results"
     overall: Text | None = None
-    results: tuple[ToolResult, ...] = Field(min_length=1)
+    results: Annotated[tuple[ToolResult, ...], FailFast()] = Field(min_length=1)
 
 
 class Review(EntryBody):
@@ -238,10 +274,10 @@ class Rewind(EntryBody):
 
     kind: Literal["rewind"] = "rewind"
     to_position: int = Field(ge=0)
-    spans: tuple[tuple[str, int, int], ...]
+    spans: Annotated[tuple[tuple[str, int, int], ...], FailFast()]
     """``(session id, first position, last position)``, oldest first: the newest, or all if there is no
     ``older``. Rewinds of earlier versions store all."""
-    older: tuple[tuple[tuple[str, int, int], ...], ...] = ()
+    older: Annotated[tuple[Annotated[tuple[tuple[str, int, int], ...], FailFast()], ...], FailFast()] = ()
     """Pointers to where older spans are stored, see :class:`historyapp.core.lineage.Lineage`:
     ``(session id, position of a rewind or a fork point, first position)``."""
     reason: Text | None = None

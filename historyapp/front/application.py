@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import Any
+from typing import IO, Any
 
 from historyapp.core.errors import PlayheadError
-from historyapp.front.bodies import Receive, read_body
+from historyapp.front.bodies import Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, Limits, client_of
 from historyapp.front.native import NATIVE, Send, refusal
-from historyapp.front.outbox import PIECE, ClientGone, Head, Outbox
+from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.meters import count_request
@@ -115,9 +115,10 @@ class Front:
             name = pool_name(scope["method"], scope["path"])
             client = client_of(headers.get(b"authorization", b""), peer[0])
             with self._clients.admitted(client, peer[0], size=length, is_long=name in LONG):
-                body = (
-                    await read_body(length, receive, self._limits, self._deadlines) if length else BytesIO()
-                )
+                body: IO[bytes] = BytesIO()
+                if length:
+                    most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
+                    body = await read_body(length, most, receive, self._limits, self._deadlines)
                 outbox = Outbox(asyncio.get_running_loop(), self._limits.spare_disk)
                 run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
                 self._pools[name].submit(client, run, outbox.refuse)
@@ -168,7 +169,11 @@ class Front:
                         self._give_way()
             else:
                 body = b"".join(response)
-                if self._sends_from_threads and len(body) <= PIECE:
+                if len(body) > IN_MEMORY:
+                    outbox.begin(started[0])
+                    outbox.write(body)  # to a file: a slow reader would hold the memory
+                    body = None
+                elif self._sends_from_threads and len(body) <= PIECE:
                     outbox.sent = True
                     _send_at_once(send, started[0], body)
         except ClientGone:

@@ -14,6 +14,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 IN_MEMORY = 1 << 18
 """Longer bodies go to a temporary file, so that many slow ones do not fill the memory."""
+MOST_FORM = 1 << 20
+"""The most bytes of a form of a page: Django makes many small objects of it before it knows who sent it."""
 READ_AWAY = 4
 """A body of up to this many times the limit is read before it is refused.
 
@@ -21,22 +23,35 @@ Most clients look for an answer only after all is sent. The sender of a longer o
 """
 
 
-async def read_body(length: int, receive: Receive, limits: Limits, deadlines: Deadlines) -> IO[bytes]:
+def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
+    """The most bytes that a body for this address may have."""
+    may_be_long = path.startswith("/api/") or path == "/imports"
+    is_form = media_type.lower().startswith(b"application/x-www-form-urlencoded")
+    return limits.max_body if may_be_long and not is_form else min(MOST_FORM, limits.max_body)
+
+
+async def read_body(
+    length: int, most: int, receive: Receive, limits: Limits, deadlines: Deadlines
+) -> IO[bytes]:
     """The whole body, from its beginning.
 
+    Args:
+        length: of the body, as its sender announced it.
+        most: the most bytes that are accepted.
+
     Raises:
-        TooLarge: beyond ``max_body``.
+        TooLarge: beyond ``most`` bytes.
         BodyTooSlow: when it stalls, is slower than ``min_rate``, or takes longer than ``body_seconds``.
         Malformed: when the client sends no more of it.
         ServerUnavailable: when the server stops meanwhile.
     """
     if length > READ_AWAY * limits.max_body:
-        raise _too_large(limits)
+        raise _too_large(most, limits)
     wait = deadlines.begin(limits.stall_seconds)
     try:
-        if length > limits.max_body:
+        if length > most:
             await _receive(length, receive, limits, wait, None)
-            raise _too_large(limits)
+            raise _too_large(most, limits)
         return await _receive_file(length, receive, limits, wait)
     except asyncio.CancelledError:
         if not wait.expired:
@@ -89,8 +104,6 @@ async def _receive(
         wait.deadline = min(begun + min(earned, limits.body_seconds), now + limits.stall_seconds)
 
 
-def _too_large(limits: Limits) -> TooLarge:
-    return TooLarge(
-        f"The body is larger than {limits.max_body:,} bytes (PLAYHEAD_MAX_BODY). Send less.",
-        max_body=limits.max_body,
-    )
+def _too_large(most: int, limits: Limits) -> TooLarge:
+    which = "PLAYHEAD_MAX_BODY" if most == limits.max_body else "the limit of a form"
+    return TooLarge(f"The body is larger than {most:,} bytes ({which}). Send less.", max_body=most)

@@ -30,12 +30,14 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         kinds: Iterable[str] = (),
         newest_first: bool = False,
         limit: int | None = None,
+        at_once: int | None = None,
     ) -> Iterator["Entry"]:
         """The live entries between two positions (both excluded), streamed in order of position.
 
         Args:
             limit: the most entries to read; the cost does not grow with the session's length. Give it unless
                 all are wanted: PostgreSQL computes the whole result before it streams the first part.
+            at_once: the most entries in memory, for those who may stop before the limit.
         """
         spans = spans_between(lineage, after, before, newest_first=newest_first)
         wanted, rows = list(kinds), self
@@ -46,9 +48,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
             if limit is None:
                 yield from found.iterator(chunk_size=500)
                 continue
-            page = list(found[:limit])
-            yield from page
-            limit -= len(page)
+            page = found[:limit].iterator(chunk_size=at_once) if at_once else list(found[:limit])
+            for row in page:
+                yield row
+                limit -= 1
             if not limit:
                 return
 

@@ -209,3 +209,25 @@ def test_a_position_beyond_the_head_is_not_found(run: Agent, position: str) -> N
 @pytest.mark.parametrize("position", ["0", "-1", "x", "1.5", "2147483648", "9" * 30, "%00", "٣"])
 def test_what_is_no_position_is_refused(run: Agent, position: str) -> None:
     assert_problem(run.get(f"/entries/{position}"), 422, "path.position")
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+@pytest.mark.parametrize("path", ["/entries", "/episodes?full=true"])
+def test_a_page_ends_after_so_many_bytes_and_pages_together_are_the_whole(
+    run: Agent, monkeypatch: pytest.MonkeyPatch, path: str, order: str
+) -> None:
+    monkeypatch.setattr("historyapp.api.responses.MOST_PAGE_BYTES", 5_000)
+    run.append(*[{"kind": "model_output", "text": "word " * 400} for _ in range(12)])
+    whole, cursor, pages = [], "", 0
+    joint = "&" if "?" in path else "?"
+    while True:
+        page = run.get(f"{path}{joint}order={order}{cursor}").body
+        assert 0 < len(page["items"]) <= 4
+        whole += page["items"]
+        pages += 1
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert pages >= 3
+    numbers = [item.get("number", item.get("position")) for item in whole]
+    assert numbers == sorted(range(1, 13), reverse=order == "newest")

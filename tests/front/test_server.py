@@ -204,6 +204,23 @@ def test_a_body_over_the_limit_is_refused_with_a_problem_document(server: Server
     assert problem_of(received(endless))["status"] == 413
 
 
+def test_http_2_is_not_spoken(server: Server) -> None:
+    """granian limits neither its idle connections nor the headers that few bytes of it unpack to."""
+    client = server.connect("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\0\0\0\x04\0\0\0\0\0")
+    assert b"HTTP/2" not in (answer := received(client))
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_long_page_that_is_no_stream_comes_whole(server: Server) -> None:
+    session = server.session()
+    for _ in range(20):
+        server.api.post(f"/sessions/{session}/entries", json={"entries": [LONG]}).raise_for_status()
+    page = server.api.get(f"/sessions/{session}/entries")
+    assert len(page.content) > 20 * len(LONG["content"])
+    assert int(page.headers["content-length"]) == len(page.content)
+    assert [item["content"] for item in page.json()["items"]] == [LONG["content"]] * 20
+
+
 def test_a_body_that_trickles_is_refused(server: Server) -> None:
     client = server.connect(
         "POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n"
