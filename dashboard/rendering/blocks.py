@@ -14,6 +14,8 @@ PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
 STEP_CHARACTERS = 18_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
+STEP_COMPARISONS = 10_000_000
+"""What comparing the edits of one step may cost: a second or two. Others are shown as old and new."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
 
@@ -59,8 +61,16 @@ class Folder:
 
     def __init__(self) -> None:
         self._left = STEP_CHARACTERS
+        self._comparisons = STEP_COMPARISONS
         self.blocks: dict[str, Block] = {}
         """Every block made, by key."""
+
+    def may_compare(self, comparisons: int) -> bool:
+        """Whether the step's budget is enough for an edit, which then takes its part of it."""
+        if comparisons > self._comparisons:
+            return False
+        self._comparisons -= comparisons
+        return True
 
     def block(self, key: str, text: str, language: str = TERMINAL, label: str = "") -> Block:
         """A block that shows its first lines, or less when the step has shown enough."""

@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,6 @@ MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
 SHORT = 160
 """The most characters of a one-line text that is shown beside its label."""
-DIFF_LINES = 3_000
-"""Comparing takes quadratic time; longer edits are shown as old and new."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}
@@ -74,14 +73,24 @@ def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> LabelledValue:
     old, new = (arguments[name] for name in names)
-    return LabelledValue("edit", block=folder.block(key, diff(old, new), "diff", "edit"))
-
-
-def diff(old: str, new: str) -> str:
-    """The lines that an edit removes and adds, with the unchanged lines around them."""
     before, after = old.splitlines(), new.splitlines()
-    if len(before) + len(after) > DIFF_LINES:
-        return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+    is_compared = folder.may_compare(_comparisons(before, after))
+    text = diff(before, after) if is_compared else _removed_and_added(before, after)
+    return LabelledValue("edit", block=folder.block(key, text, "diff", "edit"))
+
+
+def _comparisons(before: list[str], after: list[str]) -> int:
+    """The most steps of difflib: it may look at each pair of equal lines again for each line it keeps."""
+    counts = Counter(after)
+    return sum(counts[line] for line in before) * min(len(before), len(after))
+
+
+def _removed_and_added(before: list[str], after: list[str]) -> str:
+    return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+
+
+def diff(before: list[str], after: list[str]) -> str:
+    """The lines that an edit removes and adds, with the unchanged lines around them."""
     lines = difflib.unified_diff(before, after, n=max(len(before), len(after)), lineterm="")
     return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here
 

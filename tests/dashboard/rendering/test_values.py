@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import TERMINAL, Folder
-from dashboard.rendering.values import argument_values, content_text, diff, output_blocks, pretty_json
+from dashboard.rendering.values import argument_values, content_text, output_blocks, pretty_json
 
 anything = st.text(st.characters(codec=None, exclude_categories=()))
 json_values = st.recursive(
@@ -94,15 +94,29 @@ def test_several_edits_are_several_diffs() -> None:
     assert [field.block.text for field in fields if field.block] == ["-a\n+b", "-c\n+d"]
 
 
+def edited(folder: Folder, old: str, new: str) -> str:
+    (field,) = argument_values(folder, "a", {"old_string": old, "new_string": new})
+    assert field.block
+    return field.block.text
+
+
 def test_a_diff_keeps_what_stays_and_names_no_files() -> None:
-    assert diff("one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"
-    assert diff("", "new") == "+new"
-    assert diff("same", "same") == ""
+    assert edited(Folder(), "one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"
+    assert edited(Folder(), "", "new") == "+new"
+    assert edited(Folder(), "same", "same") == ""
 
 
-def test_a_huge_edit_is_not_compared_line_by_line() -> None:
-    shown = diff("a\n" * 50_000, "b\n" * 50_000)
-    assert shown.count("-a") == shown.count("+b") == 50_000
+def test_an_edit_that_takes_long_to_compare_is_shown_as_old_and_new() -> None:
+    """difflib takes cubic time on lines that repeat."""
+    shown = edited(Folder(), "a\n" * 2_790, "".join(f"a\nx{number}\n" for number in range(99)))
+    assert (shown.count("-a"), shown.count("+a"), shown.count("+x")) == (2_790, 99, 99)
+
+
+def test_many_edits_of_one_step_have_one_budget() -> None:
+    folder, old, new = Folder(), "a\n" * 100, "a\n" * 100 + "b\n"
+    shown = [edited(folder, old, new) for _ in range(20)]
+    assert shown[0] == "\n".join([" a"] * 100 + ["+b"])
+    assert shown[-1] == "\n".join(["-a"] * 100 + ["+a"] * 100 + ["+b"])
 
 
 def test_too_many_arguments_are_one_json_text() -> None:
