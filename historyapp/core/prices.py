@@ -1,8 +1,9 @@
 """Prices of models, from a dated data file beside this module. An operator's own file takes precedence.
 
 A model is looked up by its name, with or without the day of its release (``claude-sonnet-4-5-20250929``),
-``latest`` or ``preview`` at its end. Any other suffix means another model: ``gpt-5.2`` does not cost what
-``gpt-5`` does. A model that is not listed has no price: its cost is unknown, not zero.
+``latest`` or ``preview`` at its end, and with or without a known provider before it. Any other suffix or
+prefix means another model: ``gpt-5.2`` and ``ft:gpt-5`` do not cost what ``gpt-5`` does. A model that is not
+listed has no price: its cost is unknown, not zero.
 """
 
 import json
@@ -43,6 +44,10 @@ LONGEST_DATE = 40
 _PRICES: TypeAdapter[dict[str, Price]] = TypeAdapter(dict[str, Price])
 _RELEASE = re.compile(r"[-@](latest|preview|20\d\d-?\d\d-?\d\d)$")
 """The release in a model's name: OpenAI and Anthropic put its date last, Google Cloud after an ``@``."""
+_PROVIDER = re.compile(r"^(anthropic|openai|openai_responses):")
+"""How a model call names its provider."""
+_MAKER = re.compile(r"^(anthropic|openai)/")
+"""How LiteLLM and OpenRouter name a model's maker."""
 
 
 class Prices:
@@ -54,12 +59,12 @@ class Prices:
 
     def of(self, model: str) -> Price | None:
         """The price of a model, with or without its provider before it; None when it is not known."""
-        return self._models.get(bare_name(model)) or self._models.get(_RELEASE.sub("", bare_name(model)))
-
-
-def bare_name(model: str) -> str:
-    """A model's name in lower case, without the provider's prefix."""
-    return re.split(r"[:/]", model.lower())[-1]
+        full = model.lower()
+        sent = _PROVIDER.sub("", full)
+        for name in (full, sent, _MAKER.sub("", sent)):
+            if price := self._models.get(name) or self._models.get(_RELEASE.sub("", name)):
+                return price
+        return None
 
 
 @cache

@@ -12,8 +12,6 @@ from pydantic import (
     field_validator,
 )
 
-from historyapp.core.prices import bare_name
-
 UNKNOWN_WINDOW = 200_000
 """The window in tokens of a model that the table does not list."""
 _WINDOWS = {
@@ -84,6 +82,6 @@ def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
 
 def window_of(model: str) -> int:
     """Tokens that a request to the model may have, by the longest beginning of its name that is listed."""
-    name = bare_name(model)
+    name = model.lower().replace("/", ":").rpartition(":")[2]
     known = [family for family in _WINDOWS if name.startswith(family)]
     return _WINDOWS[max(known, key=len)] if known else UNKNOWN_WINDOW

@@ -27,7 +27,7 @@ from historyapp.services.snapshots import record_snapshot, serve
 from historyapp.services.spending import Payer
 from historyapp.services.totals import count_model_calls
 from historyapp.services.transactions import writing
-from historyapp.services.unpriced import unpriced_part
+from historyapp.services.unpriced import uncounted_part, unpriced_part
 from historyapp.wire.problems import CapReached
 
 RETRIES = RetryPolicy()
@@ -136,8 +136,12 @@ class ModelCall:
     def _reserve(self) -> None:
         request, payer = self._request, self._reservation.payer
         tokens = self._served.built.tokens + count_tokens(dump_json(dict(request.options)))
-        limit, unpriced = request.max_output_tokens, unpriced_part(request)
-        self._reservation = reserve(payer, request.model, tokens, limit, unpriced)
+        limit, unpriced, uncounted = (
+            request.max_output_tokens,
+            unpriced_part(request),
+            uncounted_part(request),
+        )
+        self._reservation = reserve(payer, request.model, tokens, limit, unpriced, uncounted=uncounted)
         if self._reservation.is_capped and request.max_output_tokens is None:
             self._request = replace(request, max_output_tokens=OUTPUT_LIMIT)
 

@@ -141,26 +141,33 @@ def costs_nothing(error: Exception) -> bool:
 
 
 def reserve(
-    payer: Payer, model: str, tokens_in: int, tokens_out: int | None, unpriced: str = ""
+    payer: Payer,
+    model: str,
+    tokens_in: int,
+    tokens_out: int | None,
+    unpriced: str = "",
+    *,
+    uncounted: str = "",
 ) -> Reservation:
     """Counts the most that a model call may cost in every counter of its payer, in one transaction.
 
     Args:
         tokens_in: by our own count.
         tokens_out: the call's output limit; None: ``OUTPUT_LIMIT``.
-        unpriced: a part of the request without a known price, in words.
+        unpriced: an option or tool of the request without a known price, in words.
+        uncounted: a part of its content whose tokens are not known, in words.
 
     Raises:
         CapReached: when the call would not fit into a cap, or where a cap holds and its price is not known.
         ModelNotAllowed, SpendForbidden: as :meth:`Payer.check`.
     """
-    payer.check(model)
+    payer.check(model, unpriced)
     reservation = Reservation(payer, model)
     price = price_list().of(model)
-    if unpriced or price is None:
+    if unpriced or uncounted or price is None:
         caps = [cap for counters in counters_of(payer) for cap in counters.capped()]
         if caps:
-            raise _unpriced(caps[0], model, unpriced)
+            raise _unpriced(caps[0], model, unpriced or uncounted)
     if price is None:
         return reservation
     sent, limit = round(tokens_in * MARGIN), tokens_out or OUTPUT_LIMIT

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from historyapp.llm.router import LOCAL, ProviderRouter
+from historyapp.llm.router import LOCAL, PROVIDERS, ProviderRouter
 from historyapp.models import ApiKey, Project
 from historyapp.wire.problems import ModelNotAllowed, SpendForbidden
 
@@ -54,16 +54,20 @@ class Payer:
     automatic: bool = False
     """Whether the session's settings caused the call, and nobody asked for it by name."""
 
-    def check(self, model: str) -> None:
+    def check(self, model: str, unpriced: str = "") -> None:
         """Checks what may have changed since the call was asked for: a run can wait and work for hours.
 
+        Args:
+            unpriced: an option or tool that may use another model, in words.
+
         Raises:
-            ModelNotAllowed: when the project no longer allows the model.
+            ModelNotAllowed: when the project no longer allows the model, or lists models and there is such
+                an option or tool.
             SpendForbidden: when the key was revoked or lost the scope ``spend``, or the project turned paid
                 automatic compression off.
         """
         project = Project.objects.get(pk=self.project_id)
-        check_model(project, model)
+        check_model(project, model, unpriced)
         if self.automatic and not project.paid_automatic_compression:
             raise SpendForbidden("The project has turned off paid automatic compression.")
         key = None if self.key_id is None else ApiKey.objects.get(pk=self.key_id)
@@ -77,8 +81,8 @@ class Payer:
 def allows_model(project: Project, model: str) -> bool:
     """Whether the project allows a model, with or without its provider before it.
 
-    A name without a provider in the list stands for the model at each provider. ``local`` costs nothing and
-    is always allowed.
+    The name that is sent to the provider must be on the list. Without a provider before it, it is allowed at
+    each. ``local`` costs nothing and is always allowed.
 
     Raises:
         Invalid: when no provider serves the model.
@@ -86,16 +90,30 @@ def allows_model(project: Project, model: str) -> bool:
     if not project.allowed_models or model in ("", LOCAL):
         return True
     route = ProviderRouter().route(model)
-    return not {route.model, f"{route.provider.name}:{route.model}"}.isdisjoint(project.allowed_models)
+    names = {f"{route.provider.name}:{route.model}"}
+    if route.model.partition(":")[0] not in PROVIDERS:  # else it reads as a listed name with its provider
+        names.add(route.model)
+    return not names.isdisjoint(project.allowed_models)
 
 
-def check_model(project: Project, model: str) -> None:
-    """Raises :class:`ModelNotAllowed`, which names the list, when the project does not allow the model."""
+def check_model(project: Project, model: str, unpriced: str = "") -> None:
+    """Raises :class:`ModelNotAllowed`, which names the list, when the project does not allow the model.
+
+    Args:
+        unpriced: an option or tool that may use another model, in words: refused where there is a list.
+    """
+    listed = ", ".join(project.allowed_models)
     if not allows_model(project, model):
-        listed = ", ".join(project.allowed_models)
         raise ModelNotAllowed(
             f"This project does not allow the model {model}. It allows {listed}. Choose one of these, or ask "
             "an owner of the project to add the model in the project's settings.",
+            model=model,
+            allowed_models=project.allowed_models,
+        )
+    if listed and unpriced:
+        raise ModelNotAllowed(
+            f"This project allows only the models {listed}, and {unpriced} may use others. Leave it out, or "
+            "ask an owner of the project to remove the list.",
             model=model,
             allowed_models=project.allowed_models,
         )

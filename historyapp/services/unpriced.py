@@ -1,36 +1,105 @@
-"""What a model call asks for beside tokens, and so has no price in the price list.
+"""What a model call asks for beside tokens of its model, and so has no price in the price list.
 
-Where a spending cap holds, such calls are refused: the cap would not be hard.
+Where a spending cap holds, such calls are refused: the cap would not be hard. Where a project lists its
+models, such options and tools are refused too: they can use other models.
 """
+
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from historyapp.core.formats.tools import maker_of
 from historyapp.llm.request import ModelRequest
+from historyapp.llm.router import ProviderRouter
 
-PRICED_OPTIONS = frozenset(
+_OPENAI = frozenset(
     (
-        "frequency_penalty", "include", "logit_bias", "logprobs", "metadata",
-        "output_config", "parallel_tool_calls", "presence_penalty", "prompt_cache_key",
-        "prompt_cache_retention", "reasoning", "reasoning_effort", "response_format", "safety_identifier",
-        "seed", "stop", "stop_sequences", "store", "temperature", "text", "thinking", "tool_choice", "top_k",
-        "top_logprobs", "top_p", "truncation", "user", "verbosity",
+        "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "reasoning",
+        "safety_identifier", "store", "temperature", "tool_choice", "top_logprobs", "top_p", "user",
     )
 )  # fmt: skip
-"""Options that cost only tokens of input and output. Providers add others, so all others are refused."""
-PRICED_TIERS = ("auto", "default", "flex", "standard_only")
-"""Values of ``service_tier`` that cost at most what the price list says."""
+PRICED_OPTIONS: Mapping[str, frozenset[str]] = {
+    "openai_chat": _OPENAI
+    | {
+        "frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "reasoning_effort",
+        "response_format", "seed", "stop", "top_k", "verbosity",
+    },
+    "openai_responses": _OPENAI | {"include", "text", "truncation"},
+    "anthropic_messages": frozenset(
+        (
+            "metadata", "output_config", "stop_sequences", "temperature", "thinking", "tool_choice", "top_k",
+            "top_p",
+        )
+    ),
+}  # fmt: skip
+"""Options that cost only tokens of input and output, by format. Providers add others, so all others are
+refused. Sources: the SDKs' types of requests on 2026-11-23."""
+_PARTS: Mapping[str, frozenset[str]] = {
+    "output_config": frozenset(("effort", "format")),
+    "reasoning": frozenset(("context", "effort", "enabled", "exclude", "generate_summary", "summary")),
+    "text": frozenset(("format", "verbosity")),
+}
+"""Fields of such an option, where a provider has added one that changes the price (``reasoning.mode``)."""
+_TIERS: Mapping[str, tuple[str, ...]] = {
+    "openai_chat": ("auto", "default", "flex"),
+    "openai_responses": ("auto", "default", "flex"),
+    "anthropic_messages": ("auto", "standard_only"),
+}
+"""Values of ``service_tier`` that cost at most what the call costs without the option."""
 _OF_CLIENTS = ("bash_", "computer_", "memory_", "text_editor_")
 """Beginnings of the types of providers' tools that the client runs: they cost nothing but tokens."""
 
 
 def unpriced_part(request: ModelRequest) -> str:
-    """The first part of the request without a known price, in words; empty if there is none."""
+    """The first option or tool of the request without a known price, in words; empty if there is none.
+
+    Raises:
+        Invalid: when no provider serves the model.
+    """
+    format = ProviderRouter().route(request.model).provider.format
     for name, value in request.options.items():
-        if name == "service_tier" and value in PRICED_TIERS:
-            continue
-        if name not in PRICED_OPTIONS:
-            return f"the option {name[:100]!r}"
+        if option := _unpriced_option(format, name, value):
+            return f"the option {option[:100]!r}"
     for tool in request.context.get("tools", ()):
         kind = str(tool.get("type"))
         if maker_of(tool) and not kind.startswith(_OF_CLIENTS):
             return f"the provider's own tool {kind!r}"
     return ""
+
+
+def _unpriced_option(format: str, name: str, value: Any) -> str:
+    """The option, or its field, that has no known price; empty if it costs only tokens."""
+    if name == "service_tier":
+        return "" if value in _TIERS[format] else name
+    if name not in PRICED_OPTIONS[format]:
+        return name
+    known = _PARTS.get(name)
+    if known is None or value is None:
+        return ""
+    if not isinstance(value, Mapping):
+        return name
+    return next((f"{name}.{field}" for field in value if field not in known), "")
+
+
+def uncounted_part(request: ModelRequest) -> str:
+    """The first part of the content whose tokens or price are not known here, in words; empty if none is."""
+    for item in (*request.context.get("messages", ()), *request.context.get("input", ())):
+        for block in _blocks(item.get("content")):
+            if block.get("type") == "input_audio":
+                return "a sound"
+            if block.get("type") in ("document", "file") and _lies_elsewhere(block):
+                return "a file that the provider would fetch"
+    return ""
+
+
+def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
+    """The blocks of a message, and those within its tool results."""
+    for block in content if isinstance(content, list) else ():
+        yield block
+        yield from _blocks(block.get("content"))
+
+
+def _lies_elsewhere(block: Mapping[str, Any]) -> bool:
+    if block["type"] == "document":
+        return bool(block["source"]["type"] == "url")
+    file = block["file"]
+    return "file_id" in file or "://" in str(file.get("file_data"))[:100]

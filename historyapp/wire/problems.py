@@ -214,7 +214,8 @@ PROBLEM_TYPES = (
         "`subject` (`project`, `session` or `key`), with `session` or the beginning of the `key`, `period`, "
         "`limit` and `spent` (US dollars, calls under way included) say which cap; `ends_at` says when its "
         "next period begins. Wait until then, choose a cheaper model or a smaller output limit, or ask an "
-        "owner to raise the cap. Where a cap holds, a model without a known price is refused.",
+        "owner to raise the cap. Where a cap holds, a model, an option or a tool without a known price is "
+        "refused.",
     ),
     ProblemType(
         Forbidden, 403, "Not allowed with this key", "The API key lacks the scope that the method needs.",
@@ -222,9 +223,10 @@ PROBLEM_TYPES = (
     ),
     ProblemType(
         ModelNotAllowed, 403, "Model not allowed",
-        "The project has a list of allowed models, and the model is not on it.",
-        "`allowed_models` is the list, and `model` the model. Choose a model of the list, or ask an owner of "
-        "the project to add this one. `local` is always allowed.",
+        "The project has a list of allowed models, and the model is not on it, or an option or tool of the "
+        "request may use another one.",
+        "`allowed_models` is the list, and `model` the model. Choose a model of the list, leave the option "
+        "or tool out, or ask an owner of the project to change the list. `local` is always allowed.",
     ),
     ProblemType(
         SpendForbidden, 403, "Not allowed to spend",

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.usage import Usage
 from historyapp.models import Project, SpendingCounter, SpendingReservation
+from historyapp.services.prices import price_list
 from historyapp.services.projects import change_project
-from historyapp.services.reservations import Reservation
+from historyapp.services.reservations import OUTPUT_LIMIT, Reservation
 from tests.api.agent import Agent, said
 from tests.api.conftest import key_for
 from tests.api.test_problems import assert_problem
@@ -60,6 +62,56 @@ def test_a_tool_that_the_provider_runs_is_refused_where_there_is_a_cap(
     refused = ready.post("/calls", {"model": "claude-sonnet-4-5", "policy": "live", "tools": tools})
     assert_problem(refused, 402, "the provider's own tool 'web_search_20250305'")
     assert loopback.requests == []
+
+
+TOOLS = [{"type": "image_generation", "quality": "high"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ({"options": {"models": ["openai/gpt-5-pro"]}}, "the option 'models'"),
+        ({"options": {"prompt": {"id": "pmpt_1"}}}, "the option 'prompt'"),
+        ({"tools": TOOLS, "provider": "openai_responses"}, "the provider's own tool 'image_generation'"),
+    ],
+)
+def test_what_may_use_another_model_is_refused_only_where_there_is_a_list(
+    project: Project, ready: Agent, loopback: Loopback, asked: dict[str, Any], part: str
+) -> None:
+    ready.post("/calls", {**CALL, **asked})
+    sent = len(loopback.requests)
+    assert sent
+    change_project(project, {"allowed_models": ["gpt-5"]})
+    refused = ready.post("/calls", {**CALL, **asked})
+    assert_problem(refused, 403, "allows only the models gpt-5", part, "Leave it out")
+    assert (refused["allowed_models"], len(loopback.requests)) == (["gpt-5"], sent)
+    assert ready.post("/calls", {**CALL, "options": {"temperature": 1}}).status == 200
+
+
+def test_a_file_that_the_provider_fetches_is_refused_where_there_is_a_cap(
+    alice: Agent, ready: Agent, loopback: Loopback
+) -> None:
+    address = {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}
+    ready.append({"kind": "model_input", "content": [address]})
+    alice.patch("/project", {"monthly_cap": 5})
+    refused = ready.post("/calls", {"model": "claude-sonnet-4-5", "policy": "live"})
+    assert_problem(refused, 402, "a file that the provider would fetch", "Leave it out.")
+    assert loopback.requests == []
+
+
+@pytest.mark.parametrize("limit", [None, 700])
+@pytest.mark.parametrize("model", ["gpt-5", "openai_responses:gpt-5", "claude-sonnet-4-5"])
+def test_the_output_limit_that_is_sent_is_the_one_that_is_reserved(
+    alice: Agent, ready: Agent, loopback: Loopback, reserved: list[int], model: str, limit: int | None
+) -> None:
+    alice.patch("/project", {"monthly_cap": 5})
+    ready.post("/calls", {**CALL, "model": model, "max_output_tokens": limit})
+    fields = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+    (sent,) = (loopback.requests[0].body[name] for name in fields if name in loopback.requests[0].body)
+    assert sent == (limit or OUTPUT_LIMIT)
+    price = price_list().of(model)
+    assert price is not None
+    assert price.cost(Usage(0, sent)) < reserved[0] < price.cost(Usage(0, sent)) + 10_000
 
 
 def test_what_options_send_is_part_of_the_estimate(

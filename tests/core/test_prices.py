@@ -17,6 +17,9 @@ from historyapp.core.usage import Usage
         ("gpt-5-mini-2025-08-07", 0.25),
         ("openai:gpt-4o-mini", 0.15),
         ("anthropic/claude-sonnet-4-5-20250929", 3.0),
+        ("openai:anthropic/claude-sonnet-4-5", 3.0),
+        ("openai_responses:gpt-5", 1.25),
+        ("anthropic:claude-opus-4-5", 5.0),
         ("Claude-Opus-4-5", 5.0),
         ("claude-opus-4-1-20250805", 15.0),
         ("claude-3-7-sonnet-latest", 3.0),
@@ -44,6 +47,17 @@ def test_a_release_has_the_price_of_its_model(model: str, input: float) -> None:
         "gpt-5-2",
         "o3-deep-research",
         "claude-opus-4-9",
+        "openai:ft:gpt-5-pro:gpt-5-nano",
+        "ft:gpt-5-nano",
+        "x/y:gpt-5-nano",
+        "x/gpt-5-nano",
+        "gpt-5-nano:online",
+        "openai/gpt-5-nano:online",
+        "openai:openai:gpt-5-nano",
+        "openai/openai/gpt-5-nano",
+        "openai: gpt-5-nano",
+        "openai",
+        "openai:",
     ],
 )
 def test_an_unknown_model_has_no_price_rather_than_that_of_its_like(model: str) -> None:
@@ -66,6 +80,16 @@ def test_an_operator_s_file_goes_over_ours(tmp_path: Path) -> None:
     assert prices.of("gpt-5") == Price(input=1, output=2)
     assert prices.of("local-llama") == Price(input=0, output=0)
     assert prices.of("gpt-4o") == load_prices().of("gpt-4o")
+
+
+def test_an_operator_s_price_is_found_by_the_name_that_is_sent(tmp_path: Path) -> None:
+    own, price = tmp_path / "prices.json", {"input": 7, "output": 7}
+    models = {"qwen2.5:7b": price, "meta/llama": price, "openai:gpt-5": price}
+    own.write_text(json.dumps({"as_of": "2027-01-01", "per_million_tokens": models}))
+    prices = load_prices(own)
+    for model in ("openai:qwen2.5:7b", "openai:meta/llama", "openai:gpt-5"):
+        assert prices.of(model) == Price(input=7, output=7)
+    assert prices.of("openai_responses:gpt-5") == load_prices().of("gpt-5")
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"as_of": "x", "per_million_tokens": {"a": {"input": -1}}}'])

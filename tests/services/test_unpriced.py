@@ -1,31 +1,57 @@
-"""Where a cap holds, a request is refused if a part of it has no price in the price list."""
+"""Where a cap or a list of models holds, a request is refused if a part of it has no known price."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from historyapp.core.formats import format_named
 from historyapp.llm.request import ModelRequest
-from historyapp.services.unpriced import unpriced_part
+from historyapp.llm.router import PROVIDERS
+from historyapp.services.unpriced import PRICED_OPTIONS, uncounted_part, unpriced_part
+
+CHAT, RESPONSES, CLAUDE = "gpt-5", "openai_responses:gpt-5", "claude-opus-4-5"
+
+
+def test_each_format_has_its_options() -> None:
+    assert set(PRICED_OPTIONS) == {provider.format for provider in PROVIDERS.values()}
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("model", "options"),
     [
-        {},
-        {"temperature": 0.2, "response_format": {"type": "json_object"}, "reasoning_effort": "low"},
-        {"thinking": {"type": "enabled", "budget_tokens": 2000}, "tool_choice": {"type": "auto"}},
-        {"service_tier": "flex"},
+        (CHAT, {}),
+        (CHAT, {"temperature": 0.2, "response_format": {"type": "json_object"}, "reasoning_effort": "low"}),
+        (CHAT, {"service_tier": "flex", "stop": ["x"], "seed": 1, "verbosity": "low", "user": "u"}),
+        (RESPONSES, {"reasoning": {"effort": "high", "summary": "auto"}, "text": {"verbosity": "low"}}),
+        (RESPONSES, {"reasoning": None, "include": [], "parallel_tool_calls": False, "metadata": {"a": "b"}}),
+        (CLAUDE, {"thinking": {"type": "enabled", "budget_tokens": 2000}, "tool_choice": {"type": "auto"}}),
+        (CLAUDE, {"output_config": {"effort": "low"}, "service_tier": "standard_only", "top_k": 4}),
     ],
 )
-def test_options_that_cost_only_tokens_have_a_price(options: dict[str, Any]) -> None:
-    assert unpriced_part(ModelRequest("gpt-5", {}, options=options)) == ""
+def test_options_that_cost_only_tokens_have_a_price(model: str, options: dict[str, Any]) -> None:
+    assert unpriced_part(ModelRequest(model, {}, options=options)) == ""
 
 
+@pytest.mark.parametrize("model", [CHAT, RESPONSES, CLAUDE])
+def test_what_summaries_send_has_a_price(model: str) -> None:
+    provider = model.partition(":")[0]
+    name = {CHAT: "openai_chat", CLAUDE: "anthropic_messages"}.get(model, provider)
+    written = format_named(name).prompt("Summarise.", "a run", {"type": "object"})
+    assert unpriced_part(ModelRequest(model, written.context, options=written.options)) == ""
+
+
+@pytest.mark.parametrize("model", [CHAT, RESPONSES, CLAUDE])
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("service_tier", "priority"),
         ("service_tier", ["flex"]),
+        ("models", ["openai/gpt-5-pro"]),
+        ("max_tool_calls", 1000),
+        ("container", {"skills": []}),
+        ("moderation", {"model": "omni"}),
         ("web_search_options", {}),
         ("prediction", {"type": "content", "content": "x"}),
         ("modalities", ["audio"]),
@@ -38,8 +64,47 @@ def test_options_that_cost_only_tokens_have_a_price(options: dict[str, Any]) -> 
         ("invented_tomorrow", True),
     ],
 )
-def test_any_other_option_has_none(name: str, value: Any) -> None:
-    assert unpriced_part(ModelRequest("gpt-5", {}, options={name: value})) == f"the option {name!r}"
+def test_any_other_option_has_none(model: str, name: str, value: Any) -> None:
+    assert unpriced_part(ModelRequest(model, {}, options={name: value})) == f"the option {name!r}"
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "part"),
+    [
+        (RESPONSES, {"reasoning": {"effort": "low", "mode": "pro"}}, "reasoning.mode"),
+        (CHAT, {"reasoning": {"model": "gpt-5-pro"}}, "reasoning.model"),
+        (RESPONSES, {"reasoning": "pro"}, "reasoning"),
+        (RESPONSES, {"text": {"voice": "alloy"}}, "text.voice"),
+        (CLAUDE, {"output_config": {"task_budget": 1}}, "output_config.task_budget"),
+        (CLAUDE, {"service_tier": "flex"}, "service_tier"),
+        (CLAUDE, {"reasoning": {"effort": "low"}}, "reasoning"),
+        (CHAT, {"thinking": {"type": "enabled"}}, "thinking"),
+    ],
+)
+def test_a_field_that_changes_the_price_or_another_format_s_option_has_none(
+    model: str, options: dict[str, Any], part: str
+) -> None:
+    assert unpriced_part(ModelRequest(model, {}, options=options)) == f"the option {part!r}"
+
+
+@pytest.mark.parametrize(
+    ("block", "is_counted"),
+    [
+        ({"type": "file", "file": {"file_data": "data:application/pdf;base64,QUJD", "filename": "a"}}, True),
+        ({"type": "file", "file": {"file_data": "https://a/b.pdf", "filename": "a"}}, False),
+        ({"type": "file", "file": {"file_id": "file-1"}}, False),
+        ({"type": "document", "source": {"type": "base64", "data": "QUJD"}}, True),
+        ({"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}, False),
+        ({"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}}, False),
+        ({"type": "text", "text": "https://a/b.pdf"}, True),
+    ],
+)
+def test_content_that_lies_elsewhere_and_sounds_are_not_counted(
+    block: dict[str, Any], is_counted: bool
+) -> None:
+    for content in ([block], [{"type": "tool_result", "content": [block]}]):
+        request = ModelRequest(CHAT, {"messages": [{"role": "user", "content": content}]})
+        assert (uncounted_part(request) == "") == is_counted
 
 
 @pytest.mark.parametrize(
@@ -58,3 +123,11 @@ def test_any_other_option_has_none(name: str, value: Any) -> None:
 def test_a_tool_that_the_provider_runs_has_none(tool: dict[str, Any], is_priced: bool) -> None:
     part = unpriced_part(ModelRequest("gpt-5", {"tools": [tool]}))
     assert part == ("" if is_priced else f"the provider's own tool {tool['type']!r}")
+
+
+def test_the_page_about_models_lists_each_option() -> None:
+    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    section = page.partition("## Options where a cap or a list holds")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"`([a-z_]+)`", section.partition("|---|---|")[2]))
+    accepted = frozenset().union(*PRICED_OPTIONS.values())
+    assert accepted <= listed
