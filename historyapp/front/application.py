@@ -24,6 +24,7 @@ from historyapp.front.native import NATIVE, Send, refusal
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
 from historyapp.front.pools import Pool
 from historyapp.front.sockets import Connections, peer_of
+from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.services.transactions import queued_seconds
 
@@ -60,6 +61,7 @@ class Front:
         self._limits = limits
         self._deadlines = Deadlines()
         self._clients = Clients(limits)
+        self._unread = UnreadBytes(limits)
         self._connections: Connections | None = None
         self._sends_from_threads = False
         wait = limits.queue_seconds
@@ -119,9 +121,10 @@ class Front:
                 if length:
                     most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
                     body = await read_body(length, most, receive, self._limits, self._deadlines)
-                outbox = Outbox(asyncio.get_running_loop(), self._limits.spare_disk)
+                loop, pool = asyncio.get_running_loop(), self._pools[name]
+                outbox = Outbox(loop, self._unread, client, partial(pool.aside, loop))
                 run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
-                self._pools[name].submit(client, run, outbox.refuse)
+                pool.submit(client, run, outbox.refuse)
                 await self._respond(outbox, scope, receive, send)
         except PlayheadError as error:
             head, content = refusal(scope["path"], headers, error)

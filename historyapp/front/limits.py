@@ -35,6 +35,10 @@ class Limits:
     """Open connections of one address."""
     spare_disk: int
     """Bytes that responses in temporary files leave free on the disk."""
+    client_unread: int
+    """Responses of one client that wait in temporary files."""
+    all_unread: int
+    """As above, of all clients together."""
 
 
 class Clients:
@@ -94,7 +98,10 @@ class Clients:
         )
 
 
-def client_of(token: bytes, address: str) -> bytes:
+def client_of(authorization: bytes, address: str) -> bytes:
     """Who sends a request: the holder of a key, or without one everybody at the address."""
+    # As the API reads the header: one key must not become several clients by space or by ``bearer``.
+    scheme, _, token = authorization.decode("latin-1").partition(" ")
+    key = token.strip() if scheme.lower() == "bearer" else ""
     # Neither the key nor anything that it can be recovered from stays in memory.
-    return blake2b(token, digest_size=16).digest() if token else b"without a key: " + address.encode()
+    return blake2b(key.encode(), digest_size=16).digest() if key else b"without a key: " + address.encode()

@@ -1,22 +1,27 @@
 """A response on its way from the thread that makes it to the client that reads it."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections import deque
-from errno import ENOSPC
-from shutil import disk_usage
-from tempfile import TemporaryFile, gettempdir
-from typing import IO
+from collections.abc import Callable
+from contextlib import nullcontext
+from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
+from historyapp.front.unread import Aside, UnreadBytes
 from historyapp.wire.problems import ServerFailed
 
+log = logging.getLogger(__name__)
+
 IN_MEMORY = 1 << 18
-LOOK_BYTES = 1 << 24
-"""Written to the file between two looks at the free space."""
 PIECE = 1 << 16
 """Bytes that are sent at once; a client must read them within the time limit."""
+FILE = 1 << 23
+"""Bytes after which the next file begins: one that is read leaves the disk before all is written."""
+AT_ONCE = 1 << 20
+"""Bytes that are written at once. The reader can go on between two of these."""
 
 Head = tuple[int, list[tuple[bytes, bytes]]]
 
@@ -25,21 +30,56 @@ class ClientGone(Exception):
     """Nobody reads the response any more."""
 
 
-class Outbox:
-    """Holds what is not sent yet, so that a slow reader never holds a thread.
+class UnreadFile:
+    """Bytes that are written once and read once, in a temporary file without a name."""
 
-    Beyond 256 KB a temporary file holds it: a thread writes an export as fast as it can make it, and then
-    serves the next request.
+    def __init__(self) -> None:
+        self._file = TemporaryFile(buffering=0)  # noqa: SIM115  the outbox closes it
+        self.written = self.read = 0
+
+    def write(self, piece: memoryview) -> None:
+        end = self.written + len(piece)
+        done = 0
+        while done < len(piece):
+            done += os.pwrite(self._file.fileno(), piece[done:], self.written + done)
+        self.written = end
+
+    def take(self) -> bytes:
+        piece = os.pread(self._file.fileno(), min(PIECE, self.written - self.read), self.read)
+        self.read += len(piece)
+        return piece
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Outbox:
+    """Holds what is not sent yet, so that a slow reader never holds a thread for long.
+
+    Beyond 256 KB temporary files hold it: a thread writes an export as fast as it can make it, and then
+    serves the next request. Where there is no more room for files, the thread waits for the reader, but only
+    for the time that a reader may stall; then the response is broken off.
+
+    Args:
+        client: whose bytes are counted, as of :func:`historyapp.front.limits.client_of`.
+        aside: the context in which a thread waits for the reader, as of :meth:`Pool.aside`.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, spare_disk: int) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        unread: UnreadBytes,
+        client: bytes,
+        aside: Callable[[], Aside] = nullcontext,
+    ) -> None:
         self._loop = loop
-        self._spare_disk = spare_disk
+        self._unread = unread
+        self._client = client
+        self._stand_aside = aside
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._file: IO[bytes] | None = None
-        self._written = self._read = self._next_look = 0
+        self._files: deque[UnreadFile] = deque()
         self._ended = self._abandoned = False
         self._waiter: asyncio.Future[None] | None = None
         self.head: asyncio.Future[Head | None] = loop.create_future()
@@ -58,30 +98,54 @@ class Outbox:
         self._loop.call_soon_threadsafe(self._set_head, head)
 
     def write(self, chunk: bytes) -> None:
-        """Keeps a piece until the client reads it.
+        """Raises ClientGone when the client has closed the connection or reads too slowly."""
+        view = memoryview(chunk)
+        for start in range(0, len(chunk), AT_ONCE):
+            piece = view[start : start + AT_ONCE]
+            if not self._keep_in_memory(piece):
+                if not self._unread.take(self._client, len(piece), self._is_gone, self._stand_aside):
+                    self._break_off()
+                self._write_to_file(piece)
+            self._loop.call_soon_threadsafe(self._wake)
 
-        Raises:
-            ClientGone: when the client has closed the connection or reads too slowly.
-            OSError: when the disk is too full for it.
-        """
+    def _is_gone(self) -> bool:
+        return self._abandoned
+
+    def _keep_in_memory(self, piece: memoryview) -> bool:
         with self._lock:
             if self._abandoned:
                 raise ClientGone
-            if self._file is None and self._size + len(chunk) > IN_MEMORY:
-                self._file = TemporaryFile(buffering=0)  # noqa: SIM115  closed by abandon
-            if self._file is None:
-                self._chunks.append(chunk)
-                self._size += len(chunk)
-            else:
-                if self._written >= self._next_look:
-                    self._check_disk()
-                self._written += _write_all(self._file, chunk, self._written)
-        self._loop.call_soon_threadsafe(self._wake)
+            if self._files or self._size + len(piece) > IN_MEMORY:
+                return False
+            self._chunks.append(bytes(piece))
+            self._size += len(piece)
+            return True
 
-    def _check_disk(self) -> None:
-        self._next_look = self._written + LOOK_BYTES
-        if disk_usage(gettempdir()).free < self._spare_disk + LOOK_BYTES:
-            raise OSError(ENOSPC, "The disk has too little space for responses that clients read slowly.")
+    def _write_to_file(self, piece: memoryview) -> None:
+        """Writes a piece that has been counted."""
+        counted = len(piece)
+        try:
+            with self._lock:
+                if self._abandoned:
+                    raise ClientGone
+                if not self._files or self._files[-1].written >= FILE:
+                    self._files.append(UnreadFile())
+                self._files[-1].write(piece)
+                counted = 0
+        finally:
+            self._unread.give_back(self._client, counted)
+
+    def _break_off(self) -> None:
+        """Drops what is not sent. The connection is closed, so that the part does not look whole."""
+        if not self._abandoned:
+            self.failed = True
+            log.warning(
+                "A response was broken off: its reader is slow, and there was no room for more of it in "
+                "temporary files (PLAYHEAD_CLIENT_UNREAD, PLAYHEAD_ALL_UNREAD, free disk)."
+            )
+        self.abandon()
+        self._loop.call_soon_threadsafe(self._wake)
+        raise ClientGone
 
     def end(self, head: Head | None, body: bytes | None) -> None:
         """Sends a whole response, or ends the one that has begun."""
@@ -111,8 +175,11 @@ class Outbox:
         with self._lock:
             self._abandoned = True
             self._chunks.clear()
-            if self._file is not None:
-                self._file.close()
+            files = list(self._files)
+            self._files.clear()
+        for file in files:
+            file.close()
+        self._unread.give_back(self._client, sum(file.written for file in files))
 
     def _take(self) -> bytes:
         if self._chunks:
@@ -122,11 +189,14 @@ class Outbox:
                 size += len(parts[-1])
             self._size -= size
             return b"".join(parts)
-        if self._file is not None and self._read < self._written:
-            piece = os.pread(self._file.fileno(), PIECE, self._read)
-            self._read += len(piece)
-            return piece
-        return b""
+        if not self._files:
+            return b""
+        file = self._files[0]
+        piece = file.take()
+        if file.read == file.written:
+            self._files.popleft().close()
+            self._unread.give_back(self._client, file.written)
+        return piece
 
     def _finish(self, head: Head | None, body: bytes | None) -> None:
         self._ended = True
@@ -146,10 +216,3 @@ class Outbox:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-def _write_all(file: IO[bytes], chunk: bytes, offset: int) -> int:
-    done = 0
-    while done < len(chunk):
-        done += os.pwrite(file.fileno(), chunk[done:], offset + done)
-    return done

@@ -5,8 +5,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from historyapp.wire.problems import ServerUnavailable
@@ -54,6 +54,8 @@ class Pool:
         self._jobs: dict[bytes, deque[PoolJob]] = {}
         """Jobs that wait, by client; the client whose turn is next comes first."""
         self._threads = 0
+        self._aside = 0
+        """Threads whose jobs wait for their clients. Others run instead of them."""
         self._pending = 0
         """Jobs that wait or run."""
         self._lock = threading.Lock()
@@ -83,11 +85,25 @@ class Pool:
         with self._lock:
             self._pending += 1
             self._jobs.setdefault(client, deque()).append(job)
-        if self._pending > self._threads and self._threads < self._most:
-            self._start(loop)
+        self._start(loop)
         self._ready.put(None)
 
+    @contextmanager
+    def aside(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """In the thread of a job, which waits for its client meanwhile: another job may run instead."""
+        with self._lock:
+            self._aside += 1
+        loop.call_soon_threadsafe(self._start, loop)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._aside -= 1
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Starts a thread, if there is a job for it and there may be one more."""
+        if self._pending <= self._threads or self._threads - self._aside >= self._most:
+            return
         self._threads += 1
         threading.Thread(target=self._work, args=(loop,), name=self.name, daemon=True).start()
 
@@ -110,6 +126,10 @@ class Pool:
             if job.expiry is not None:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(job.expiry.cancel)
+            if self._threads - self._aside > self._most:  # another one began while a job waited
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._ended, loop)
+                return
 
     def _next(self) -> PoolJob:
         with self._lock:
@@ -122,8 +142,7 @@ class Pool:
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
         self._threads -= 1
-        if self._pending > self._threads and self._threads < self._most:
-            self._start(loop)  # a job came while the thread ended
+        self._start(loop)  # a job may have come while the thread ended
 
     def _expire(self, job: PoolJob) -> None:
         if job.claim.acquire(blocking=False):

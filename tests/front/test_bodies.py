@@ -3,7 +3,7 @@
 import pytest
 
 from historyapp.front.bodies import MOST_FORM, most_bytes
-from historyapp.front.limits import Limits
+from tests.front.limits import small_limits
 
 MOST = 32 << 20
 FORM, PARTS = b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x"
@@ -24,16 +24,4 @@ JSON = b"application/json"
     ],
 )
 def test_forms_are_short_and_what_agents_send_may_be_long(path: str, media_type: bytes, most: int) -> None:
-    limits = Limits(
-        max_body=MOST,
-        body_seconds=1,
-        stall_seconds=1,
-        min_rate=1,
-        queue_seconds=1,
-        client_requests=1,
-        client_calls=1,
-        client_bytes=1,
-        client_connections=1,
-        spare_disk=0,
-    )
-    assert most_bytes(path, media_type, limits) == most
+    assert most_bytes(path, media_type, small_limits(max_body=MOST)) == most

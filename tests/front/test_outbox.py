@@ -1,53 +1,136 @@
-"""A response waits for its reader in memory, then in a file, and never fills the disk."""
+"""An outbox keeps order, counts what waits in files, and breaks off what nobody reads."""
 
 import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
-from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Outbox
+from historyapp.front.outbox import ClientGone, Outbox
+from historyapp.front.unread import UnreadBytes
+from tests.front.limits import MB, small_limits
 
-HEAD = (200, [(b"content-type", b"text/plain")])
-CHUNK = bytes(range(256)) * 500
+ANN = b"Ann"
+HEAD = (200, list[tuple[bytes, bytes]]())
 
 
-def test_all_that_is_written_is_read_in_its_order() -> None:
-    async def run() -> bytes:
-        outbox = Outbox(asyncio.get_running_loop(), spare_disk=0)
-        outbox.begin(HEAD)
-        number = 5 * IN_MEMORY // len(CHUNK)
-        for n in range(number):
-            outbox.write(n.to_bytes(4) + CHUNK)
+def run_with_thread(
+    unread: UnreadBytes, write: Callable[[Outbox], None], read: Callable[[Outbox], Coroutine[Any, Any, Any]]
+) -> Any:
+    """The result of ``read`` while a thread writes."""
+
+    async def run() -> Any:
+        outbox = Outbox(asyncio.get_running_loop(), unread, ANN)
+        thread = threading.Thread(target=write, args=(outbox,))
+        thread.start()
+        try:
+            return await read(outbox)
+        finally:
+            while thread.is_alive():
+                await asyncio.sleep(0.005)
+            outbox.abandon()
+
+    return asyncio.run(run())
+
+
+async def read_all(outbox: Outbox) -> bytes:
+    pieces = []
+    while piece := await outbox.read():
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def read_late(outbox: Outbox) -> bytes:
+    await asyncio.sleep(0.05)
+    return await read_all(outbox)
+
+
+@pytest.mark.parametrize("read", [read_all, read_late])
+def test_a_response_comes_whole_and_in_order(read: Callable[[Outbox], Coroutine[Any, Any, bytes]]) -> None:
+    """Through memory and several files, with pieces smaller and larger than what is written at once."""
+    sizes = [10, 300_000, 5, 70_000, 3 * MB, 1, MB, 9 * MB, 2]
+    chunks = [bytes([number]) * size for number, size in enumerate(sizes)]
+    unread = UnreadBytes(small_limits(client_unread=64 * MB, all_unread=256 * MB))
+
+    def write(outbox: Outbox) -> None:
+        for chunk in chunks:
+            outbox.write(chunk)
         outbox.end(HEAD, None)
-        assert await outbox.head == HEAD
-        read = b""
-        while piece := await outbox.read():
-            assert len(piece) <= PIECE + len(CHUNK) + 4
-            read += piece
-        outbox.abandon()
-        assert read == b"".join(n.to_bytes(4) + CHUNK for n in range(number))
-        return read
 
-    assert len(asyncio.run(run())) > IN_MEMORY
+    assert run_with_thread(unread, write, read) == b"".join(chunks)
+    assert unread.total == 0
 
 
-def test_what_would_fill_the_disk_is_not_written() -> None:
-    async def run() -> None:
-        outbox = Outbox(asyncio.get_running_loop(), spare_disk=1 << 60)
-        outbox.write(b"x" * IN_MEMORY)
-        with pytest.raises(OSError, match="too little space"):
-            outbox.write(b"x")
+def test_a_reader_that_catches_up_gets_more_than_may_wait_for_it() -> None:
+    unread = UnreadBytes(small_limits(client_unread=2 * MB, stall_seconds=5))
 
-    asyncio.run(run())
+    def write(outbox: Outbox) -> None:
+        for _ in range(20):
+            outbox.write(b"x" * MB)
+        outbox.end(HEAD, None)
+
+    assert len(run_with_thread(unread, write, read_late)) == 20 * MB
+    assert unread.total == 0
 
 
-def test_after_the_client_has_gone_nothing_is_written_or_read() -> None:
-    async def run() -> None:
-        outbox = Outbox(asyncio.get_running_loop(), spare_disk=0)
-        for _ in range(5):
-            outbox.write(b"x" * IN_MEMORY)
-        outbox.abandon()
+def test_what_nobody_reads_is_broken_off_after_the_time_of_a_stall() -> None:
+    unread = UnreadBytes(small_limits())
+    ended = []
+
+    def write(outbox: Outbox) -> None:
+        begun = time.monotonic()
+        try:
+            for _ in range(20):
+                outbox.write(b"x" * MB)
+        except ClientGone:
+            ended.append((time.monotonic() - begun, outbox.failed, unread.total))
+        outbox.end(HEAD, None)
+
+    async def wait_for_end(outbox: Outbox) -> bytes:
+        while not ended:
+            await asyncio.sleep(0.01)
+        return await outbox.read()
+
+    assert run_with_thread(unread, write, wait_for_end) == b""
+    [(seconds, failed, held)] = ended
+    assert 0.3 <= seconds < 3
+    assert (failed, held) == (True, 0)
+
+
+def test_a_closed_connection_frees_the_thread_that_waits_for_its_reader() -> None:
+    unread = UnreadBytes(small_limits(stall_seconds=60))
+    begun = time.monotonic()
+
+    def write(outbox: Outbox) -> None:
         with pytest.raises(ClientGone):
-            outbox.write(b"x")
-        assert await outbox.read() == b""
+            outbox.write(b"x" * 20 * MB)
+        assert not outbox.failed
 
-    asyncio.run(run())
+    async def close(outbox: Outbox) -> None:
+        while unread.total < 4 * MB:
+            await asyncio.sleep(0.005)
+        outbox.abandon()
+
+    run_with_thread(unread, write, close)
+    assert time.monotonic() - begun < 30
+    assert unread.total == 0
+
+
+def test_a_disk_that_fills_leaves_nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("historyapp.front.outbox.os.pwrite", refuse)
+    unread = UnreadBytes(small_limits())
+
+    def write(outbox: Outbox) -> None:
+        with pytest.raises(OSError, match="No space"):
+            outbox.write(b"x" * MB)
+
+    async def nothing(outbox: Outbox) -> None:
+        pass
+
+    run_with_thread(unread, write, nothing)
+    assert unread.total == 0

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import time
+from collections import Counter
 from functools import partial
 
 from historyapp.front.pools import MOST_WAITING, Pool
@@ -91,3 +93,39 @@ def _note(ran: list[str], name: str, waited: float) -> None:
 
 def _never(error: ServerUnavailable) -> None:
     raise AssertionError(error)
+
+
+def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> None:
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        pool = Pool("transfers", 1, patience=5, keeps_threads=True)
+        release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
+
+        def wait(_: float) -> None:
+            with pool.aside(loop):
+                release.wait(5)
+            ran.append(0)
+
+        def compute(_: float) -> None:
+            now["running"] += 1
+            most.append(now["running"])
+            time.sleep(0.01)
+            now["running"] -= 1
+            ran.append(1)
+
+        pool.submit(ANN, wait, _never)
+        pool.submit(BOB, compute, _never)
+        while not ran:
+            await asyncio.sleep(0.005)
+        assert ran == [1]
+        release.set()
+        while len(ran) < 2:
+            await asyncio.sleep(0.005)
+        most.clear()
+        for _ in range(6):
+            pool.submit(ANN, compute, _never)
+        while len(ran) < 8:
+            await asyncio.sleep(0.005)
+        return max(most[1:])
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == 1

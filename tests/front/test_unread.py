@@ -1,0 +1,131 @@
+"""Unread responses share the disk, and slow readers of one client hold neither it nor the threads."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from historyapp.front.application import Front
+from historyapp.front.unread import UnreadBytes
+from tests.front.limits import MB, small_limits
+
+ANN, BOB = b"Ann", b"Bob"
+EXPORT = 20 * MB
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_client_may_fill_its_share_and_no_more() -> None:
+    unread = UnreadBytes(small_limits(stall_seconds=0.01))
+    assert [unread.take(ANN, MB, never, nullcontext) for _ in range(6)] == [True] * 4 + [False] * 2
+    unread.give_back(ANN, MB)
+    assert unread.take(ANN, MB, never, nullcontext)
+
+
+def test_however_many_clients_fill_their_share_the_next_one_finds_room() -> None:
+    unread = UnreadBytes(small_limits(stall_seconds=0.001))
+    for number in range(12):
+        client, held = b"%d" % number, 0
+        while unread.take(client, 1 << 10, never, nullcontext):
+            held += 1
+        assert held
+    assert unread.total < 16 * MB
+
+
+def test_a_thread_waits_until_there_is_room() -> None:
+    unread = UnreadBytes(small_limits(stall_seconds=20))
+    assert unread.take(ANN, 4 * MB, never, nullcontext)
+    took = []
+    thread = threading.Thread(target=lambda: took.append(unread.take(ANN, MB, never, nullcontext)))
+    thread.start()
+    unread.give_back(ANN, MB)
+    thread.join(10)
+    assert took == [True]
+
+
+def test_one_thread_waits_for_each_client() -> None:
+    unread = UnreadBytes(small_limits(stall_seconds=20))
+    gone, asked = threading.Event(), threading.Event()
+
+    def is_gone() -> bool:
+        asked.set()
+        return gone.is_set()
+
+    assert unread.take(ANN, 4 * MB, never, nullcontext)
+    thread = threading.Thread(target=unread.take, args=(ANN, MB, is_gone, nullcontext))
+    thread.start()
+    assert asked.wait(10)
+    assert not unread.take(ANN, MB, never, nullcontext)
+    gone.set()
+    unread.give_back(ANN, 0)
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("free", "whole", "fits"), [(9, 80, True), (8, 80, False), (257, 9000, True), (256, 9000, False)]
+)
+def test_some_of_the_disk_stays_free(
+    monkeypatch: pytest.MonkeyPatch, free: int, whole: int, fits: bool
+) -> None:
+    fields = (MB, MB, whole, free, free, 0, 0, 0, 0, 255)
+    monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
+    unread = UnreadBytes(small_limits(stall_seconds=0, spare_disk=256 * MB))
+    assert unread.take(ANN, 1, never, nullcontext) is fits
+
+
+class Streaming:
+    """A response as of WSGI that yields 20 MB."""
+
+    streaming = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([b"x" * MB] * 20)
+
+
+def export(environ: dict[str, Any], start_response: Any) -> Streaming:
+    start_response("200 OK", [])
+    return Streaming()
+
+
+async def get(front: Front, key: bytes, *, reads: bool) -> int:
+    """The bytes that a client gets of an export. One that does not read stops at the first piece."""
+    size = 0
+    scope = {
+        "type": "http", "method": "GET", "path": "/api/v1/sessions/1/export", "query_string": b"",
+        "headers": [(b"authorization", b"Bearer " + key)], "client": ("127.0.0.1", 1000 + int(reads)),
+        "server": ("127.0.0.1", 80), "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal size
+        size += len(message.get("body", b""))
+        if size and not reads:
+            await asyncio.Event().wait()
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    await front(scope, receive, send)
+    return size
+
+
+def test_exports_that_nobody_reads_do_not_hold_up_those_of_others() -> None:
+    async def run() -> int:
+        front = Front(export, small_limits(stall_seconds=4), 1)
+        slow = [asyncio.create_task(get(front, ANN, reads=False)) for _ in range(12)]
+        await asyncio.sleep(0)
+        size = await asyncio.wait_for(get(front, BOB, reads=True), 3.5)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        return size
+
+    assert asyncio.run(run()) == EXPORT
