@@ -60,7 +60,7 @@ class Front:
         self._application = application
         self._limits = limits
         self._deadlines = Deadlines()
-        self._clients = Clients(limits)
+        self.clients = Clients(limits)
         self._unread = UnreadBytes(limits)
         self._connections: Connections | None = None
         self._sends_from_threads = False
@@ -116,7 +116,7 @@ class Front:
             length = _length_of(headers)
             name = pool_name(scope["method"], scope["path"])
             client = client_of(headers.get(b"authorization", b""), peer[0])
-            with self._clients.admitted(client, peer[0], size=length, is_long=name in LONG):
+            with self.clients.admitted(client, peer[0], size=length, is_long=name in LONG):
                 body: IO[bytes] = BytesIO()
                 if length:
                     most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)

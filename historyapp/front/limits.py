@@ -10,6 +10,8 @@ from historyapp.wire.problems import TooManyRequests
 
 PER_ADDRESS = 4
 """An address may use this many times what a key may use: a proxy brings the requests of many keys."""
+CALLS_PER_ADDRESS = 3
+"""As above, of model calls: fewer than there are threads for them, so that others find one."""
 RETRY_SECONDS = 1
 
 
@@ -84,8 +86,8 @@ class Clients:
         whose = "this address" if factor > 1 else "this key, or this address without one,"
         if self._requests[client] >= factor * limits.client_requests:
             most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
-        elif is_long and self._calls[client] >= factor * limits.client_calls:
-            most = factor * limits.client_calls
+        elif is_long and self._calls[client] >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
+            most = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
             what = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
         elif size and self._bytes[client] and self._bytes[client] + size > factor * limits.client_bytes:
             most, what = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
