@@ -16,7 +16,7 @@ from io import BytesIO
 from typing import IO, Any
 
 from historyapp.core.errors import PlayheadError
-from historyapp.front.bodies import Receive, most_bytes, read_body
+from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
 from historyapp.front.limits import Clients, Limits, client_of
@@ -62,6 +62,7 @@ class Front:
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
         self._unread = UnreadBytes(limits)
+        self._bodies = BodyRoom(limits)
         self._connections: Connections | None = None
         self._sends_from_threads = False
         wait = limits.queue_seconds
@@ -75,6 +76,11 @@ class Front:
             "passwords": Pool("passwords", 1, patience=wait, keeps_threads=False),
             "transfers": Pool("exports and imports", TRANSFER_THREADS, patience=wait, keeps_threads=False),
         }
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has a thread or waits for one."""
+        return any(pool.is_busy for pool in self._pools.values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -116,11 +122,16 @@ class Front:
             length = _length_of(headers)
             name = pool_name(scope["method"], scope["path"])
             client = client_of(headers.get(b"authorization", b""), peer[0])
-            with self.clients.admitted(client, peer[0], size=length, is_long=name in LONG):
+            most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
+            with (
+                self.clients.admitted(client, peer[0], size=length, is_long=name in LONG),
+                self._bodies.keep(length if length <= most else 0) as in_memory,
+            ):
                 body: IO[bytes] = BytesIO()
                 if length:
-                    most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
-                    body = await read_body(length, most, receive, self._limits, self._deadlines)
+                    body = await read_body(
+                        length, most, receive, self._limits, self._deadlines, in_memory=in_memory
+                    )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
                 outbox = Outbox(loop, self._unread, client, partial(pool.aside, loop))
                 run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")

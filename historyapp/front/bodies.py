@@ -1,13 +1,15 @@
 """Reading a request's body before a thread is taken, with limits on its size and its time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
 from historyapp.front.deadlines import ClientWait, Deadlines
 from historyapp.front.limits import Limits
+from historyapp.front.unread import disk_has_room
 from historyapp.wire.problems import BodyTooSlow, Malformed, ServerUnavailable, TooLarge
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -16,6 +18,9 @@ IN_MEMORY = 1 << 18
 """Longer bodies go to a temporary file, so that many slow ones do not fill the memory."""
 MOST_FORM = 1 << 20
 """The most bytes of a form of a page: Django makes many small objects of it before it knows who sent it."""
+ALL_IN_MEMORY = 1 << 26
+"""Bytes of all bodies together that are kept in memory. Further ones go to files, however short they are."""
+DISK_RETRY_SECONDS = 10
 READ_AWAY = 4
 """A body of up to this many times the limit is read before it is refused.
 
@@ -30,14 +35,48 @@ def most_bytes(path: str, media_type: bytes, limits: Limits) -> int:
     return limits.max_body if may_be_long and not is_form else min(MOST_FORM, limits.max_body)
 
 
+class BodyRoom:
+    """Counts the bodies that are kept, by their announced lengths. Only the event loop calls it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._spare_disk = limits.spare_disk
+        self._in_memory = self._in_files = 0
+
+    @contextmanager
+    def keep(self, length: int) -> Iterator[bool]:
+        """Room for a body while the block runs: True in memory, False in a file.
+
+        Raises:
+            ServerUnavailable: when files would fill the disk.
+        """
+        if length <= IN_MEMORY and self._in_memory + length <= ALL_IN_MEMORY:
+            self._in_memory += length
+            try:
+                yield True
+            finally:
+                self._in_memory -= length
+            return
+        if not disk_has_room(self._in_files + length, self._spare_disk):
+            raise ServerUnavailable(
+                "The server has too little disk for bodies that arrive. Send the request again later.",
+                retry_after=DISK_RETRY_SECONDS,
+            )
+        self._in_files += length
+        try:
+            yield False
+        finally:
+            self._in_files -= length
+
+
 async def read_body(
-    length: int, most: int, receive: Receive, limits: Limits, deadlines: Deadlines
+    length: int, most: int, receive: Receive, limits: Limits, deadlines: Deadlines, *, in_memory: bool
 ) -> IO[bytes]:
     """The whole body, from its beginning.
 
     Args:
         length: of the body, as its sender announced it.
         most: the most bytes that are accepted.
+        in_memory: whether it is kept there, and not in a temporary file.
 
     Raises:
         TooLarge: beyond ``most`` bytes.
@@ -52,7 +91,8 @@ async def read_body(
         if length > most:
             await _receive(length, receive, limits, wait, None)
             raise _too_large(most, limits)
-        return await _receive_file(length, receive, limits, wait)
+        file = cast(IO[bytes], BytesIO() if in_memory else TemporaryFile())  # noqa: SIM115  the request closes it
+        return await _receive_file(file, length, receive, limits, wait)
     except asyncio.CancelledError:
         if not wait.expired:
             raise
@@ -67,13 +107,9 @@ async def read_body(
         deadlines.end(wait)
 
 
-async def _receive_file(length: int, receive: Receive, limits: Limits, wait: ClientWait) -> IO[bytes]:
-    if length <= IN_MEMORY:
-        memory = BytesIO()
-        await _receive(length, receive, limits, wait, memory)
-        memory.seek(0)
-        return memory
-    file = cast(IO[bytes], SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115  the request closes it
+async def _receive_file(
+    file: IO[bytes], length: int, receive: Receive, limits: Limits, wait: ClientWait
+) -> IO[bytes]:
     try:
         await _receive(length, receive, limits, wait, file)
     except BaseException:

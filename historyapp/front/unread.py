@@ -12,7 +12,7 @@ from historyapp.front.limits import Limits
 WRITERS = 8
 """Threads that may wait for readers at once, of all clients. Other threads run instead of them."""
 LEAST_SHARE = 0.1
-"""Share of a small disk that stays free, where ``spare_disk`` is more than that."""
+"""Share of a small disk that stays free, where ``spare`` is more than that."""
 Aside = AbstractContextManager[None]
 
 
@@ -62,9 +62,8 @@ class UnreadBytes:
 
     def _has_room(self, client: bytes, size: int) -> bool:
         left = self._limits.all_unread - self.total
-        return self._held[client] + size <= min(self._limits.client_unread, left) and self._disk_has_room(
-            size
-        )
+        most = min(self._limits.client_unread, left)
+        return self._held[client] + size <= most and disk_has_room(size, self._limits.spare_disk)
 
     def _wait(self, client: bytes, size: int, is_gone: Callable[[], bool]) -> bool:
         if client in self._waiting or len(self._waiting) >= WRITERS:
@@ -78,7 +77,9 @@ class UnreadBytes:
             self._waiting.discard(client)
         return not is_gone() and self._has_room(client, size)
 
-    def _disk_has_room(self, size: int) -> bool:
-        disk = os.statvfs(gettempdir())
-        free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-        return free - size >= min(self._limits.spare_disk, LEAST_SHARE * whole)
+
+def disk_has_room(size: int, spare: int) -> bool:
+    """Whether the disk of the temporary folder takes this many bytes and keeps ``spare`` free."""
+    disk = os.statvfs(gettempdir())
+    free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    return free - size >= min(spare, LEAST_SHARE * whole)

@@ -1,9 +1,18 @@
-"""How large a body may be depends on what its address makes of it."""
+"""Bodies have a length, and room in memory and on the disk, that they cannot exceed."""
+
+import asyncio
+import os
+import tempfile
+from contextlib import ExitStack
+from io import BytesIO
+from typing import Any
 
 import pytest
 
-from historyapp.front.bodies import MOST_FORM, most_bytes
-from tests.front.limits import small_limits
+from historyapp.front.bodies import ALL_IN_MEMORY, IN_MEMORY, MOST_FORM, BodyRoom, most_bytes, read_body
+from historyapp.front.deadlines import Deadlines
+from historyapp.wire.problems import ServerUnavailable
+from tests.front.limits import MB, small_limits
 
 MOST = 32 << 20
 FORM, PARTS = b"application/x-www-form-urlencoded", b"multipart/form-data; boundary=x"
@@ -25,3 +34,53 @@ JSON = b"application/json"
 )
 def test_forms_are_short_and_what_agents_send_may_be_long(path: str, media_type: bytes, most: int) -> None:
     assert most_bytes(path, media_type, small_limits(max_body=MOST)) == most
+
+
+def test_all_bodies_in_memory_together_have_a_limit_and_further_ones_go_to_files() -> None:
+    room = BodyRoom(small_limits())
+    with ExitStack() as requests:
+        kept = [requests.enter_context(room.keep(IN_MEMORY)) for _ in range(ALL_IN_MEMORY // IN_MEMORY + 3)]
+        assert kept == [True] * (len(kept) - 3) + [False] * 3
+    with room.keep(IN_MEMORY) as in_memory:
+        assert in_memory
+    with room.keep(IN_MEMORY + 1) as in_memory:
+        assert not in_memory
+
+
+def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Announced lengths count: none of these bodies has arrived."""
+    fields = (MB, MB, 9000, 20, 20, 0, 0, 0, 0, 255)
+    monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
+    room = BodyRoom(small_limits(spare_disk=10 * MB))
+    with room.keep(6 * MB):
+        with pytest.raises(ServerUnavailable, match="too little disk"), room.keep(6 * MB):
+            pass
+        with room.keep(4 * MB), room.keep(1000) as in_memory:
+            assert in_memory
+    with room.keep(6 * MB):
+        pass
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_body_is_read_from_where_it_is_kept(in_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [b"a" * 1000, b"b" * 1000]
+    made = []
+
+    def temporary_file() -> Any:
+        made.append(tempfile.TemporaryFile())  # noqa: SIM115  closed below
+        return made[-1]
+
+    monkeypatch.setattr("historyapp.front.bodies.TemporaryFile", temporary_file)
+
+    async def receive() -> dict[str, Any]:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    async def run() -> bytes:
+        body = await read_body(2000, MB, receive, small_limits(), Deadlines(), in_memory=in_memory)
+        with body:
+            assert isinstance(body, BytesIO) is in_memory
+            return body.read()
+
+    assert asyncio.run(run()) == b"a" * 1000 + b"b" * 1000
+    assert len(made) == (not in_memory)

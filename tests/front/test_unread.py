@@ -126,6 +126,8 @@ def test_exports_that_nobody_reads_do_not_hold_up_those_of_others() -> None:
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
+        while front.is_busy:
+            await asyncio.sleep(0.01)
         return size
 
     assert asyncio.run(run()) == EXPORT
