@@ -35,8 +35,8 @@ from tests.api.test_query_counts import READS, WRITES, with_steps
 from tests.plans import Access, Statement, statements
 
 COPIES = 300
-BY_SESSION = {"historyapp_entry", "historyapp_episode", "historyapp_snapshot", "historyapp_summary"}
-"""Tables whose rows are found by their session."""
+BY_SESSION = {"historyapp_entry", "historyapp_episode", "historyapp_snapshot"}
+"""Tables whose rows are found by their session. Others may be found by their own key, too."""
 SMALL = {
     "historyapp_project", "historyapp_membership", "historyapp_worker", "historyapp_tokencorrection",
     "historyapp_spendingcap", "historyapp_retentionpass", "historyapp_total",
@@ -104,6 +104,8 @@ def fork(alice: Agent) -> Agent:
     run.append(said(), *[{"kind": kind, field: "y"} for kind, field in RARE.items()])
     for _ in range(3):
         run.step()
+    for step in range(-3, 0):
+        run.post("/summaries", {"from_step": step, "to_step": step, "text": "x"})
     copy_rows(UUID(run.get()["id"]))
     return run
 
