@@ -27,6 +27,8 @@ LANGUAGES = frozenset({
     "markdown", "python", "ruby", "rust", "scss", "sql", "toml", "typescript", "xml", "yaml",
 })  # fmt: skip
 """Languages with colours: their lexers have been tried on hostile text. pygments has 500 more."""
+WHOLE = ("json",)
+"""Languages whose lexers need no parts: they look at each character once."""
 _LINEAR = {
     r"(?s)\$'(\\\\|\\[0-7]+|\\.|[^'\\])*'": r"(?s)\$'(?:\\.|[^'\\])*+'",
     r"<<-?\s*(\'?)\\?(\w+)[\w\W]+?\2": r"<<-?\s*(\'?)\\?(\w++)[\w\W]+?\2",
@@ -55,9 +57,9 @@ def highlighted(code: str, language: str) -> SafeString:
 
 def _tokens(lexer: Lexer, text: str) -> Iterator[tuple[_TokenType, str]]:
     deadline = thread_time() + SECONDS
-    start = 0
+    start, part = 0, len(text) if lexer.aliases[0] in WHOLE else PART
     while start < len(text):
-        end = text.rfind("\n", start, start + PART) + 1 or start + PART
+        end = text.rfind("\n", start, start + part) + 1 or start + part
         for index, kind, value in lexer.get_tokens_unprocessed(text[start:end]):
             if thread_time() > deadline:
                 yield Token.Text, text[start + index :]

@@ -131,6 +131,11 @@ class History:
 
     def next_error(self, after: int) -> int | None:
         """The number of the first step after ``after`` that ended in an error, or None."""
+        if not self.lineage.older:
+            numbers, are_all = Episode.objects.failed_after(self.lineage, after)
+            found = next((number for number in numbers if self.row(number).status == "error"), None)
+            if found is not None or are_all:
+                return found
         place = first_with(self.lineage, "steps", after + 1)
         while place is not None and (totals := totals_at(*place)) is not None:
             if self.row(totals["steps"]).status == "error":

@@ -196,6 +196,9 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     sessions = with_ancestors(payer.session_id)
     subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
+    of_project, *_ = counters_of(payer, sessions)
+    if len(lock(of_project)) < len(PERIODS):
+        _make(payer.project_id, subjects, now)  # before others are locked: those of the project come first
     found = [counter for counters in counters_of(payer, sessions) for counter in lock(counters)]
     if len(found) < len(PERIODS) * len(subjects):
         _make(payer.project_id, subjects, now)

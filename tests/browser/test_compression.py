@@ -219,11 +219,11 @@ def test_settings_are_saved_and_errors_shown_in_place(page: Page, session: Sessi
     page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Window").fill("0")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".setting", has=page.locator(".field-error"))).to_contain_text(
         "Enter a whole number from 1 to 100,000."
     )
     page.get_by_label("Window").fill("12")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     expect(page.get_by_label("Window")).to_have_value("12")

@@ -22,7 +22,7 @@ from tests.services.drafts import act, answer, call, draft, failed, ok, said
 def test_positions_follow_one_another(project: Project, session: Session) -> None:
     assert append(project, session.pk, [said("go"), act()]).positions == [1, 2]
     assert append(project, session.pk, [ok(), answer()]).positions == [3, 4]
-    assert list(Entry.objects.values_list("position", "kind")) == [
+    assert list(Entry.objects.order_by("position").values_list("position", "kind")) == [
         (1, "model_input"),
         (2, "model_output"),
         (3, "tool_results"),
