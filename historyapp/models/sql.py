@@ -16,7 +16,7 @@ from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import unpack, uuid_value
+from historyapp.models.fields import as_uuid, unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import RARE_KINDS, Session
 
@@ -130,7 +130,7 @@ def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
 def api_key(key_hash: str) -> ApiKey | None:
     """The API key with this hash, usable or not, with its project; or None."""
     for id, project_id, prefix, scopes, *moments in fetch_all(_KEY, [key_hash]):
-        ids = [value if isinstance(value, UUID) else UUID(value) for value in (id, project_id)]
+        ids = [as_uuid(value) for value in (id, project_id)]
         values = (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
         key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
         key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
