@@ -48,11 +48,21 @@ class OutlineRow(NamedTuple):
 
 
 def live_entries(
-    lineage: Lineage, kinds: Sequence[str], *, after: int = 0, before: int | None = None
+    lineage: Lineage,
+    kinds: Sequence[str],
+    *,
+    after: int = 0,
+    before: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[Entry]:
     """The live entries of some kinds between two positions (both excluded), oldest first."""
     for batch in span_batches(spans_between(lineage, after, before)):
-        yield from _entries(batch, kinds, "position")
+        found = _entries(batch, kinds, "position" if limit is None else f"position LIMIT {limit}")
+        yield from found
+        if limit is not None:
+            limit -= len(found)
+            if limit <= 0:
+                return
 
 
 def newest_first(lineage: Lineage, kind: str, session: Session | None = None) -> Iterator[Entry]:
