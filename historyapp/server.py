@@ -4,6 +4,7 @@ Only the web process imports Django, so the parent stays small.
 """
 
 import errno
+import gc
 import http.client
 import os
 import resource
@@ -131,7 +132,11 @@ def _load_application(parent: int, threads: int, on_load: Callable[[], None], ta
 
     get_resolver().url_patterns  # noqa: B018  (an import error ends the process here, instead of failing every request)
     on_load()
-    return make_front(threads)
+    front = make_front(threads)
+    # A full collection would go through all modules each time, and hold every thread for 75 ms.
+    gc.collect()
+    gc.freeze()
+    return front
 
 
 def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], None]) -> None:
