@@ -4,7 +4,6 @@ Only the web process imports Django, so the parent stays small.
 """
 
 import errno
-import gc
 import http.client
 import os
 import resource
@@ -126,16 +125,10 @@ def _load_application(parent: int, threads: int, on_load: Callable[[], None], ta
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handle_signals_at_once()
 
-    from django.urls import get_resolver
-
     from historyapp.asgi import make_front
 
-    get_resolver().url_patterns  # noqa: B018  (an import error ends the process here, instead of failing every request)
-    on_load()
     front = make_front(threads)
-    # A full collection would go through all modules each time, and hold every thread for 75 ms.
-    gc.collect()
-    gc.freeze()
+    on_load()
     return front
 
 

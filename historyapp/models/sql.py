@@ -7,10 +7,13 @@ results with the ORM's. Writes are in ``historyapp.services.statements``.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Model
+from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
@@ -19,6 +22,8 @@ from historyapp.models.entries import page_sizes, rare_batches, span_batches, sp
 from historyapp.models.fields import as_uuid, unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import RARE_KINDS, Session
+
+M = TypeVar("M", bound=Model)
 
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
 """What a request needs of its key."""
@@ -139,13 +144,32 @@ def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
 
 def api_key(key_hash: str) -> ApiKey | None:
     """The API key with this hash, usable or not, with its project; or None."""
-    for id, project_id, prefix, scopes, *moments in fetch_all(_KEY, [key_hash]):
-        ids = [as_uuid(value) for value in (id, project_id)]
-        values = (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
-        key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
-        key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
+    for row in fetch_all(_KEY, [key_hash]):
+        id, project_id, prefix, scopes, *moments = _key_values(row)
+        key = loaded(ApiKey, KEY_COLUMNS, (id, project_id, prefix, list(scopes), *moments))
+        key.project = loaded(Project, ("id",), (project_id,))
         return key
     return None
+
+
+@lru_cache(maxsize=1024)
+def _key_values(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a row means. The rows of the keys in use are the same at each request."""
+    id, project_id, prefix, scopes, *moments = row
+    ids = [as_uuid(value) for value in (id, project_id)]
+    return (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
+
+
+def loaded(model: type[M], columns: Sequence[str], values: Iterable[Any]) -> M:
+    """A row of which some columns have been read; others are loaded at their first use.
+
+    ``Model.from_db`` walks through all fields and sends signals, which takes as long as a short query.
+    """
+    row = model.__new__(model)
+    row.__dict__.update(zip(columns, values, strict=True))
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+    return row
 
 
 def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:
