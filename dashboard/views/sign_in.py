@@ -4,7 +4,6 @@ import shlex
 from urllib.parse import urlsplit
 
 from django.contrib.auth import login, logout
-from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -12,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dashboard.password_form import PasswordForm
 from historyapp.core.errors import NotFound
 from historyapp.services.keys import SIGN_IN_MINUTES, use_sign_in_link, usual_address
 
@@ -26,13 +26,15 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     to = local_path(request, request.POST.get("next") or request.GET.get("next"))
     if request.user.is_authenticated:
         return redirect(to)
-    form = AuthenticationForm(request, data=request.POST or None)
+    form = PasswordForm(request, data=request.POST or None)
     if request.method == "POST" and form.is_valid():
         login(request, form.get_user())
         return redirect(to)
-    status = 422 if form.errors else 200
     context = {"form": form, "next": to, "command": link_command(request)}
-    return render(request, "sign_in.html", context, status=status)
+    response = render(request, "sign_in.html", context, status=422 if form.errors else 200)
+    if form.retry_after:
+        response.status_code, response["Retry-After"] = 429, str(form.retry_after)
+    return response
 
 
 @never_cache
@@ -45,7 +47,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     try:
         user = use_sign_in_link(token)
     except NotFound as error:
-        context = {"form": AuthenticationForm(request), "next": "/", "command": link_command(request)}
+        context = {"form": PasswordForm(request), "next": "/", "command": link_command(request)}
         return render(request, "sign_in.html", context | {"problem": error.detail}, status=404)
     login(request, user, backend=BACKEND)
     return redirect("sessions")

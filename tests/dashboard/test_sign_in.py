@@ -13,8 +13,14 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from dashboard.password_form import PER_NAME, _limiter, forget_failures
 from historyapp.services.keys import create_sign_in_link
 from tests.dashboard.pages import html, text
+
+
+@pytest.fixture(autouse=True)
+def _no_attempt_has_failed() -> None:
+    forget_failures()
 
 
 @pytest.fixture
@@ -71,6 +77,45 @@ def at_once(calls: Sequence[Callable[[], Any]]) -> list[int]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(carry_out, calls))
+
+
+def attempt(name: str, password: str, address: str = "10.0.0.1") -> Any:
+    return Client(REMOTE_ADDR=address).post("/sign-in", {"username": name, "password": password})
+
+
+def test_after_many_failures_no_password_of_that_name_is_checked(alice_user: User) -> None:
+    for _ in range(PER_NAME):
+        assert attempt("alice", "wrong").status_code == 422
+    refused = attempt("Alice", "correct horse battery")
+    assert refused.status_code == 429
+    assert 0 < int(refused["Retry-After"]) <= 300
+    assert "Try again in 5 minutes, or use a sign-in link." in text(refused)
+    assert attempt("alice", "correct horse battery", "10.0.0.2").status_code == 302
+    assert attempt("bob", "wrong").status_code == 422
+
+
+def test_an_address_cannot_try_many_names(alice_user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.password_form.PER_ADDRESS", 3)
+    assert [attempt(f"person {n}", "wrong").status_code for n in range(4)] == [422, 422, 422, 429]
+    assert attempt("alice", "correct horse battery").status_code == 429
+
+
+def test_a_right_password_counts_for_nothing(alice_user: User) -> None:
+    for _ in range(PER_NAME + 1):
+        assert attempt("alice", "correct horse battery").status_code == 302
+
+
+def test_without_redis_passwords_are_checked_uncounted(
+    alice_user: User, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    _limiter.cache_clear()
+    try:
+        assert attempt("alice", "wrong").status_code == 422
+        assert attempt("alice", "correct horse battery").status_code == 302
+    finally:
+        _limiter.cache_clear()
+    assert "a failed sign-in is not counted" in caplog.text
 
 
 @pytest.mark.parametrize("token", ["nonsense", "%00", "%ff%fe", "a" * 2000])

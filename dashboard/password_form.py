@@ -1,0 +1,92 @@
+"""The form that asks for a name and a password, with a limit on failed attempts."""
+
+import functools
+import logging
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+
+if TYPE_CHECKING:
+    from limits.strategies import FixedWindowRateLimiter
+
+log = logging.getLogger(__name__)
+
+PER_NAME = 10
+"""Failures of one name from one address: nobody else's failures keep a person out."""
+PER_ADDRESS = 50
+"""Failures of one address, which may be a proxy for many people."""
+SECONDS = 300
+"""In which failures are counted together."""
+
+
+class PasswordForm(AuthenticationForm):
+    """Checks no password after too many failures: each check takes a third of a second."""
+
+    retry_after = 0
+    """Seconds until another attempt is possible, where this one was refused unchecked."""
+
+    def clean(self) -> dict[str, Any]:
+        assert self.request
+        address = self.request.META.get("REMOTE_ADDR", "")
+        name = str(self.cleaned_data.get("username", "")).casefold()
+        limits: list[tuple[int, list[str]]] = [(PER_NAME, [address, name]), (PER_ADDRESS, [address])]
+        self.retry_after = max(_seconds_left(*limit) for limit in limits)
+        if self.retry_after:
+            minutes = math.ceil(self.retry_after / 60)
+            raise forms.ValidationError(
+                f"Too many attempts failed. Try again in {minutes} minute{'s' if minutes > 1 else ''}, "
+                "or use a sign-in link.",
+                code="too_many_attempts",
+            )
+        try:
+            return super().clean()
+        except forms.ValidationError:
+            for limit in limits:
+                _note_failure(*limit)
+            raise
+
+
+def forget_failures() -> None:
+    """Starts all counts again."""
+    _limiter().storage.reset()
+
+
+def _seconds_left(most: int, key: Sequence[str]) -> int:
+    """How long attempts are refused; 0 where one is possible."""
+    from limits import RateLimitItemPerSecond
+    from limits.errors import StorageError
+
+    item = RateLimitItemPerSecond(most, SECONDS, namespace="sign-in")
+    try:
+        if _limiter().test(item, *key):
+            return 0
+        return max(1, math.ceil(_limiter().get_window_stats(item, *key).reset_time - time.time()))
+    except StorageError as error:
+        log.warning("Redis cannot be reached; failed sign-ins are not limited: %s", error)
+        return 0
+
+
+def _note_failure(most: int, key: Sequence[str]) -> None:
+    from limits import RateLimitItemPerSecond
+    from limits.errors import StorageError
+
+    try:
+        _limiter().hit(RateLimitItemPerSecond(most, SECONDS, namespace="sign-in"), *key)
+    except StorageError as error:
+        log.warning("Redis cannot be reached; a failed sign-in is not counted: %s", error)
+
+
+@functools.cache
+def _limiter() -> "FixedWindowRateLimiter":
+    """In Redis it counts for all web processes together. The package takes too long to be loaded at start."""
+    from limits.storage import storage_from_string
+    from limits.strategies import FixedWindowRateLimiter
+
+    return FixedWindowRateLimiter(
+        storage_from_string(settings.REDIS_URL or "memory://", wrap_exceptions=True)
+    )
