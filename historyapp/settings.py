@@ -109,7 +109,9 @@ MIDDLEWARE = [
 API_MIDDLEWARE = [
     "historyapp.middleware.RequestMiddleware",
     "historyapp.middleware.HeadMiddleware",
-    "historyapp.middleware.ApiMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 ROOT_URLCONF = "historyapp.urls"
 WSGI_APPLICATION = "historyapp.wsgi.application"

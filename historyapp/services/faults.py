@@ -6,7 +6,6 @@ database whole again.
 """
 
 import logging
-import os
 import shutil
 import sqlite3
 import time
@@ -174,7 +173,7 @@ def check_at_start() -> str:
     elif known:
         _Memory.damage = ""
         with suppress(OSError):
-            Path(_marker()).unlink()
+            _marker().unlink()
     return damage
 
 
@@ -222,8 +221,7 @@ def _fault(kind: type[StorageFailed]) -> StorageFailed:
 
 
 def _known_damage() -> bool:
-    # Before each write: a Path and its exists() would take four times as long.
-    return bool(_Memory.damage) or os.path.exists(_marker())  # noqa: PTH110
+    return bool(_Memory.damage) or _marker().exists()
 
 
 def _note_damage(cause: str) -> None:
@@ -232,12 +230,11 @@ def _note_damage(cause: str) -> None:
     _Memory.damage = cause
     log.critical("The database is damaged: %s. Nothing is written until it is repaired. %s", cause, _space())
     with suppress(OSError):  # then only this process knows
-        Path(_marker()).write_text(f"{cause}\n")
+        _marker().write_text(f"{cause}\n")
 
 
-def _marker() -> str:
-    """The path of the file that notes damage."""
-    return f"{settings.PLAYHEAD_HOME}/damaged"
+def _marker() -> Path:
+    return Path(settings.PLAYHEAD_HOME) / "damaged"
 
 
 def _space() -> str:

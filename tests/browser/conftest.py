@@ -3,12 +3,13 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.core.wsgi import get_wsgi_application
 from django.test.testcases import QuietWSGIRequestHandler
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, find
 from tests.browser.visits import PATIENCE
@@ -48,12 +49,25 @@ def server(_server: str, transactional_db: None) -> str:
     return _server
 
 
-@pytest.fixture
-def page(browser: Browser, server: str) -> Iterator[Page]:
-    """A page in a fresh profile. Paths are relative to the server; an error in a script fails the test."""
-    with browser.new_context(base_url=server) as context:
+@pytest.fixture(scope="package")
+def _profile(browser: Browser, _server: str) -> Iterator[BrowserContext]:
+    """One for all tests: a new one loads and compiles each script and style again."""
+    with browser.new_context(base_url=_server) as context:
         context.set_default_timeout(PATIENCE)
-        page = context.new_page()
+        yield context
+
+
+@pytest.fixture(scope="package")
+def _profile_without_scripts(browser: Browser, _server: str) -> Iterator[BrowserContext]:
+    with browser.new_context(base_url=_server, java_script_enabled=False) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context
+
+
+@pytest.fixture
+def page(_profile: BrowserContext, server: str) -> Iterator[Page]:
+    """A page without cookies. Paths are relative to the server; an error in a script fails the test."""
+    with _new_page(_profile) as page:
         complaints: list[str] = []
 
         def note_error(error: Error) -> None:
@@ -67,3 +81,18 @@ def page(browser: Browser, server: str) -> Iterator[Page]:
         page.on("console", note_console)
         yield page
     assert complaints == []
+
+
+@pytest.fixture
+def plain(_profile_without_scripts: BrowserContext, server: str) -> Iterator[Page]:
+    """A page without cookies in a browser that runs no scripts."""
+    with _new_page(_profile_without_scripts) as page:
+        yield page
+
+
+@contextmanager
+def _new_page(profile: BrowserContext) -> Iterator[Page]:
+    """The application stores nothing in a browser but cookies: without them, a profile is as a new one."""
+    profile.clear_cookies()
+    with profile.new_page() as page:
+        yield page

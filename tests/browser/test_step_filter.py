@@ -1,28 +1,18 @@
 """Filtering the step list in a browser, with scripts and without."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session
-from tests.browser.visits import PATIENCE, page_of, record_session, sign_in
+from tests.browser.visits import page_of, record_session, sign_in
 from tests.services.drafts import act, failed
 
 
 @pytest.fixture
 def project(page: Page, server: str) -> Project:
     return sign_in(page.context, server)
-
-
-@pytest.fixture
-def plain(browser: Browser, server: str) -> Iterator[Page]:
-    """A page whose scripts do not run."""
-    with browser.new_context(base_url=server, java_script_enabled=False) as context:
-        context.set_default_timeout(PATIENCE)
-        yield context.new_page()
 
 
 def steps(page: Page) -> list[str]:

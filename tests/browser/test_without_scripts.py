@@ -1,26 +1,17 @@
 """Everything but replay works without JavaScript."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from historyapp import tasks
 from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from tests.api.compressing import carry_out
-from tests.browser.visits import PATIENCE, page_of, record_session, sign_in
+from tests.browser.visits import page_of, record_session, sign_in
 from tests.services.drafts import act, ok
-
-
-@pytest.fixture
-def plain(browser: Browser, server: str) -> Iterator[Page]:
-    """A page whose scripts do not run."""
-    with browser.new_context(base_url=server, java_script_enabled=False) as context:
-        context.set_default_timeout(PATIENCE)
-        yield context.new_page()
 
 
 @pytest.fixture

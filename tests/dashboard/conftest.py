@@ -46,11 +46,10 @@ def charlie(db: None) -> Client:
 def session(project: Project) -> Session:
     """Five steps, of which the third failed; the first was asked for."""
     session = create_session(project, names={"title": "Repair the totals", "agent": "demo", "model": "gpt-5"})
-    append(project, session.pk, [said("Repair the totals, please.")])
+    drafts = [said("Repair the totals, please.")]
     for number in range(1, 6):
-        append(project, session.pk, [act("read_file", path=f"file-{number}.txt")])
-        append(
-            project, session.pk, [failed(reason="not found") if number == 3 else ok(outputs=f"text {number}")]
-        )
+        drafts.append(act("read_file", path=f"file-{number}.txt"))
+        drafts.append(failed(reason="not found") if number == 3 else ok(outputs=f"text {number}"))
+    append(project, session.pk, drafts)
     session.refresh_from_db()
     return session

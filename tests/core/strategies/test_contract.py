@@ -1,6 +1,7 @@
 """What every strategy keeps to, whatever the steps."""
 
 import json
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -111,13 +112,17 @@ def test_an_extract_of_a_judged_step_is_never_larger_than_the_step(strategy: Str
     check_size(strategy, steps(*[judged(text, {"result": text}, {"state": text}, passed=True)] * 4))
 
 
+@cache
+def recorded_steps(every: int) -> list[Episode]:
+    return [step for session in load(SHARED / "corpus") for step in session.episodes[::every]]
+
+
 @needs("corpus")
 @each
 @pytest.mark.parametrize("every", [120, thorough(20)])
 def test_an_extract_of_a_recorded_step_is_never_larger_than_the_step(strategy: Strategy, every: int) -> None:
-    for session in load(SHARED / "corpus"):
-        for episode in session.episodes[::every]:
-            check_size(strategy, (episode,))
+    for episode in recorded_steps(every):
+        check_size(strategy, (episode,))
 
 
 @each
@@ -130,7 +135,7 @@ def test_it_quotes_inputs_and_feedback_word_for_word(strategy: Strategy) -> None
 
 @each
 def test_it_quotes_the_user_also_beside_huge_results(strategy: Strategy) -> None:
-    huge = called("\n".join(f"name_{n} = {n}" for n in range(20_000)))
+    huge = called("\n".join(f"name_{n} = {n}" for n in range(5_000)))
     written = check(strategy, Material(steps(*[huge] * 12), (INPUT,)), 1_000)
     assert INPUT in user_words(written)
 

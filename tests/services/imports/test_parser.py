@@ -37,8 +37,9 @@ ODD = "\x00 \ud800 日本"
 PLAYHEAD = IMPORTERS["playhead_jsonl"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def parsers() -> Iterator[ParserProcess]:
+    """One process for all tests that leave one behind: each takes half a second to start."""
     with ParserProcess() as process:
         yield process
 
@@ -59,18 +60,15 @@ def transcript(folder: Path, entries: int, length: int = 0) -> Source:
     return Source(path.name, path.open("rb"), str(folder))
 
 
-def parse(source: Source, *, in_process: bool) -> Iterator[ParsedOperation]:
-    with (
-        ParserProcess() as process,
-        open_parser(PLAYHEAD, source, process=process if in_process else None) as parser,
-    ):
+def parse(source: Source, process: ParserProcess | None) -> Iterator[ParsedOperation]:
+    with open_parser(PLAYHEAD, source, process=process) as parser:
         yield from parser
         assert parser.position == Path(source.folder, source.name).stat().st_size
 
 
-def test_both_parsers_give_the_same_operations(tmp_path: Path) -> None:
+def test_both_parsers_give_the_same_operations(tmp_path: Path, parsers: ParserProcess) -> None:
     source = transcript(tmp_path, BATCH * 2 + 7)
-    inline, apart = list(parse(source, in_process=False)), list(parse(source, in_process=True))
+    inline, apart = list(parse(source, None)), list(parse(source, parsers))
     assert [parsed.operation for parsed in apart] == [parsed.operation for parsed in inline]
     appended = [one.operation for one in inline if isinstance(one.operation, Append)]
     assert len(appended) == BATCH * 2 + 7
@@ -89,16 +87,16 @@ def test_imports_with_both_parsers_store_the_same(db: None, tmp_path: Path, pars
     assert stored[0] == stored[1]
 
 
-def test_the_process_reports_errors_of_the_file(tmp_path: Path) -> None:
+def test_the_process_reports_errors_of_the_file(tmp_path: Path, parsers: ParserProcess) -> None:
     path = tmp_path / "noise.jsonl"
     path.write_text("noise\n")
     with path.open("rb") as stream:
-        parsed = parse(Source(path.name, stream, str(tmp_path)), in_process=True)
+        parsed = parse(Source(path.name, stream, str(tmp_path)), parsers)
         with pytest.raises(UnreadableTranscript, match=r"noise\.jsonl: nothing in it can be read"):
             list(parsed)
     gone = Source("gone.jsonl", path.open("rb"), str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        list(parse(gone, in_process=True))
+        list(parse(gone, parsers))
 
 
 def test_one_process_parses_file_after_file(tmp_path: Path, parsers: ParserProcess) -> None:
@@ -140,21 +138,22 @@ def test_a_process_that_dies_before_its_first_answer_is_noticed(
 
 
 def test_a_process_that_cannot_be_started_leaves_nothing_behind(
-    tmp_path: Path, parsers: ParserProcess, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
     source = transcript(tmp_path, 3)
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", fail)
-        with (
-            pytest.raises(OSError, match="temporarily"),
-            open_parser(PLAYHEAD, source, process=parsers),
-        ):
-            pass
-    with open_parser(PLAYHEAD, source, process=parsers) as parser:
-        assert sum(one.prepared is not None for one in parser) == 3
+    with ParserProcess() as process:
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", fail)
+            with (
+                pytest.raises(OSError, match="temporarily"),
+                open_parser(PLAYHEAD, source, process=process),
+            ):
+                pass
+        with open_parser(PLAYHEAD, source, process=process) as parser:
+            assert sum(one.prepared is not None for one in parser) == 3
 
 
 def test_a_file_that_is_left_in_the_middle_does_not_spoil_the_next(
