@@ -129,7 +129,7 @@ DIRECTIONS: dict[str, tuple[Fill, int, int]] = {
     "subagents": (subagents, 10, 10_000),
     "summaries": (summaries, 10, 5_000),
     "calls": (calls, 10, 1_000),
-    "open_calls": (open_calls, 10, 1_000),
+    "open_calls": (open_calls, 20, 1_000),
 }
 """For each direction how it is filled, and the short and the long amount."""
 

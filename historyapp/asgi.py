@@ -4,6 +4,7 @@ It runs the WSGI application in threads of its own; see :mod:`historyapp.front.a
 """
 
 from django.conf import settings
+from django.urls import get_resolver
 
 from historyapp import wsgi  # first: it sets Django up
 from historyapp.front.application import Front
@@ -14,7 +15,12 @@ THREADS = 4
 
 
 def make_front(threads: int) -> Front:
-    """The server's application, with the limits of the settings."""
+    """The server's application, with the limits of the settings and all that it needs loaded.
+
+    Raises:
+        ImportError: when a module of pages or endpoints cannot be loaded; later it would fail each request.
+    """
+    get_resolver().url_patterns  # noqa: B018
     limits = Limits(
         max_body=settings.PLAYHEAD_MAX_BODY,
         body_seconds=settings.PLAYHEAD_BODY_SECONDS,

@@ -3,6 +3,8 @@
 Figures that several processes share, such as money and runs, are in the database: ``models/totals.py``.
 """
 
+from functools import cache
+
 from django.http import HttpRequest
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 
@@ -44,9 +46,14 @@ def known_method(method: str | None) -> str:
 
 def count_request(method: str | None, route: str, status: int, seconds: float) -> None:
     """Counts an answered request. ``route`` must be one of few: each is a time series of its own."""
-    known = known_method(method)
-    _requests.labels(known, route, status).inc()
-    _latency.labels(known, route).observe(seconds)
+    requests, latency = _series(known_method(method), route, status)
+    requests.inc()
+    latency.observe(seconds)
+
+
+@cache
+def _series(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    return _requests.labels(method, route, status), _latency.labels(method, route)
 
 
 def count_entries(number: int) -> None:

@@ -125,13 +125,11 @@ def _load_application(parent: int, threads: int, on_load: Callable[[], None], ta
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     handle_signals_at_once()
 
-    from django.urls import get_resolver
-
     from historyapp.asgi import make_front
 
-    get_resolver().url_patterns  # noqa: B018  (an import error ends the process here, instead of failing every request)
+    front = make_front(threads)
     on_load()
-    return make_front(threads)
+    return front
 
 
 def _announce(server: Any, ip: str, port: int, on_ready: Callable[[Running], None]) -> None:

@@ -109,9 +109,7 @@ MIDDLEWARE = [
 API_MIDDLEWARE = [
     "historyapp.middleware.RequestMiddleware",
     "historyapp.middleware.HeadMiddleware",
-    "django.middleware.security.SecurityMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "historyapp.middleware.ApiMiddleware",
 ]
 ROOT_URLCONF = "historyapp.urls"
 WSGI_APPLICATION = "historyapp.wsgi.application"

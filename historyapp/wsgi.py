@@ -2,17 +2,24 @@
 
 import os
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import django
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_started
+from django.db import close_old_connections, connection, reset_queries
+from django.http import HttpRequest
+from django.urls import ResolverMatch, get_resolver
 from django.utils.module_loading import import_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "historyapp.settings")
 
 API, API_PAGES = "/api/", "/api/v1/docs"
+LONGEST_PATH = 200
+"""Characters of the paths that are remembered."""
 
 
 class ApiHandler(WSGIHandler):
@@ -32,10 +39,27 @@ class ApiHandler(WSGIHandler):
             handler = convert_exception_to_response(import_string(path)(handler))
         self._middleware_chain = handler
 
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        """Finds the view. An agent writes to the same few addresses all the time."""
+        path = request.path_info
+        match = _known_match(path) if len(path) <= LONGEST_PATH else get_resolver().resolve(path)
+        request.resolver_match = match
+        return match
+
+
+@lru_cache(maxsize=1024)
+def _known_match(path: str) -> ResolverMatch:
+    return get_resolver().resolve(path)
+
 
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
     pages, api = WSGIHandler(), ApiHandler()
+    if not settings.DEBUG and connection.vendor == "sqlite":
+        # The first also runs at the end of each request, and a file does not go away meanwhile, as
+        # PostgreSQL can. The other one is for DEBUG.
+        request_started.disconnect(close_old_connections)
+        request_started.disconnect(reset_queries)
 
     def application(request: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = request.get("PATH_INFO", "")

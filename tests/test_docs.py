@@ -22,6 +22,7 @@ from historyapp.core.importers import IMPORTERS
 from historyapp.core.json import MAX_DEPTH
 from historyapp.core.settings import SessionSettings
 from historyapp.services.append import MOST_CALLS
+from historyapp.services.idempotency import KEPT_CHARACTERS
 from historyapp.wire.problems import PROBLEM_TYPES
 from tests.console import agrees, examples, readable, reader
 from tests.shared import SHARED, needs
@@ -112,10 +113,11 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     assert figures["Tool calls of one `model_output`"] == MOST_CALLS
     assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
     assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
+    assert figures["Characters of an answer that is kept for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
-    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, 32 * 2**20}
+    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, KEPT_CHARACTERS, 32 * 2**20}
     assert limits(schema) | set_elsewhere == set(figures.values())
 
 

@@ -7,17 +7,23 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from historyapp.wsgi import application
+from historyapp.wsgi import LONGEST_PATH, application
 
 pytestmark = pytest.mark.django_db
 
 
-def ask(path: str, method: str = "GET") -> tuple[str, dict[str, str], bytes]:
+HEADERS = (
+    *("Content-Type", "Content-Length", "Allow", "X-Content-Type-Options", "Referrer-Policy"),
+    *("X-Frame-Options", "Cross-Origin-Opener-Policy"),
+)
+
+
+def ask(path: str, method: str = "GET", host: str = "localhost") -> tuple[str, dict[str, str], bytes]:
     """Status, headers and body, as a WSGI server would get them."""
     answered: list[Any] = []
     environ = {
         "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": "", "SCRIPT_NAME": "",
-        "SERVER_NAME": "localhost", "SERVER_PORT": "80", "HTTP_HOST": "localhost", "wsgi.input": BytesIO(),
+        "SERVER_NAME": "localhost", "SERVER_PORT": "80", "HTTP_HOST": host, "wsgi.input": BytesIO(),
         "wsgi.url_scheme": "http", "HTTP_COOKIE": "playhead_session=x",
     }  # fmt: skip
     body = application(environ, lambda status, headers: answered.append((status, dict(headers))))
@@ -33,8 +39,19 @@ def test_the_api_answers_alike_on_both_ways(path: str, method: str) -> None:
     full = Client().generic(method, path)
     assert status.startswith(str(full.status_code))
     assert content == full.content
-    for header in ("Content-Type", "Allow", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"):
-        assert headers.get(header) == full.headers.get(header)
+    for header in HEADERS:
+        assert headers.get(header) == full.headers.get(header), header
+
+
+def test_an_address_is_answered_alike_again_however_long_it_is() -> None:
+    for path in ("/api/v1/sessions", "/api/v1/sessions/" + "x" * 2 * LONGEST_PATH):
+        assert len({(status, content) for status, _, content in (ask(path), ask(path))}) == 1
+
+
+def test_another_host_is_refused() -> None:
+    status, headers, content = ask("/api/v1/sessions", host="elsewhere.example")
+    assert (status, headers["X-Frame-Options"]) == ("400 Bad Request", "DENY")
+    assert json.loads(content)["status"] == 400
 
 
 def test_an_error_of_the_api_is_a_problem_document() -> None:

@@ -1,6 +1,5 @@
 """One step as the session page shows it: inputs before it, thought, tool calls and their results."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
@@ -15,8 +14,9 @@ from historyapp.core import entries as core
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.usage import Usage, usage_of
-from historyapp.models import Entry, Episode, Summary
+from historyapp.models import Episode, Summary
 from historyapp.models.history import History
+from historyapp.models.sql import live_entries
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -93,7 +93,6 @@ class StepView:
     summaries: list[SummaryView]
     model: str
     usage: Usage
-    entries: list[Entry]
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -107,10 +106,12 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     is_newest = number == history.steps
     *before, row = history.rows(number - 1, number)
     after, before_next = row.first_position - 1, row.last_position + 1
-    entries = list(history.entries(after=after, before=before_next, kinds=core.STEP_KINDS, limit=ENTRIES))
+    entries = list(
+        live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
+    )
     positions = row.first_position, row.first_position
     covering = Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
-    episode = next(iter(group_episodes((entry.core() for entry in entries), row.number)))
+    episode = next(iter(group_episodes(entries, row.number)))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
     if output.use_tool and not calls:
@@ -145,7 +146,6 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
         inputs_after=load_inputs(history, row.first_position, None, folder) if is_newest else [],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
-        entries=entries,
         blocks=folder.blocks,
     )
 
@@ -163,10 +163,16 @@ def load_inputs(
     return views
 
 
-def raw_blocks(entries: Iterable[Entry]) -> list[Block]:
-    """Entries as the log holds them, in JSON."""
+def raw_blocks(history: History, number: int) -> list[Block]:
+    """The entries of a step as the log holds them, in JSON.
+
+    Raises:
+        NotFound: when there is no such live step.
+    """
     folder, blocks = Folder(), []
-    for entry in entries:
+    row = history.row(history.resolve(number))
+    after, before = row.first_position - 1, row.last_position + 1
+    for entry in history.entries(after=after, before=before, kinds=core.STEP_KINDS, limit=ENTRIES):
         raw = {
             "position": entry.position,
             "kind": entry.kind,

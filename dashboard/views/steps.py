@@ -46,7 +46,7 @@ def calls(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse
 def raw(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
     """The step's entries as the log holds them."""
     location = find_location(request, session_id, number)
-    blocks = raw_blocks(load_step(location.history, location.step).entries)
+    blocks = raw_blocks(location.history, location.step)
     return render_fragment(request, "_raw.html", location, {"blocks": blocks})
 
 
@@ -57,12 +57,11 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
     location = find_location(request, session_id, number)
     if not location.step:
         blocks = {view.block.key: view.block for view in load_inputs(location.history)}
+    elif key.startswith("raw-"):
+        blocks = {block.key: block for block in raw_blocks(location.history, location.step)}
     else:
         call = _CALL_KEY.match(key)
-        step = load_step(location.history, location.step, int(call[1]) if call else 0)
-        blocks = step.blocks
-        if key.startswith("raw-"):
-            blocks = {block.key: block for block in raw_blocks(step.entries)}
+        blocks = load_step(location.history, location.step, int(call[1]) if call else 0).blocks
     if key not in blocks:
         raise NotFound(f"Step {location.step} has no part {key}.")
     page = blocks[key].page(read_number(request.GET, "start") or 0)

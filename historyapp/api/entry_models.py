@@ -42,11 +42,14 @@ def _variants(suffix: str, base: type[BaseModel], kinds: Iterable[type[Body]], e
     return Annotated[reduce(or_, models), Field(discriminator="kind", examples=[example])]
 
 
+_ENVELOPE = tuple(Envelope.model_fields)
+
+
 def _draft(value: Any) -> EntryDraft:
-    if not isinstance(value, dict) or value.keys().isdisjoint(Envelope.model_fields):
+    if not isinstance(value, dict) or value.keys().isdisjoint(_ENVELOPE):
         return EntryDraft(BODY.validate_python(value))
     fields = dict(value)
-    given = {name: fields.pop(name) for name in Envelope.model_fields if name in fields}
+    given = {name: fields.pop(name) for name in _ENVELOPE if name in fields}
     envelope = Envelope.model_validate(given)
     return EntryDraft(BODY.validate_python(fields), envelope.created_at, envelope.metadata)
 

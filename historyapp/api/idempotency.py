@@ -18,6 +18,7 @@ from historyapp.wire.problems import NotValid
 
 View = Callable[..., HttpResponseBase]
 
+_KEY = "HTTP_IDEMPOTENCY_KEY"  # request.headers would first copy all headers
 _HANDLES_OWN_KEY: set[View] = set()
 _ID = re.compile(r'"id": ?"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
@@ -55,14 +56,14 @@ def handles_own_key(view: View) -> View:
 
 def earlier_answer(request: ApiRequest) -> HttpResponse | None:
     """The stored answer, if the same request came before with the same key; else None."""
-    key = request.headers.get("Idempotency-Key")
+    key = request.META.get(_KEY)
     first = earlier(request.auth.project, key, fingerprint(request)) if key is not None else None
     return stored_response(first) if first else None
 
 
 def once_per_key(request: ApiRequest, carry_out: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     """The response of ``carry_out``, or the stored one if the same request came before with the same key."""
-    key = request.headers.get("Idempotency-Key")
+    key = request.META.get(_KEY)
     if key is None:
         return carry_out()
 

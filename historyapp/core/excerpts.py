@@ -29,7 +29,7 @@ _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names that raise the rank of a line, at most
 _BLANKS = re.compile(r"\s+")
-_FAILURE = re.compile("rror|xception|ailed|FAIL|ot found|o such ")
+_FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
 
 
 class ExcerptLine(NamedTuple):
@@ -158,19 +158,27 @@ class RankedLine(NamedTuple):
 def ranked_lines(text: str) -> list[RankedLine]:
     """The lines of a text with a new identifier, or with a sign of failure; best first."""
     text = text[:_CHARACTERS_READ]
-    alarming = _FAILURE.search(text) is not None
+    signs = _signs_in(text)  # most texts have none, and then their lines need no search
     parts = list(islice(split_lines(text), MAX_LINES_READ))
     found = []
     for index, (part, names) in enumerate(zip(parts, new_identifiers(parts), strict=True)):
-        if (names or alarming) and (rank := _rank(part, names)):
+        if (names or signs) and (rank := _rank(part, names, signs)):
             found.append(RankedLine(rank, index, part, names))
     found.sort()
     return found
 
 
-def _rank(text: str, names: Sequence[str]) -> float:
-    """The rank of a line: 0 without information, else below 0."""
-    score = min(len(names), _MANY) + 2 * (_FAILURE.search(text) is not None)
+def _signs_in(text: str) -> list[str]:
+    """The signs of failure in a text. Six plain searches take a tenth of the time of one pattern."""
+    return [sign for sign in _FAILURES if sign in text]
+
+
+def _rank(text: str, names: Sequence[str], signs: Sequence[str] = _FAILURES) -> float:
+    """The rank of a line: 0 without information, else below 0.
+
+    ``signs``: of failure, which the line may have.
+    """
+    score = min(len(names), _MANY) + 2 * any(map(text.__contains__, signs))
     return -score / (20 + len(text))
 
 

@@ -1,20 +1,24 @@
 """The sessions that a session was forked from, one query for all, and what rare rows each of them has.
 
 A fork of two hundred forks shares entries of two hundred sessions. Instructions, inputs and summaries are in
-few of these, so the others are not asked.
+few of these, so the others are not asked. A process remembers which of them have which entries: the entries
+that a fork shares never change. Summaries of shared entries may still be made.
 """
 
-from collections.abc import Collection, Iterator
+import threading
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
 from historyapp.core.lineage import Span
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import as_uuid, uuid_value
 
 SUMMARIES = "summaries"
 """Stands among the kinds of rows for summaries."""
+MOST_CACHED = 100
+"""Forks whose ancestors a process remembers; the oldest are dropped first."""
 _CHAIN = """
 WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
     SELECT id, forked_from_id, fork_position, revision, 0 FROM historyapp_session WHERE id = %s
@@ -24,7 +28,10 @@ WITH RECURSIVE chain (id, parent, shared, revision, depth) AS (
 )
 """
 _HAS_ENTRY = "EXISTS (SELECT 1 FROM historyapp_entry WHERE session_id = chain.id AND kind = '{}')"
-_HAS_SUMMARY = "EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = chain.id)"
+_SUMMARISED = (
+    "SELECT id FROM historyapp_session WHERE id IN ({}) "
+    "AND EXISTS (SELECT 1 FROM historyapp_summary WHERE session_id = historyapp_session.id)"
+)
 _REVISIONS = f"{_CHAIN}SELECT SUM(revision) FROM chain"  # noqa: S608
 
 
@@ -35,28 +42,49 @@ class Ancestor(NamedTuple):
     shared: int
     """Own entries begin after this position."""
     has: frozenset[str]
-    """Kinds of rows that it has at all, among those that were asked for."""
+    """Kinds of entries that it has at all, among those that were asked for."""
 
 
-def ancestors(session: UUID, kinds: Collection[str]) -> list[Ancestor]:
-    """The session and those that it was forked from, newest first.
+_cache: dict[UUID, tuple[Ancestor, ...]] = {}
+_lock = threading.Lock()
+
+
+def ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
+    """A fork and the sessions that it was forked from, newest first.
 
     Args:
-        kinds: kinds of entries, and :data:`SUMMARIES`.
+        kinds: kinds of entries, the same at each call.
     """
-    conditions = [_HAS_SUMMARY if kind == SUMMARIES else _HAS_ENTRY.format(kind) for kind in kinds]
+    known = _cache.get(session)
+    if known is None:
+        known = _read_ancestors(session, kinds)
+        if known:  # a fork that is not stored yet has none
+            with _lock:
+                _cache[session] = known
+                while len(_cache) > MOST_CACHED:
+                    del _cache[next(iter(_cache))]
+    return known
+
+
+def _read_ancestors(session: UUID, kinds: Collection[str]) -> tuple[Ancestor, ...]:
+    conditions = [_HAS_ENTRY.format(kind) for kind in kinds]
     with connection.cursor() as cursor:
         query = f"{_CHAIN}SELECT {', '.join(['id', 'shared', *conditions])} FROM chain ORDER BY depth"  # noqa: S608
         cursor.execute(query, [uuid_value(session)])
         rows = cursor.fetchall()
-    return [
-        Ancestor(
-            id if isinstance(id, UUID) else UUID(id),
-            shared,
-            frozenset(kind for kind, has in zip(kinds, flags, strict=True) if has),
-        )
-        for id, shared, *flags in rows
-    ]
+    found = []
+    for id, shared, *flags in rows:
+        has = frozenset(kind for kind, flag in zip(kinds, flags, strict=True) if flag)
+        found.append(Ancestor(as_uuid(id), shared, has))
+    return tuple(found)
+
+
+def summarised(sessions: Sequence[UUID]) -> set[UUID]:
+    """Those of some sessions that have summaries."""
+    ids = [uuid_value(session) for session in sessions]
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMMARISED.format(", ".join(["%s"] * len(ids))), ids)
+        return {as_uuid(id) for (id,) in cursor.fetchall()}
 
 
 def revisions(session: UUID) -> int:
@@ -67,12 +95,13 @@ def revisions(session: UUID) -> int:
     return int(found)
 
 
-def parts(chain: list[Ancestor], last: int, kind: str) -> Iterator[Span]:
-    """Where live rows of a kind may be, up to a position: for each session its part, newest first.
+def parts(chain: Sequence[Ancestor], last: int, having: Container[UUID]) -> Iterator[Span]:
+    """Where live rows may be, up to a position: for each session its part, newest first.
 
-    The session itself may have got its first such row since the chain was read.
+    Args:
+        having: the ancestors that have such rows. The session itself may have got its first one meanwhile.
     """
     for number, ancestor in enumerate(chain):
-        if (number == 0 or kind in ancestor.has) and ancestor.shared < last:
+        if (number == 0 or ancestor.id in having) and ancestor.shared < last:
             yield Span(str(ancestor.id), ancestor.shared + 1, last)
         last = min(last, ancestor.shared)

@@ -1,6 +1,6 @@
 """Steps' rows: what lists show of a step without loading the bodies of its entries."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple, Self, TypeVar
@@ -12,7 +12,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Step
-from historyapp.models.entries import in_spans, span_batches
+from historyapp.models.entries import in_spans
 from historyapp.models.fields import JSONText, PackedText
 from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
@@ -20,6 +20,8 @@ from historyapp.models.sql import OutlineRow, outline_rows, outline_rows_in
 
 _MOST_SPANS = 100
 """Spans whose steps are read at once. SQLite takes a few hundred conditions."""
+ENTRIES_OF_STEP = 2
+"""Of most steps: an output and its results. Where steps have more, more queries find them."""
 _FAILED_AT_ONCE = 16
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
 """Each has its own index. Most steps end as ``success`` and write to none."""
@@ -71,13 +73,25 @@ def _live_rows_of(
     part: list[Span] = []
     wanted = last - first + 1
     # Without a condition on numbers: an index of these would be read through all takes.
-    for batch in span_batches(spans_from_step(lineage, first), min(wanted + 2, _MOST_SPANS)):
+    for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (wanted + 4)):
         part += batch
         some = by_anchor(batch, wanted + len(batch) + 1)
         found += [row for row in some if first <= row.number <= last]
         if some and some[-1].number > last:
             break
     return live_rows(found, Lineage(tuple(part)))
+
+
+def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
+    """Spans for one query each, at first of about as many entries, each time of twice as many."""
+    batch: list[Span] = []
+    for span in spans:
+        batch.append(span)
+        if sum(map(len, batch)) >= entries or len(batch) == _MOST_SPANS:
+            yield batch
+            batch, entries = [], entries * 2
+    if batch:
+        yield batch
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):

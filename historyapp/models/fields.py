@@ -66,6 +66,11 @@ def uuid_value(value: UUID) -> Any:
     return value.hex if on_sqlite() else value
 
 
+def as_uuid(value: Any) -> UUID:
+    """A UUID from what the database's driver gives: SQLite's gives text."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
 def unpack(stored: str | bytes) -> str:
     """The text that :func:`pack` was given. Rows of older versions hold plain text."""
     if isinstance(stored, str):

@@ -83,7 +83,7 @@ def _first_in(span: Span, total: Callable[[int], int], least: int) -> int | None
 
 def spans_from_step(lineage: Lineage, number: int) -> Iterator[Span]:
     """The spans of a lineage from the output of a step on."""
-    start = first_with(lineage, "steps", number)
+    start = first_with(lineage, "steps", number) if number > 1 else ("", 1)
     if start is not None:
         yield from lineage.between(start[1], lineage.last)
 

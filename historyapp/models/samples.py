@@ -4,23 +4,26 @@ The rows of some step numbers are not read where takes reuse the numbers, or whe
 spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import ceil
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import as_uuid, uuid_value
 from historyapp.models.sql import fetch_all
 
 MOST_LOADS = 48
 """Blocks of spans that one sample loads."""
 _MOST_ROUNDS = 6
 """Levels of blocks, and two divisions of long spans."""
-_TOTALS = "SELECT position, kind, totals FROM historyapp_entry WHERE session_id = %s AND position IN "
+_PLACES_AT_ONCE = 200
+"""Places that one query reads, in as many sessions at most."""
+_TOTALS = "SELECT session_id, position, kind, totals FROM historyapp_entry WHERE "
 
 
 class StepTotals(NamedTuple):
@@ -102,18 +105,18 @@ def _refine(lineage: Lineage, part: _Part, count: int) -> list[_Part]:
 
 def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | None]) -> None:
     """Adds totals at entries; None where a session has no such entry: a block may begin in another one."""
-    by_session = defaultdict[str, list[int]](list)
-    for session, position in keys:
-        by_session[session].append(position)
-        known[session, position] = None
-    for session, positions in by_session.items():
-        for start in range(0, len(positions), 500):
-            some = positions[start : start + 500]
-            query = f"{_TOTALS}({', '.join(['%s'] * len(some))})"
-            for position, kind, stored in fetch_all(query, [uuid_value(UUID(session)), *some]):
-                totals: dict[str, Any] = load_dumped(stored)
-                # A step that begins here has ended later, and so have its errors been counted.
-                number = totals.get("steps", 0) - (kind == "model_output")
-                known[session, position] = StepTotals(
-                    number, totals.get("tokens", 0), totals.get("errors", 0)
-                )
+    known.update(dict.fromkeys(keys))
+    places = sorted(keys)
+    for start in range(0, len(places), _PLACES_AT_ONCE):
+        some = places[start : start + _PLACES_AT_ONCE]
+        by_session = [(key, [place for _, place in group]) for key, group in groupby(some, itemgetter(0))]
+        where, values = list[str](), list[Any]()
+        for session, positions in by_session:
+            where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
+            values += [uuid_value(UUID(session)), *positions]
+        for id, position, kind, stored in fetch_all(f"{_TOTALS}{' OR '.join(where)}", values):
+            totals: dict[str, Any] = load_dumped(stored)
+            # A step that begins here has ended later, and so have its errors been counted.
+            number = totals.get("steps", 0) - (kind == "model_output")
+            total = StepTotals(number, totals.get("tokens", 0), totals.get("errors", 0))
+            known[str(as_uuid(id)), position] = total

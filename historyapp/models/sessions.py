@@ -17,7 +17,7 @@ from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.text import fold
-from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions
+from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions, summarised
 from historyapp.models.fields import FoldedText, JSONText, unpack, uuid_value
 from historyapp.models.projects import Project
 
@@ -175,7 +175,11 @@ class Session(models.Model):
             kind: of entries, or :data:`historyapp.models.ancestors.SUMMARIES`.
         """
         if self.forked_from_id is not None:
-            yield from parts(self.ancestors, last, kind)
+            if kind == SUMMARIES:
+                having = summarised([ancestor.id for ancestor in self.ancestors])
+            else:
+                having = {ancestor.id for ancestor in self.ancestors if kind in ancestor.has}
+            yield from parts(self.ancestors, last, having)
         elif last:
             yield Span(str(self.pk), 1, last)
 
@@ -188,9 +192,9 @@ class Session(models.Model):
         return tuple(str(ancestor.id) for ancestor in reversed(self.ancestors))
 
     @cached_property
-    def ancestors(self) -> list[Ancestor]:
-        """This session and those that it was forked from, with what is rare in them."""
-        return ancestors(self.pk, (*RARE_KINDS, SUMMARIES))
+    def ancestors(self) -> tuple[Ancestor, ...]:
+        """This session and those that it was forked from, with the rare kinds of entries in them."""
+        return ancestors(self.pk, RARE_KINDS)
 
     @cached_property
     def _loaded(self) -> dict[tuple[str, int], Lineage]:

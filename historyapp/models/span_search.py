@@ -5,6 +5,8 @@ two hundred such indexes. This search reads live steps only: a thousand entries 
 """
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
@@ -12,14 +14,24 @@ from django.db.models import Q
 from historyapp.core.lineage import Span
 from historyapp.models.entries import in_spans, span_batches
 from historyapp.models.episodes import SEVERAL_TOOLS, Episode
+from historyapp.models.fields import uuid_value
 from historyapp.models.history import History
 from historyapp.models.places import first_with, totals_at
+from historyapp.models.sql import fetch_all
 
 MOST_ENTRIES = 40_000
 """Entries whose steps one search goes through."""
 _AT_ONCE = 1_000
 """Entries; their steps are compared in the database."""
 _MOST_SPANS = 100
+_CUTS = "SELECT anchor, number FROM historyapp_episode WHERE "
+
+
+class _CutStep(NamedTuple):
+    """A step as a rewind or a fork cut it, where this does not match what is wanted."""
+
+    number: int
+    anchor: int
 
 
 def live_matches(
@@ -36,7 +48,7 @@ def live_matches(
     """
     forwards = numbers.step > 0
     lowest, highest = sorted((numbers[0], numbers[-1]))
-    start = first_with(history.lineage, "steps", lowest)
+    start = first_with(history.lineage, "steps", lowest) if lowest > 1 else ("", 1)
     if start is None:
         return
     end = first_with(history.lineage, "steps", highest + 1)
@@ -45,7 +57,7 @@ def live_matches(
     if names:
         wanted &= Q(tool__in={*names, SEVERAL_TOOLS})
     read, known = 0, set[int]()
-    held: list[Episode] = []  # the last step of a batch: the next batch may have its newer row
+    held: list[Episode | _CutStep] = []  # the last step of a batch: the next batch may have its newer row
     for batch in span_batches(_pieces(spans, forwards=forwards), _MOST_SPANS):
         rows = [*held, *_read(batch, wanted, forwards=forwards)]
         if forwards:
@@ -56,7 +68,8 @@ def live_matches(
         for row in rows:
             if lowest <= row.number <= highest and row.number not in known:
                 known.add(row.number)
-                yield row.number, row
+                if isinstance(row, Episode):
+                    yield row.number, row
         read += sum(map(len, batch))
         if read < MOST_ENTRIES:
             continue
@@ -64,10 +77,10 @@ def live_matches(
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)
         done = number - 1 if forwards else number + (number not in known)
         if lowest <= done <= highest:  # else not even one step has been gone through
-            yield from ((row.number, row) for row in held if lowest <= row.number <= done)
+            yield from ((row.number, row) for row in _shown(held) if lowest <= row.number <= done)
             yield done, None
             return
-    for row in held:
+    for row in _shown(held):
         if lowest <= row.number <= highest and row.number not in known:
             yield row.number, row
 
@@ -80,12 +93,24 @@ def _pieces(spans: Iterable[Span], *, forwards: bool) -> Iterator[Span]:
             yield Span(span.session, start, min(span.last, start + _AT_ONCE - 1))
 
 
-def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[Episode]:
+def _shown(rows: Iterable[Episode | _CutStep]) -> Iterator[Episode]:
+    return (row for row in rows if isinstance(row, Episode))
+
+
+def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[Episode | _CutStep]:
     """The rows of a batch that match, and all that were made by a cut before a span, by their anchors."""
-    cuts = {(UUID(span.session), span.first - 1) for span in batch}
-    found = in_spans(Episode.objects.defer("excerpt"), batch, "anchor", before=1)
-    if wanted:
-        found = found.filter(wanted | Q(anchor__in=[anchor for _, anchor in cuts]))
-    rows = list(found)
-    rows.sort(key=lambda row: (row.anchor, (row.session_id, row.anchor) in cuts), reverse=not forwards)
-    return rows
+    before = {(UUID(span.session), span.first - 1) for span in batch}
+    found = in_spans(Episode.objects.defer("excerpt"), batch, "anchor", before=1).filter(wanted)
+    rows: list[tuple[int, bool, Episode | _CutStep]] = []
+    for row in found:
+        is_cut = (row.session_id, row.anchor) in before
+        rows.append((row.anchor, is_cut, row))
+        if is_cut:
+            before.remove((row.session_id, row.anchor))
+    if before and wanted:
+        where = " OR ".join(["session_id = %s AND anchor = %s"] * len(before))
+        values = [value for session, anchor in before for value in (uuid_value(session), anchor)]
+        cut = fetch_all(_CUTS + where, values)
+        rows += [(anchor, True, _CutStep(number, anchor)) for anchor, number in cut]
+    rows.sort(key=itemgetter(0, 1), reverse=not forwards)
+    return [row for _, _, row in rows]

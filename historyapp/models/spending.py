@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import connection, models
 from uuid_utils.compat import uuid7
 
-from historyapp.models.fields import JSONText, on_sqlite
+from historyapp.models.fields import JSONText, as_uuid, on_sqlite
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import Session
 
@@ -144,4 +144,4 @@ def with_ancestors(session_id: UUID) -> list[UUID]:
     """The session and those that it was forked from or started by, in one query, however many they are."""
     with connection.cursor() as cursor:
         cursor.execute(_ANCESTORS, [session_id.hex if on_sqlite() else session_id])
-        return [id if isinstance(id, UUID) else UUID(id) for (id,) in cursor.fetchall()]
+        return [as_uuid(id) for (id,) in cursor.fetchall()]

@@ -7,18 +7,23 @@ results with the ORM's. Writes are in ``historyapp.services.statements``.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Model
+from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import unpack, uuid_value
+from historyapp.models.fields import as_uuid, unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import RARE_KINDS, Session
+
+M = TypeVar("M", bound=Model)
 
 KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at", "last_used_at")
 """What a request needs of its key."""
@@ -48,11 +53,21 @@ class OutlineRow(NamedTuple):
 
 
 def live_entries(
-    lineage: Lineage, kinds: Sequence[str], *, after: int = 0, before: int | None = None
+    lineage: Lineage,
+    kinds: Sequence[str],
+    *,
+    after: int = 0,
+    before: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[Entry]:
     """The live entries of some kinds between two positions (both excluded), oldest first."""
     for batch in span_batches(spans_between(lineage, after, before)):
-        yield from _entries(batch, kinds, "position")
+        found = _entries(batch, kinds, "position" if limit is None else f"position LIMIT {limit}")
+        yield from found
+        if limit is not None:
+            limit -= len(found)
+            if limit <= 0:
+                return
 
 
 def newest_first(lineage: Lineage, kind: str, session: Session | None = None) -> Iterator[Entry]:
@@ -129,13 +144,32 @@ def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
 
 def api_key(key_hash: str) -> ApiKey | None:
     """The API key with this hash, usable or not, with its project; or None."""
-    for id, project_id, prefix, scopes, *moments in fetch_all(_KEY, [key_hash]):
-        ids = [value if isinstance(value, UUID) else UUID(value) for value in (id, project_id)]
-        values = (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
-        key = ApiKey.from_db(connection.alias, KEY_COLUMNS, values)
-        key.project = Project.from_db(connection.alias, ("id",), (key.project_id,))
+    for row in fetch_all(_KEY, [key_hash]):
+        id, project_id, prefix, scopes, *moments = _key_values(row)
+        key = loaded(ApiKey, KEY_COLUMNS, (id, project_id, prefix, list(scopes), *moments))
+        key.project = loaded(Project, ("id",), (project_id,))
         return key
     return None
+
+
+@lru_cache(maxsize=1024)
+def _key_values(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a row means. The rows of the keys in use are the same at each request."""
+    id, project_id, prefix, scopes, *moments = row
+    ids = [as_uuid(value) for value in (id, project_id)]
+    return (*ids, prefix, load_dumped(scopes), *(moment and _aware(moment) for moment in moments))
+
+
+def loaded(model: type[M], columns: Sequence[str], values: Iterable[Any]) -> M:
+    """A row of which some columns have been read; others are loaded at their first use.
+
+    ``Model.from_db`` walks through all fields and sends signals, which takes as long as a short query.
+    """
+    row = model.__new__(model)
+    row.__dict__.update(zip(columns, values, strict=True))
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+    return row
 
 
 def fetch_all(statement: str, values: Iterable[Any]) -> list[Any]:

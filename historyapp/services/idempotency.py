@@ -13,6 +13,8 @@ from historyapp.models import IdempotencyKey, Project
 from historyapp.services.transactions import writing
 
 KEPT = timedelta(days=7)
+KEPT_CHARACTERS = 1 << 20
+"""A longer response is not kept. A short request can have one of many MB: a recorded context."""
 _PURGE_EVERY = 100
 _KEPT_KEYS = 1_000
 """The newest keys stay even if they seem old: the clock may be wrong."""
@@ -20,6 +22,9 @@ _PER_STATEMENT = 500
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _PURGED = 409
 """The status of a stored response that was emptied because its session was purged."""
+
+_TOO_LONG = 413
+"""The status of a stored response that was too long to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def once(
 
     Raises:
         Invalid: for a malformed key, and for a key that came before with another request.
-        Conflict: when the session of the earlier request was purged.
+        Conflict: when the session of the earlier request was purged, or its response was too long to keep.
     """
     _check(key)
     with writing():
@@ -65,7 +70,8 @@ def once(
         if not is_new:
             return _replayed(row, fingerprint)
         answer = carry_out()
-        row.status, row.response = answer.status, answer.body
+        is_kept = len(answer.body) <= KEPT_CHARACTERS
+        row.status, row.response = (answer.status, answer.body) if is_kept else (_TOO_LONG, "")
         row.sessions = " ".join(sorted(str(id) for id in answer.sessions))
         row.save(update_fields=["status", "response", "sessions"])
         if row.pk % _PURGE_EVERY == 0:
@@ -104,4 +110,9 @@ def _replayed(row: IdempotencyKey, fingerprint: str) -> StoredResponse:
         raise Invalid("This Idempotency-Key was used for another request. Use a new key.")
     if row.status == _PURGED:
         raise Conflict("This request was carried out before, but its session was purged since.")
+    if row.status == _TOO_LONG:
+        raise Conflict(
+            "This request was carried out before, but its answer was too long to keep (over "
+            f"{KEPT_CHARACTERS:,} characters). Read what it made, or send it with a new key."
+        )
     return StoredResponse(row.status, row.response, replayed=True)

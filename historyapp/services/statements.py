@@ -19,7 +19,7 @@ from historyapp.meters import count_entries
 from historyapp.models import CompressionItem, Session
 from historyapp.models.episodes import tool_of
 from historyapp.models.fields import on_sqlite, pack, uuid_value
-from historyapp.models.sql import fetch_all
+from historyapp.models.sql import fetch_all, loaded
 
 ENTRY_COLUMNS = (
     "session_id", "position", "kind", "created_at", "body", "metadata", "tokens", "totals",
@@ -74,7 +74,7 @@ def select_session(project_id: UUID, session_id: UUID) -> Session | None:
         return None
     _, _, status, revision, head, tail, *compression = rows[0]
     values = (session_id, project_id, status, revision, head, load_dumped(tail), *compression)
-    return Session.from_db(connection.alias, LOCKED_COLUMNS, values)
+    return loaded(Session, LOCKED_COLUMNS, values)
 
 
 class Row(NamedTuple):

@@ -249,8 +249,8 @@ PROBLEM_TYPES = (
         "Possible causes: `expected_position` is not the session's head; an action is already in flight, or "
         "none is; the last step to summarise is still in flight; the id is taken; the session is archived; "
         "another import of the session is running; the compression has ended; the session of an earlier "
-        "request with this `Idempotency-Key` was purged. Read the session again, then retry if the request "
-        "still makes sense.",
+        "request with this `Idempotency-Key` was purged, or that request's answer was too long to keep. "
+        "Read the session again, then retry if the request still makes sense.",
     ),
     ProblemType(
         LengthRequired, 411, "Length required", "The body came in chunks, without its length.",

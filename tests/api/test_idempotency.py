@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from historyapp.models import Entry, IdempotencyKey, Project
+from historyapp.models import Entry, IdempotencyKey, Project, Snapshot
 from historyapp.services.retention import purge, purgeable
 from tests.api.agent import Agent, said
 from tests.api.test_problems import assert_problem
@@ -159,3 +159,18 @@ def test_a_purge_empties_responses_of_versions_that_named_no_session(alice: Agen
     IdempotencyKey.objects.update(sessions=None)
     purge_everything(alice)
     assert IdempotencyKey.objects.get().response == ""
+
+
+def test_a_long_answer_is_not_kept_and_its_request_not_carried_out_again(
+    run: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.post("/entries", {"entries": [said("word " * 500)]})
+    first = run.post("/contexts", {}, {"Idempotency-Key": "short"})
+    assert run.post("/contexts", {}, {"Idempotency-Key": "short"}).body == first.body
+    monkeypatch.setattr("historyapp.services.idempotency.KEPT_CHARACTERS", 1000)
+    assert run.post("/contexts", {}, KEY).status == 201
+    snapshots = Snapshot.objects.count()
+    assert_problem(run.post("/contexts", {}, KEY), 409, "too long to keep")
+    assert_problem(run.post("/contexts", {"record": False}, KEY), 422, "another request")
+    assert Snapshot.objects.count() == snapshots
+    assert IdempotencyKey.objects.get(key=KEY["Idempotency-Key"]).response == ""

@@ -1,4 +1,7 @@
-"""Which threads serve which request."""
+"""Which threads serve which request, and how Python is set up for it."""
+
+import subprocess
+import sys
 
 import pytest
 
@@ -27,3 +30,18 @@ from historyapp.front.application import pool_name
 )
 def test_what_takes_long_has_threads_of_its_own(method: str, path: str, pool: str) -> None:
     assert pool_name(method, path) == pool
+
+
+def test_garbage_is_not_looked_for_in_what_was_loaded_at_the_start() -> None:
+    script = """
+import gc, historyapp.asgi
+from historyapp.front.application import settle
+before = len(gc.get_objects())
+settle()
+print(before, len(gc.get_objects()), gc.get_threshold()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    before, left, threshold = map(int, done.stdout.split())
+    assert before > 100_000
+    assert left < 1000
+    assert threshold >= 10_000

@@ -187,3 +187,31 @@ def test_a_sample_of_a_long_lineage_loads_few_blocks_and_has_equal_distances(
     for steps, tokens, errors in spread(past.lineage, 100, 10):
         assert past.row(steps).total_tokens <= tokens <= past.row(steps + 1).total_tokens
         assert errors == past.row(steps).total_errors
+
+
+def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
+    project: Project, rows_read: list[type]
+) -> None:
+    past = history(forked(project, 80))
+    assert queries(lambda: spread(past.lineage, 80, 4)) <= 12
+    rows_read.clear()
+    assert [row.number for row in past.rows(1, 10)] == list(range(1, 11))
+    assert len(rows_read) <= 2 * 14 + 8
+    rows_read.clear()
+    search = StepSearch(past, StepFilter(status="error"), range(1, 81))
+    assert [row.number for row in search.find(50).rows] == list(range(3, 81, 4))
+    assert len(rows_read) <= 2 * 20 + 4  # each fork has a row of the step that it goes on from
+
+
+def test_what_is_rare_in_ancestors_is_read_once_and_new_summaries_are_found(project: Project) -> None:
+    child = forked(project, 40)
+    assert history(child).instruction == "be brief"
+    assert queries(lambda: history(child).instruction) <= 4
+    assert child.forked_from_id is not None
+    append(project, child.forked_from_id, [draft(SystemInstruction(text="of the parent alone"))])
+    assert history(child).instruction == "be brief"
+    assert [one.text for one in history(child).summaries_newest_first(10_000)] == ["listed"]
+    summarise(project, child.pk, (20, 20), SummaryText("found later"))
+    assert [one.text for one in history(child).summaries_newest_first(10_000)] == ["found later", "listed"]
+    append(project, child.pk, [draft(SystemInstruction(text="be long"))])
+    assert history(child).instruction == "be long"

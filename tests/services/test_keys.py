@@ -35,6 +35,20 @@ def test_a_key_is_found_by_its_text_and_stored_as_a_hash(project: Project) -> No
     assert AuditRecord.objects.get().actor == "user:alice"
 
 
+def test_what_a_found_key_did_not_read_is_loaded_when_it_is_used(project: Project) -> None:
+    key, text = create_key(project, "laptop")
+    found = find_key(text)
+    assert found is not None
+    assert (found.name, found.project.name) == (key.name, project.name)
+    found.scopes.append("admin")
+    again = find_key(text)
+    assert again is not None
+    assert "admin" not in again.scopes
+    found.name = "desk"
+    found.save(update_fields=["name"])
+    assert ApiKey.objects.get().name == "desk"
+
+
 def test_an_unknown_scope_names_those_there_are(project: Project) -> None:
     with pytest.raises(Invalid, match="read, write, admin, spend"):
         create_key(project, "laptop", scopes=["root"])

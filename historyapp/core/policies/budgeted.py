@@ -156,8 +156,9 @@ def _mixed(assembly: Assembly, material: _Material) -> int:
         assembly.add(whole)
     left = material.room - assembly.parts_tokens
     fresh = min(left, int(FRESH * material.room)) if planned.start else 0
-    fits = assembly.part(episodes[-1]).segment.tokens <= left
-    _add_newest(assembly, episodes[-1], left if fits else left - fresh, material.meter)
+    newest = assembly.part(episodes[-1])
+    fits = newest.segment.tokens <= left
+    _add_newest(assembly, episodes[-1], newest, left if fits else left - fresh)
     if planned.start:
         room = min(fresh, material.room - assembly.parts_tokens)
         if names := _latest(assembly, material, notes, (_FRESH, []), room):
@@ -178,9 +179,8 @@ def _thrifty(assembly: Assembly, material: _Material) -> int:
     _add_digests(assembly, replace(material, room=room))
     [newest] = material.past.bodies(material.steps[-1:])
     left = room - assembly.parts_tokens
-    if assembly.part(newest).segment.tokens > left:
-        left //= 2
-    _add_newest(assembly, newest, left, material.meter)
+    whole = assembly.part(newest)
+    _add_newest(assembly, newest, whole, left if whole.segment.tokens <= left else left // 2)
     notes = Notes(material.steps, identifiers("\n".join(_texts(assembly.parts[:-1]))))
     at = len(material.steps) - 1
     left = room - assembly.parts_tokens
@@ -259,14 +259,13 @@ def _note(text: str, steps: tuple[int, int], before: int, meter: RequestMeter) -
     return ContextPart(before, content, rendered, segment)
 
 
-def _add_newest(assembly: Assembly, newest: Episode, left: int, meter: RequestMeter) -> None:
-    """The newest step within ``left`` tokens: in full, or clipped with a note."""
-    whole = assembly.part(newest)
-    if whole.segment.tokens > left:
+def _add_newest(assembly: Assembly, newest: Episode, whole: ContextPart, left: int) -> None:
+    """The newest step within ``left`` tokens: in full as in ``whole``, or clipped with a note."""
+    if whole.segment.tokens > left and newest.output.reasoning:
         whole = assembly.part(newest, without_reasoning(newest))
     if whole.segment.tokens > left:
         size = whole.segment.tokens
-        whole = assembly.part(newest, clipped_step(newest, left, meter), "clipped")
+        whole = assembly.part(newest, clipped_step(newest, left, assembly.meter), "clipped")
         note = f"Step {newest.number}, the newest, takes {size} tokens in full: it is clipped."
         assembly.notes.append(note)
     assembly.add(whole)
@@ -325,7 +324,7 @@ def _newest_only(assembly: Assembly, material: _Material) -> int:
     if material.steps:
         _add_gone(assembly, material)
         [newest] = material.past.bodies(material.steps[-1:])
-        _add_newest(assembly, newest, material.room - assembly.parts_tokens, material.meter)
+        _add_newest(assembly, newest, assembly.part(newest), material.room - assembly.parts_tokens)
     return 0
 
 

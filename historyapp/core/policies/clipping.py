@@ -24,52 +24,78 @@ _ITEMS = 20  # of a list or an object in arguments, where they are clipped
 def without_reasoning(episode: Episode) -> Turn:
     """The step without its opaque reasoning, which providers need back only with the newest step."""
     turn = episode.turn
+    if not turn.output.reasoning:
+        return turn
     return replace(turn, output=turn.output.model_copy(update={"reasoning": []}))
 
 
 def clipped_step(episode: Episode, tokens: int, meter: RequestMeter) -> Turn:
-    """The step within ``tokens``: all calls and results, shortened. Where nothing fits, its smallest form."""
-    turn = without_reasoning(episode)
-    clipped = turn
-    for share in _SHARES:
+    """A step that takes more than ``tokens``, within them: all calls and results, shortened.
+
+    Where nothing fits, its smallest form.
+    """
+    clipper = _Clipper(without_reasoning(episode), episode.number, meter)
+    # A step with many calls often has no room for texts at most of the shares: each form is made once.
+    *larger, smallest = dict.fromkeys([clipper.room_for_texts(int(tokens * share)) for share in _SHARES])
+    for room in larger:
+        clipped = clipper.clip(room)
         if meter.write(clipped).tokens <= tokens:
-            break
-        clipped = _clip(turn, int(tokens * share), episode.number, meter)
-    return clipped
+            return clipped
+    return clipper.clip(smallest)
 
 
-def _clip(turn: Turn, room: int, number: int, meter: RequestMeter) -> Turn:
-    """Text and arguments get up to half of the room, results get the rest."""
-    output, calls = turn.output, len(turn.output.tool_calls)
-    if calls:
-        received = [*map(returned_text, turn.results), *turn.remarks]
-    else:
-        received = [*(reported_text(result, output) for result in turn.results), *turn.remarks]
-    room = max(0, room - _FRAMING * (1 + len(received) + calls))
-    sizes = [meter.text(text) for text in received]
-    own = max(room // 2, room - sum(sizes))
-    words = clip_text(output_text(output), own // 2 if calls else own, meter)
-    left = max(0, own - meter.text(words)) // max(1, calls)
-    shortened = [
-        call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
-        for call in output.tool_calls
-    ]
-    short = ModelOutput(text=words, tool_calls=tuple(shortened))
-    alone = meter.write(Turn(turn.position, short, tuple([as_text(r, "") for r in turn.results[:calls]])))
-    spent = alone.tokens - _FRAMING * (1 + calls)
-    level = fair_share(sizes, max(0, room - max(0, spent)))
-    texts = [clip_result(text, level, number, meter) for text in received]
-    results = zip(turn.results[:calls], texts[:calls], strict=True)
-    clipped = tuple([as_text(result, text) for result, text in results])
-    return Turn(turn.position, short, clipped, tuple(texts[calls:]))
+class _Clipper:
+    """Shortens one step to any size. What is the same for all sizes is computed once."""
+
+    def __init__(self, turn: Turn, number: int, meter: RequestMeter) -> None:
+        self.turn, self.number, self.meter = turn, number, meter
+        self.calls = len(turn.output.tool_calls)
+        said = None if self.calls else turn.output
+        results = [reported_text(one, said) if said else returned_text(one) for one in turn.results]
+        self.received = [*results, *turn.remarks]
+        self.sizes = [meter.text(text) for text in self.received]
+
+    def room_for_texts(self, tokens: int) -> int:
+        """What ``tokens`` leave after the framing of all calls and results."""
+        return max(0, tokens - _FRAMING * (1 + len(self.received) + self.calls))
+
+    def clip(self, room: int) -> Turn:
+        """The step with about ``room`` tokens of texts: its own get up to half of them, results the rest."""
+        short, spent = self._clip_output(max(room // 2, room - sum(self.sizes)), least=room == 0)
+        level = fair_share(self.sizes, max(0, room - spent))
+        texts = [
+            text if size <= level else clip_result(text, level, self.number, self.meter, size)
+            for text, size in zip(self.received, self.sizes, strict=True)
+        ]
+        results = zip(self.turn.results[: self.calls], texts[: self.calls], strict=True)
+        clipped = tuple([as_text(result, text) for result, text in results])
+        return Turn(self.turn.position, short, clipped, tuple(texts[self.calls :]))
+
+    def _clip_output(self, room: int, *, least: bool) -> tuple[ModelOutput, int]:
+        """The output's text and arguments in ``room``, and the tokens that they take; 0 where ``least``."""
+        turn, meter = self.turn, self.meter
+        words = clip_text(output_text(turn.output), room // 2 if self.calls else room, meter)
+        left = max(0, room - meter.text(words)) // max(1, self.calls)
+        shortened = [
+            call.model_copy(update={"arguments": _clip_value(call.arguments, left, meter)})
+            for call in turn.output.tool_calls
+        ]
+        short = ModelOutput(text=words, tool_calls=tuple(shortened))
+        if least:
+            return short, 0  # nothing is left for results, whatever it takes
+        empty = tuple([as_text(result, "") for result in turn.results[: self.calls]])
+        alone = meter.write(Turn(turn.position, short, empty))
+        return short, max(0, alone.tokens - _FRAMING * (1 + self.calls))
 
 
 def fair_share(sizes: Sequence[int], room: int) -> int:
     """The size to which the larger ones must be cut so that all fit: the smaller ones stay whole."""
-    rest = sorted(sizes)
-    while rest and rest[0] * len(rest) <= room:
-        room -= rest.pop(0)
-    return room // len(rest) if rest else max(sizes, default=0)
+    for index, size in enumerate(sorted(sizes)):
+        left = len(sizes) - index
+        if size * left > room:
+            return room // left
+        room -= size
+    return max(sizes, default=0)
 
 
 def clip_text(text: str, tokens: int, meter: RequestMeter) -> str:
@@ -116,16 +142,18 @@ def _likeliest_parts(text: str, parts: Sequence[str], beginning: float) -> Itera
     yield from range(len(parts))
 
 
-def clip_result(text: str, tokens: int, number: int, meter: RequestMeter) -> str:
-    """The first line of a result and those with the most information, in order, with a note of the cut."""
-    size = meter.text(text)
+def clip_result(text: str, tokens: int, number: int, meter: RequestMeter, size: int | None = None) -> str:
+    """The first line of a result and those with the most information, in order, with a note of the cut.
+
+    ``size``: the text's tokens, if they are known.
+    """
+    size = meter.text(text) if size is None else size
     if size <= tokens:
         return text
     note = f"[clipped: step {number} has it all]"
     room = (tokens - meter.text(note)) * len(text) / size - 4
-    first, *rest = ranked_lines_with_first(text)
     kept: dict[int, str] = {}
-    for index, line in (first, *rest):
+    for index, line in lines_best_first(text):
         room -= len(line) + 3
         if room < 0:
             break
@@ -148,16 +176,18 @@ def _joined(kept: dict[int, str], mark: str) -> str:
     return "\n".join(lines)
 
 
-def ranked_lines_with_first(text: str) -> list[tuple[int, str]]:
-    """Lines with their places, best first. The first line of the text leads: it often names the content.
+def lines_best_first(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their places. The first line of the text leads: it often names the content.
 
     Of a text longer than what is ranked, the last line comes next, and the rest follows from the end, which
-    often holds the outcome.
+    often holds the outcome. Lines are ranked only when the second one is asked for.
     """
     parts = list(enumerate(split_lines(text.rstrip())))
-    ranked = [(line.place, line.text) for line in ranked_lines(text) if line.place]
+    yield parts[0]
     backwards = parts[MAX_LINES_READ:][::-1]
-    return [parts[0], *backwards[:1], *ranked, *backwards[1:]]
+    yield from backwards[:1]
+    yield from ((line.place, line.text) for line in ranked_lines(text) if line.place)
+    yield from backwards[1:]
 
 
 def _clip_value(value: Any, tokens: int, meter: RequestMeter) -> Any:
