@@ -41,7 +41,7 @@ def check_media_type(request: HttpRequest, wanted: str) -> None:
 class StrictParser(Parser):
     """Strict JSON: UTF-8, no NaN, no numbers out of range, and at most ``MAX_DEPTH`` levels.
 
-    The standard library's parser, because it alone of the fast ones keeps lone surrogates.
+    Lone surrogates are kept, which most parsers refuse.
     """
 
     def parse_body(self, request: HttpRequest) -> Any:

@@ -91,10 +91,12 @@ class Progress(NamedTuple):
     def begin(cls, output: ModelOutput) -> "Progress":
         if output.tool_calls:
             return cls(OpenCalls([call.id for call in output.tool_calls]))
-        return cls(OpenCalls(("",))) if output.use_tool else cls(status="answered")
+        return _ONE_ACTION if output.use_tool else _ANSWERED
 
     def take(self, results: Sequence[ToolResult]) -> tuple["Progress", list[PairedResult]]:
         """Pairs the results of one entry: the progress after them, and the calls that each answers."""
+        if len(results) == 1 and results[0].tool_call_id is None:
+            return self._take_one(results[0])
         pending, statuses, paired = self.pending, self.statuses, list[PairedResult]()
         in_order = iter(self.pending)  # one pass for all results without ids
         unnamed = sum(result.tool_call_id is None for result in results)
@@ -115,6 +117,18 @@ class Progress(NamedTuple):
         if not any(calls for _, calls in paired):
             return self, paired
         return Progress(pending, statuses, "in_flight" if pending else outcome_of(statuses)), paired
+
+    def _take_one(self, result: ToolResult) -> tuple["Progress", list[PairedResult]]:
+        """As :meth:`take`, for a result that answers all open calls, as most do."""
+        calls = tuple(dict.fromkeys(self.pending))
+        if not calls:
+            return self, [PairedResult(result)]
+        known = self.statuses
+        statuses = known if result.status in known else (*known, result.status)
+        return Progress(NONE_OPEN, statuses, outcome_of(statuses)), [PairedResult(result, calls)]
+
+
+_ONE_ACTION, _ANSWERED = Progress(OpenCalls(("",))), Progress(status="answered")
 
 
 def outcome_of(statuses: Iterable[str]) -> Status:

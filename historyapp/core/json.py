@@ -1,7 +1,7 @@
 """JSON: strict for requests, lenient for the files of agents, with one rule for nesting.
 
-The standard library's parser reads what comes from outside, because it alone of the fast ones keeps lone
-surrogates; msgspec reads and writes what needs no such care.
+msgspec reads and writes most of it. What it refuses (lone surrogates, NaN, deep nesting, all errors) is left
+to the standard library's parser, which alone of the fast ones keeps lone surrogates.
 """
 
 import json
@@ -133,7 +133,14 @@ def parse_strict(text: str) -> Any:
         InvalidNumber: for NaN, infinities, and numbers that are too large.
         TooDeep: when it is nested deeper than :data:`MAX_DEPTH`.
     """
-    return _checked(_STRICT.decode, text, MAX_DEPTH)
+    return _checked(_parse_strict, text, MAX_DEPTH)
+
+
+def _parse_strict(text: str) -> Any:
+    try:
+        return _decode_fast(text)  # accepts less than the standard's parser does, and reads it alike
+    except (ValueError, RecursionError):
+        return _STRICT.decode(text)
 
 
 def parse_embedded(text: str) -> Any:
@@ -231,7 +238,7 @@ def depth_exceeds(value: Any, limit: int = MAX_DEPTH) -> bool:
                 below.extend(item.values())
             elif isinstance(item, (list, tuple)):
                 below.extend(item)
-        level = [item for item in below if isinstance(item, (dict, list, tuple))]
+        level = [item for item in below if type(item) not in _PLAIN and isinstance(item, (dict, list, tuple))]
         if not level:
             return False
     return True

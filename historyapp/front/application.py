@@ -45,8 +45,8 @@ SWITCH_SECONDS = 0.001
 that an append waits for the disk would cost it as long while an export is written.
 """
 COLLECT_AFTER = 10_000
-"""New objects after which Python looks for cycles of garbage; its default is 700. A POST of 100 steps makes
-50,000, and hardly any are cycles. Modules are never looked through again, which held all threads for 75 ms.
+"""New objects that are left after which Python looks for cycles of garbage. With its default of 700 it looks
+several times in each POST of 100 steps. Modules are never looked through, which held all threads for 75 ms.
 """
 PAUSE, MOST_PAUSE = 0.002, 0.05
 """Seconds for which an export stops after each piece, while short requests run."""

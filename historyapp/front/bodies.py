@@ -14,8 +14,10 @@ from historyapp.wire.problems import BodyTooSlow, Malformed, ServerUnavailable, 
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
-IN_MEMORY = 1 << 18
-"""Longer bodies go to a temporary file, so that many slow ones do not fill the memory."""
+IN_MEMORY = 1 << 19
+"""Longer bodies go to a temporary file, so that many slow ones do not fill the memory. A file would cost an
+append of 100 steps (300 KB) 0.3 ms.
+"""
 MOST_FORM = 1 << 20
 """The most bytes of a form of a page: Django makes many small objects of it before it knows who sent it."""
 ALL_IN_MEMORY = 1 << 26

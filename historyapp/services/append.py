@@ -127,7 +127,8 @@ def append_locked(
         if not lenient:
             _check(draft, tail, number)
         tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
-        changed.update((step.anchor, step) for step in steps)
+        for step in steps:
+            changed[step.anchor] = step
         entries.append(Row(entry, tail.totals, body, metadata))
         if unpaired and not lenient:
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from historyapp.core.entries import DebugLog, dump_body, load_body
@@ -74,6 +75,39 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+
+
+@given(NUMBERS)
+@example("18446744073709551616")
+@example("-9223372036854775809")
+@example("1.7976931348623159e308")
+@example("2.2250738585072011e-308")
+@example("-0")
+def test_numbers_are_read_as_python_itself_reads_them(number: str) -> None:
+    expected = json.loads(number)
+    if isinstance(expected, float) and not isfinite(expected):
+        with pytest.raises(InvalidNumber):
+            parse_strict(number)
+    else:
+        assert repr(parse_strict(number)) == repr(expected)
+
+
+@given(st.text('{}[]",:\\u0019dfaetrnlsi .-+\x7f\x00\n\t\ufeff\u00e4\ud800', max_size=12))
+@example('{"b":1,"a":2,"b":3}')
+@example('"\\ud83d\\ude00\\ud800"')
+@example(" [1]\n")
+@example("\x0b1")
+def test_texts_are_read_or_refused_as_python_itself_does(text: str) -> None:
+    try:
+        expected = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    except ValueError:
+        with pytest.raises(ValueError):  # noqa: PT011  as of json.loads
+            parse_strict(text)
+    else:
+        assert repr(parse_strict(text)) == repr(expected)
 
 
 @given(VALUES)
