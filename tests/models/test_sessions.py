@@ -8,6 +8,7 @@ from django.db import connection
 
 from historyapp.models import Project, Session
 from historyapp.services.sessions import change_session, create_session
+from tests.plans import statements
 
 
 @pytest.fixture
@@ -32,3 +33,17 @@ def test_sessions_from_before_there_was_this_search_are_found(session: Session) 
     Session.objects.update(search_text="")
     import_module("historyapp.migrations.0007_search_text").fill(apps, connection.schema_editor())
     assert Session.objects.search("größe été").get() == session
+
+
+def test_sessions_without_tags_are_not_read_for_a_tag(db: None) -> None:
+    project = Project.objects.create(name="Bob's")
+    for number in range(30):
+        create_session(project, names={"title": f"run {number}"}, tags=["nightly"] if number % 10 else [])
+    with statements() as issued:
+        found = [session.title for session in Session.objects.filter(project=project).tagged(["nightly"])]
+    assert len(found) == 27
+    [statement] = issued
+    if connection.vendor == "sqlite":  # PostgreSQL decides by its statistics
+        assert [access.index for access in statement.accesses] == ["session_tagged"]
+    assert not Session.objects.tagged(["night"]).exists()
+    assert Session.objects.tagged([]).count() == 30
