@@ -29,17 +29,18 @@ def _begin(project: Project, title: str, steps: int = 0) -> UUID:
     return session.pk
 
 
-def _go_on(project: Project, session: UUID, steps: int) -> None:
-    for start in range(0, steps, 1000):
-        numbers = range(start, min(steps, start + 1000))
+def _go_on(project: Project, session: UUID, steps: int, first: int = 0) -> None:
+    """Appends steps; ``first`` numbers their texts, and every tenth of them fails."""
+    for start in range(first, first + steps, 1000):
+        numbers = range(start, min(first + steps, start + 1000))
         append(project, session, [draft for number in numbers for draft in step(number)])
 
 
 def rewinds(project: Project, amount: int, most: int) -> UUID:
     """Each rewind takes back one step, and the session goes on after it: one more span each."""
     session = _begin(project, f"{amount} rewinds")
-    for _ in range(amount):
-        _go_on(project, session, most // amount + 1)
+    for number in range(amount):
+        _go_on(project, session, most // amount + 1, number * (most // amount))
         rewind(project, session, Target(episodes=1))
     return session
 
@@ -57,9 +58,9 @@ def takes(project: Project, amount: int, most: int) -> UUID:
 def forks(project: Project, amount: int, most: int) -> UUID:
     """Each fork is a fork of the one before and goes on by a few steps."""
     session = _begin(project, "the first", STEPS // amount)
-    for _ in range(amount - 1):
+    for number in range(1, amount):
         session = fork(project, session).pk
-        _go_on(project, session, STEPS // amount)
+        _go_on(project, session, STEPS // amount, number * (STEPS // amount))
     for _ in range(CHILDREN):
         create_session(project, names={"title": "another"})
     return session

@@ -93,7 +93,8 @@ def list_entries(request: ApiRequest, session_id: SessionId, filter: Query[Entry
             if len(page.items) == filter.limit or page.is_full:
                 cursor = encode_cursor(_LIST, state, place)
                 break
-            page.add(entry_json(row, live=live.contains(str(row.session_id), row.position)))
+            is_live = filter.take == "live" or live.contains(str(row.session_id), row.position)
+            page.add(entry_json(row, live=is_live))
             place = row.position
         return page.json(cursor)
 

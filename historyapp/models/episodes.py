@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
@@ -13,10 +13,10 @@ from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Step
 from historyapp.models.entries import in_spans
-from historyapp.models.fields import JSONText, PackedText
+from historyapp.models.fields import JSONText, PackedText, uuid_value
 from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
-from historyapp.models.sql import OutlineRow, outline_rows, outline_rows_in
+from historyapp.models.sql import OutlineRow, RowPlace, outline_rows, outline_rows_in, row_places
 
 _MOST_SPANS = 100
 """Spans whose steps are read at once. SQLite takes a few hundred conditions."""
@@ -48,34 +48,40 @@ class StepSample(NamedTuple):
         return cls(session, 0, number, "success", [], 0, tokens, errors)
 
 
-Row = TypeVar("Row", "Episode", StepSample, OutlineRow)
+Row = TypeVar("Row", "Episode", StepSample, OutlineRow, RowPlace)
 
 
-def _live_rows_of(
-    lineage: Lineage,
-    first: int,
-    last: int,
-    by_number: Callable[[int], list[Row]],
-    by_anchor: Callable[[Sequence[Span], int], list[Row]],
-) -> list[Row]:
-    """Live rows ``first`` to ``last``, by their numbers or by the places of their steps.
+def _few_rows_of(
+    lineage: Lineage, first: int, last: int, read: Callable[[int], list[Row]]
+) -> list[Row] | None:
+    """Live rows ``first`` to ``last``, or None where many rows have these numbers.
 
     Args:
-        by_number: reads the rows of all sessions of the lineage, at most a number of them.
-        by_anchor: reads those that begin in spans or were cut before one, by anchor, at most a number.
+        read: the rows of all sessions of the lineage with these numbers, at most a number of them.
     """
     if have_few_rows(lineage, first, last):
         most = few_rows(first, last)
-        several = by_number(most + 1)
+        several = read(most + 1)
         if len(several) <= most:
             return live_rows(several, lineage)
+    return None
+
+
+def _rows_by_place(
+    lineage: Lineage, first: int, last: int, read: Callable[[Sequence[Span], int], list[Row]]
+) -> list[Row]:
+    """Live rows ``first`` to ``last``, found by the places of their steps.
+
+    Args:
+        read: the rows that begin in spans or were cut before one, by anchor, at most a number of them.
+    """
     found: list[Row] = []
     part: list[Span] = []
     wanted = last - first + 1
     # Without a condition on numbers: an index of these would be read through all takes.
     for batch in _growing_batches(spans_from_step(lineage, first), ENTRIES_OF_STEP * (wanted + 4)):
         part += batch
-        some = by_anchor(batch, wanted + len(batch) + 1)
+        some = read(batch, wanted + len(batch) + 1)
         found += [row for row in some if first <= row.number <= last]
         if some and some[-1].number > last:
             break
@@ -100,35 +106,35 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def numbered(self, lineage: Lineage, first: int, last: int) -> list["Episode"]:
         """Live steps ``first`` to ``last``, oldest first. Costs what the range costs."""
-        return _live_rows_of(
-            lineage,
-            first,
-            last,
-            lambda most: list(self._in_sessions(lineage, first, last, most).defer("excerpt")),
-            lambda spans, most: list(self._in_spans(spans, most).defer("excerpt")),
-        )
+
+        def read(most: int) -> list[Episode]:
+            return list(self._in_sessions(lineage, first, last, most).defer("excerpt"))
+
+        rows = _few_rows_of(lineage, first, last, read)
+        if rows is None:  # a rewind after each step leaves two rows of each: only live ones are read in full
+            rows = self._at(_rows_by_place(lineage, first, last, row_places))
+        return rows
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps as contexts are chosen from them."""
-        return _live_rows_of(
-            lineage,
-            first,
-            last,
-            lambda most: outline_rows(session_ids(lineage), first, last, most),
-            outline_rows_in,
+        rows = _few_rows_of(
+            lineage, first, last, lambda most: outline_rows(session_ids(lineage), first, last, most)
         )
+        return _rows_by_place(lineage, first, last, outline_rows_in) if rows is None else rows
 
     def sampled(self, lineage: Lineage, first: int, last: int) -> list[StepSample]:
         """The same steps as a picture is drawn from them."""
-        names = StepSample._fields
-        rows = self._in_sessions
-        return _live_rows_of(
-            lineage,
-            first,
-            last,
-            lambda most: [StepSample(*r) for r in rows(lineage, first, last, most).values_list(*names)],
-            lambda spans, most: [StepSample(*r) for r in self._in_spans(spans, most).values_list(*names)],
-        )
+
+        def read(most: int) -> list[StepSample]:
+            rows = self._in_sessions(lineage, first, last, most)
+            return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
+
+        def read_in(spans: Sequence[Span], most: int) -> list[StepSample]:
+            rows = in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most]
+            return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
+
+        rows = _few_rows_of(lineage, first, last, read)
+        return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
 
     def failed_after(self, lineage: Lineage, number: int) -> tuple[list[int], bool]:
         """The numbers of the first live steps after ``number`` that ended in an error, and whether these are
@@ -143,8 +149,15 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def _in_sessions(self, lineage: Lineage, first: int, last: int, most: int) -> Self:
         return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]
 
-    def _in_spans(self, spans: Sequence[Span], most: int) -> Self:
-        return in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most]
+    def _at(self, places: Sequence[RowPlace]) -> list["Episode"]:
+        """The rows at some places, without excerpts, by number."""
+        rows: list[Episode] = []
+        for start in range(0, len(places), _MOST_SPANS):
+            some = places[start : start + _MOST_SPANS]
+            where = " OR ".join(["session_id = %s AND anchor = %s"] * len(some))
+            values = [value for place in some for value in (uuid_value(place.session_id), place.anchor)]
+            rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
+        return sorted(rows, key=attrgetter("number"))
 
     def sampled_sparsely(self, lineage: Lineage, numbers: Sequence[int]) -> list[StepSample] | None:
         """Some steps, or None where too many rows or too many spans would be read for that."""

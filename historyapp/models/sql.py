@@ -33,6 +33,7 @@ _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE "
 )
+_ROW_PLACES = "SELECT session_id, anchor, number FROM historyapp_episode WHERE "
 _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash = %s"  # noqa: S608
 WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
 _KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
@@ -50,6 +51,14 @@ class OutlineRow(NamedTuple):
     status: str
     excerpt: str | bytes | None
     """As stored, see :func:`historyapp.models.fields.unpack`: most excerpts are cached already."""
+
+
+class RowPlace(NamedTuple):
+    """The key of a step's row, and the step's number."""
+
+    session_id: UUID
+    anchor: int
+    number: int
 
 
 def live_entries(
@@ -133,13 +142,22 @@ def outline_rows(
 
 def outline_rows_in(spans: Sequence[Span], limit: int) -> list[OutlineRow]:
     """The rows of steps that begin in the spans or that were cut before one, by anchor, at most ``limit``."""
+    return [OutlineRow(*row) for row in _rows_in(_OUTLINE_ROWS, spans, limit)]
+
+
+def row_places(spans: Sequence[Span], limit: int) -> list[RowPlace]:
+    """Where the same rows are."""
+    return [RowPlace(*row) for row in _rows_in(_ROW_PLACES, spans, limit)]
+
+
+def _rows_in(select: str, spans: Sequence[Span], limit: int) -> Iterator[tuple[Any, ...]]:
     ids = {uuid_value(UUID(span.session)): UUID(span.session) for span in spans}
     where = " OR ".join(["session_id = %s AND anchor BETWEEN %s AND %s"] * len(spans))
     values = [
         value for span in spans for value in (uuid_value(UUID(span.session)), span.first - 1, span.last)
     ]
-    rows = fetch_all(f"{_OUTLINE_ROWS}{where} ORDER BY anchor LIMIT {limit}", values)
-    return [OutlineRow(ids[id], *row) for id, *row in rows]
+    rows = fetch_all(f"{select}{where} ORDER BY anchor LIMIT {limit}", values)
+    return ((ids[id], *row) for id, *row in rows)
 
 
 def api_key(key_hash: str) -> ApiKey | None:
