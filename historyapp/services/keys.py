@@ -119,7 +119,9 @@ def usable_key(project: Project, name: str, verb: str = "Name") -> ApiKey:
         ids = ", ".join(str(key.pk) for key in keys)
         raise Conflict(f"{len(keys)} keys begin with {name}. {verb} one by its id: {ids}.")
     if not keys:
-        raise NotFound(f"No usable key begins with {name} or has it as its id.")
+        raise NotFound(
+            f"No usable key begins with {name} or has it as its id. `playhead keys list` shows the keys."
+        )
     return keys[0]
 
 

@@ -46,15 +46,15 @@ def purgeable(
     Args:
         among: consider only these sessions; None: all of the project.
     """
-    return _sorted_out(project, archived_before, among)[0]
+    return _purgeable_and_blocked(project, archived_before, among)[0]
 
 
 def blocked_by_forks(project: Project, archived_before: datetime) -> list[Blocked]:
     """The sessions that were archived long enough ago, but have forks that stay."""
-    return _sorted_out(project, archived_before, None)[1]
+    return _purgeable_and_blocked(project, archived_before, None)[1]
 
 
-def _sorted_out(
+def _purgeable_and_blocked(
     project: Project, archived_before: datetime, among: Collection[UUID] | None
 ) -> tuple[list[Session], list[Blocked]]:
     archived = AuditRecord.objects.filter(

@@ -45,7 +45,7 @@ def writing(patience: float | None = None) -> Iterator[None]:
     if not _sqlite_writer.acquire(timeout=most):
         raise OperationalError("database is locked")
     try:
-        with _begun(most - (time.monotonic() - begun), usual):
+        with _transaction(most - (time.monotonic() - begun), usual):
             yield
     finally:
         _sqlite_writer.release()
@@ -53,7 +53,7 @@ def writing(patience: float | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _begun(left: float, usual: float) -> Iterator[None]:
+def _transaction(left: float, usual: float) -> Iterator[None]:
     """The transaction, which waits at most ``left`` seconds for other processes."""
     # Setting the time takes a statement, so a write that found the lock free does without.
     is_shorter = left < usual - 0.1 and not connection.in_atomic_block

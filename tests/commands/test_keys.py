@@ -75,7 +75,8 @@ def test_a_revoked_key_works_no_longer(run: Run) -> None:
     prefix = run("keys", "create", "agent").out[:10]
     assert run("keys", "revoke", prefix).out == f"agent ({prefix}…) is revoked.\n"
     assert not ApiKey.objects.usable(timezone.now()).exists()
-    assert run("keys", "revoke", prefix).error == f"No usable key begins with {prefix} or has it as its id."
+    refused = run("keys", "revoke", prefix).error
+    assert refused.startswith(f"No usable key begins with {prefix} or has it as its id.")
 
 
 def test_keys_that_begin_alike_are_revoked_by_id(run: Run) -> None:

@@ -36,7 +36,7 @@ def test_what_was_archived_long_ago_is_deleted(run: Run, old: UUID) -> None:
 
 def test_what_was_archived_lately_stays(run: Run, old: UUID) -> None:
     ran = run("purge", "--archived-before", 11, "--yes")
-    assert ran.out == "Nothing was archived 11 days ago or earlier.\n"
+    assert ran.out == "No session was archived 11 days ago or earlier.\n"
     assert Entry.objects.count() == 2
 
 
@@ -64,5 +64,8 @@ def test_how_old_must_be_said(run: Run) -> None:
 def test_a_fork_that_blocks_a_session_is_named(run: Run, old: UUID) -> None:
     child = fork(default_project(), old, title="the\nother way")
     ran = run("purge", "--archived-before", 9, "--yes")
-    assert ran.out == f"{old} old stays: it shares its entries with {child.pk} (live) the\\nother way.\n"
+    assert ran.out == (
+        f"{old} old stays: it shares its entries with {child.pk} (live) the\\nother way. "
+        "To delete it, archive these forks too.\n"
+    )
     assert Entry.objects.count() == 2

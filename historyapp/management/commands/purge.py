@@ -47,7 +47,8 @@ class Command(PlayheadCommand):
         blocked = self._name_blocking_forks(target, limit)
         if not sessions:
             if not blocked:
-                self.stdout.write(f"Nothing was archived {plural(archived_before, 'day')} ago or earlier.")
+                age = f" {plural(archived_before, 'day')} ago or earlier" if archived_before else ""
+                self.stdout.write(f"No session was archived{age}.")
             return
         for session in sessions:
             self.stdout.write(f"{session.pk} {printable(session.title)}")
@@ -70,5 +71,8 @@ class Command(PlayheadCommand):
             more = len(blocked.forks) - len(forks)
             forks += [f"and {plural(more, 'fork')} more"] if more else []
             name = f"{blocked.session.pk} {printable(blocked.session.title)}"
-            self.stdout.write(f"{name.rstrip()} stays: it shares its entries with {', '.join(forks)}.")
+            self.stdout.write(
+                f"{name.rstrip()} stays: it shares its entries with {', '.join(forks)}. "
+                "To delete it, archive these forks too."
+            )
         return len(found)
