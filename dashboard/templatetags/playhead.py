@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
+from historyapp.core.usage import MICRO
 from historyapp.services.faults import current
 from historyapp.wire.problems import StorageFailed
 
@@ -162,7 +163,7 @@ def moment(time: datetime) -> SafeString:
 @register.filter
 def dollars(micros: int) -> str:
     """Millionths of a dollar as dollars."""
-    return f"${micros / 1_000_000:,.2f}" if micros >= 10_000 else f"${micros / 1_000_000:.4f}"
+    return f"${micros / MICRO:,.2f}" if micros >= 10_000 else f"${micros / MICRO:.4f}"
 
 
 @register.simple_tag

@@ -98,6 +98,12 @@ def cost_of(metadata: Mapping[str, Any]) -> int:
     return round(cost * MICRO)
 
 
+def dollar_text(micros: int) -> str:
+    """Millionths of a dollar as exact dollars, with two to six decimals: ``$5.00``, ``$0.0015``."""
+    whole, decimals = f"{micros / MICRO:,.6f}".split(".")
+    return f"${whole}.{decimals.rstrip('0'):0<2}"
+
+
 def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     for name in names:
         value = usage.get(name)

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import connection, models
 from uuid_utils.compat import uuid7
 
+from historyapp.core.usage import MICRO, dollar_text
 from historyapp.models.fields import JSONText, as_uuid, on_sqlite
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import Session
@@ -70,7 +71,7 @@ class SpendingCounter(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"${self.limit / 1_000_000:,.2f} a {self.period}" if self.limit is not None else self.period
+        return self.period if self.limit is None else f"{dollar_text(self.limit)} a {self.period}"
 
     @property
     def subject(self) -> Subject:
@@ -81,7 +82,7 @@ class SpendingCounter(models.Model):
 
     def begin_period(self, now: datetime) -> None:
         """Sets ``counted`` back when another period has begun. The caller saves it."""
-        first = first_day(self.period, now)
+        first = period_start(self.period, now)
         if first > self.starts_on:  # a clock that was set back starts no period twice
             self.starts_on, self.counted = first, 0
 
@@ -99,7 +100,7 @@ class SpendingCounter(models.Model):
         """The cap as a form field holds it; empty without one."""
         if self.limit is None:
             return ""
-        return f"{self.limit / 1_000_000:.6f}".rstrip("0").rstrip(".")
+        return f"{self.limit / MICRO:.6f}".rstrip("0").rstrip(".")
 
 
 class SpendingReservation(models.Model):
@@ -123,19 +124,21 @@ class SpendingReservation(models.Model):
         indexes = (models.Index(fields=("project", "expires_at"), name="reservation_by_expiry"),)
 
     def __str__(self) -> str:
-        return f"${self.amount / 1_000_000:,.4f} until {self.expires_at:%H:%M:%S}"
+        return f"${self.amount / MICRO:,.4f} until {self.expires_at:%H:%M:%S}"
 
     def counts_in(self, counter: SpendingCounter) -> bool:
         """Whether it is part of what the counter has counted in its present period."""
-        return counter.pk in self.counters and counter.starts_on == first_of(counter.period, self.day)
+        return counter.pk in self.counters and counter.starts_on == period_start_of_day(
+            counter.period, self.day
+        )
 
 
-def first_day(period: str, now: datetime) -> date:
+def period_start(period: str, moment: datetime) -> date:
     """The first day of the period that a moment belongs to."""
-    return first_of(period, now.astimezone(UTC).date())
+    return period_start_of_day(period, moment.astimezone(UTC).date())
 
 
-def first_of(period: str, day: date) -> date:
+def period_start_of_day(period: str, day: date) -> date:
     """The first day of the period that a day belongs to."""
     return day.replace(day=1) if period == SpendingCounter.Period.MONTH else day
 

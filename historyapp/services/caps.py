@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from historyapp.core.usage import MICRO
 from historyapp.models import ApiKey, Project, Session, SpendingCounter, SpendingReservation
-from historyapp.models.spending import first_day
+from historyapp.models.spending import period_start
 from historyapp.services.audit import add_audit_record
-from historyapp.services.reservations import counters_of, lock
+from historyapp.services.reservations import counters_of, lock_all
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
 
@@ -48,10 +48,10 @@ def set_caps(
     """
     now, subject = timezone.now(), {"session": session, "key": key}
     with writing():
-        lock(SpendingCounter.objects.of_project(project.pk))
+        lock_all(SpendingCounter.objects.of_project(project.pk))
         for period, limit in limits.items():
             counter, _ = SpendingCounter.objects.select_for_update().get_or_create(
-                project=project, period=period, **subject, defaults={"starts_on": first_day(period, now)}
+                project=project, period=period, **subject, defaults={"starts_on": period_start(period, now)}
             )
             if counter.limit != limit:
                 counter.limit = limit

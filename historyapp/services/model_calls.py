@@ -11,6 +11,7 @@ from historyapp.core.entries import DebugLog, EntryDraft
 from historyapp.core.errors import Conflict, Invalid, PlayheadError
 from historyapp.core.json import dump_json
 from historyapp.core.tokens import count_tokens
+from historyapp.core.usage import MICRO
 from historyapp.llm.completions import Completion, CompletionBuilder
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import ModelCallError, ResponseBroken
@@ -165,7 +166,7 @@ class ModelCall:
             convention = "anthropic" if self._provider.name == "anthropic" else "openai"
             metadata |= {"usage": completion.usage.raw, "usage_convention": convention}
         if cost is not None:
-            metadata |= {"cost": cost / 1_000_000, "prices_as_of": prices.as_of}
+            metadata |= {"cost": cost / MICRO, "prices_as_of": prices.as_of}
         draft = EntryDraft(completion.output, metadata=metadata)
         with writing():
             try:

@@ -19,7 +19,7 @@ from historyapp.core.usage import MICRO, Usage
 from historyapp.llm.deltas import ModelOutputDelta, SilentDelta
 from historyapp.llm.errors import KeyRefused, LimitReached, ModelCallError, ProviderFailed, RequestRefused
 from historyapp.models import SpendingCounter, SpendingReservation
-from historyapp.models.spending import CounterQuerySet, first_day, first_of, with_ancestors
+from historyapp.models.spending import CounterQuerySet, period_start, period_start_of_day, with_ancestors
 from historyapp.services.prices import price_list
 from historyapp.services.spending import Payer
 from historyapp.services.transactions import writing
@@ -40,7 +40,7 @@ class Reservation:
 
     payer: Payer
     model: str
-    attempt: int = 0
+    attempt_cost: int = 0
     """The most that one attempt may cost, in millionths of a dollar."""
     is_capped: bool = False
     """Whether any cap holds for it."""
@@ -65,24 +65,24 @@ class Reservation:
                 raise _refusal(max(reached, key=lambda counter: counter.ends_at), self)
             self._counters = [counter.pk for counter in counters]
             counted = SpendingCounter.objects.filter(pk__in=self._counters)
-            counted.update(counted=F("counted") + self.attempt)
+            counted.update(counted=F("counted") + self.attempt_cost)
             self._store(now)
 
     def _exceeds(self, counter: SpendingCounter) -> bool:
-        return counter.limit is not None and counter.counted + self.attempt > counter.limit
+        return counter.limit is not None and counter.counted + self.attempt_cost > counter.limit
 
     def _store(self, now: datetime) -> None:
         stored = SpendingReservation.objects
         stored.filter(project_id=self.payer.project_id, expires_at__lt=now).delete()
-        if self.id and stored.filter(pk=self.id).update(amount=F("amount") + self.attempt):
+        if self.id and stored.filter(pk=self.id).update(amount=F("amount") + self.attempt_cost):
             return
         self.id = uuid7()
         stored.create(
             id=self.id,
             project_id=self.payer.project_id,
             counters=self._counters,
-            amount=self.attempt,
-            day=first_day("day", now),
+            amount=self.attempt_cost,
+            day=period_start("day", now),
             expires_at=now + LONGEST_CALL,
         )
 
@@ -95,17 +95,20 @@ class Reservation:
         if self.id is None:
             return
         with writing():
-            lock(SpendingCounter.objects.of_project(self.payer.project_id))
+            lock_all(SpendingCounter.objects.of_project(self.payer.project_id))
             row = SpendingReservation.objects.filter(pk=self.id).first()
             if row is not None:  # else it has expired
                 row.delete()
-                self._correct(row, 0 if cost is None else cost - self.attempt)
+                self._correct(row, 0 if cost is None else cost - self.attempt_cost)
         self.id = None
 
     def _correct(self, row: SpendingReservation, change: int) -> None:
         for period in PERIODS if change else ():
             counters = SpendingCounter.objects.filter(
-                pk__in=row.counters, period=period, starts_on=first_of(period, row.day), counted__gte=-change
+                pk__in=row.counters,
+                period=period,
+                starts_on=period_start_of_day(period, row.day),
+                counted__gte=-change,
             )
             counters.update(counted=F("counted") + change)
 
@@ -172,7 +175,7 @@ def reserve(
         return reservation
     sent, limit = round(tokens_in * MARGIN), tokens_out or OUTPUT_LIMIT
     uncached, cached = Usage(sent, limit), Usage(sent, limit, cache_write=sent)
-    reservation.attempt = max(price.cost(uncached), price.cost(cached))
+    reservation.attempt_cost = max(price.cost(uncached), price.cost(cached))
     reservation.add_attempt()
     return reservation
 
@@ -197,24 +200,24 @@ def lock_counters(payer: Payer, now: datetime) -> list[SpendingCounter]:
     subjects: list[dict[str, UUID]] = [{}, *({"session_id": id} for id in sessions)]
     subjects += [] if payer.key_id is None else [{"key_id": payer.key_id}]
     of_project, *_ = counters_of(payer, sessions)
-    if len(lock(of_project)) < len(PERIODS):
+    if len(lock_all(of_project)) < len(PERIODS):
         _make(payer.project_id, subjects, now)  # before others are locked: those of the project come first
-    found = [counter for counters in counters_of(payer, sessions) for counter in lock(counters)]
+    found = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
     if len(found) < len(PERIODS) * len(subjects):
         _make(payer.project_id, subjects, now)
-        found = [counter for counters in counters_of(payer, sessions) for counter in lock(counters)]
+        found = [counter for counters in counters_of(payer, sessions) for counter in lock_all(counters)]
     stored = {counter.pk: counter.starts_on for counter in found}
     for counter in found:
         counter.begin_period(now)
     for period in PERIODS:  # one statement for all: a fork of forks has hundreds of counters
         begun = [c.pk for c in found if c.period == period and c.starts_on != stored[c.pk]]
         if begun:
-            first = first_day(period, now)
+            first = period_start(period, now)
             SpendingCounter.objects.filter(pk__in=begun).update(counted=0, starts_on=first)
     return found
 
 
-def lock(counters: CounterQuerySet) -> list[SpendingCounter]:
+def lock_all(counters: CounterQuerySet) -> list[SpendingCounter]:
     """The counters, locked until the transaction ends.
 
     Whoever locks several locks those of the project first. So the calls of a project are counted one after
@@ -225,7 +228,7 @@ def lock(counters: CounterQuerySet) -> list[SpendingCounter]:
 
 def _make(project_id: UUID, subjects: list[dict[str, UUID]], now: datetime) -> None:
     made = [
-        SpendingCounter(project_id=project_id, period=period, starts_on=first_day(period, now), **subject)
+        SpendingCounter(project_id=project_id, period=period, starts_on=period_start(period, now), **subject)
         for subject in subjects
         for period in PERIODS
     ]
@@ -245,7 +248,7 @@ def _cap_text(cap: SpendingCounter) -> str:
 def _refusal(cap: SpendingCounter, reservation: Reservation) -> CapReached:
     return _cap_reached(
         f"{_cap_text(cap)} and has spent ${cap.counted / MICRO:,.4f}, calls under way included. "
-        f"This call may cost ${reservation.attempt / MICRO:,.4f}. The next {cap.period} begins at "
+        f"This call may cost ${reservation.attempt_cost / MICRO:,.4f}. The next {cap.period} begins at "
         f"{cap.ends_at:%Y-%m-%d %H:%M} UTC. Wait until then, or ask an owner of the project to raise "
         "the cap.",
         cap,

@@ -31,8 +31,9 @@ class Spender:
         costs = f"{subject} {reason}"
         if self.key is not None and SCOPE not in self.key.scopes:
             raise SpendForbidden(
-                f"{costs}, and this API key lacks the scope spend. Ask an owner of the project to grant it: "
-                f"playhead keys grant {self.key.prefix}. A compression with the model local needs no scope.",
+                f"{costs}, and this API key lacks the scope spend. Ask the operator to grant it by "
+                f"`playhead keys grant {self.key.prefix}`. For a compression you can use the model "
+                "local, which needs no scope.",
                 scope=SCOPE,
             )
         if self.is_member:

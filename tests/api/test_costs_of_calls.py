@@ -31,7 +31,7 @@ def reserved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def add_attempt(self: Reservation) -> None:
         add(self)
-        found.append(self.attempt)
+        found.append(self.attempt_cost)
 
     monkeypatch.setattr(Reservation, "add_attempt", add_attempt)
     return found

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from historyapp.core.usage import Usage, cost_of, usage_of
+from historyapp.core.usage import Usage, cost_of, dollar_text, usage_of
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,11 @@ def test_usage_that_is_not_understood_counts_nothing(usage: object) -> None:
 )
 def test_costs_are_millionths_of_a_dollar(cost: object, micros: int) -> None:
     assert cost_of({"cost": cost}) == micros
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [(0, "$0.00"), (500_000, "$0.50"), (1_500, "$0.0015"), (1, "$0.000001"), (1_234_000_000, "$1,234.00")],
+)
+def test_dollars_are_exact_and_have_two_decimals_at_least(micros: int, text: str) -> None:
+    assert dollar_text(micros) == text

@@ -362,7 +362,7 @@ def test_the_ledger_shows_each_cap_with_what_is_spent_reserved_and_left(
     forked = fork(project, session.pk)
     set_caps(project, {"month": 5_000_000})
     set_caps(project, {"day": 1_000_000}, session=session)
-    reserved = reserve(Payer(project.pk, forked.pk), "gpt-5", 1000, 500).attempt
+    reserved = reserve(Payer(project.pk, forked.pk), "gpt-5", 1000, 500).attempt_cost
     spent = reserve(Payer(project.pk, session.pk), "gpt-5", 1000, 500)
     spent.settle(250_000)
     shown = text(fragment(alice, page))

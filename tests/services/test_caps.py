@@ -42,10 +42,11 @@ def test_a_cap_says_what_is_spent_and_what_is_reserved(project: Project, session
     first, second = call(session), call(session)
     first.settle(123)
     for cap in project_caps(project):
-        assert (cap.spent, cap.reserved) == (123, second.attempt)
-        assert cap.left == cap.limit - 123 - second.attempt
+        assert (cap.spent, cap.reserved) == (123, second.attempt_cost)
+        assert cap.left == cap.limit - 123 - second.attempt_cost
     second.settle(None)
-    assert [(cap.spent, cap.reserved) for cap in project_caps(project)] == [(123 + second.attempt, 0)] * 2
+    spent = 123 + second.attempt_cost
+    assert [(cap.spent, cap.reserved) for cap in project_caps(project)] == [(spent, 0)] * 2
 
 
 def test_a_cap_counts_what_was_spent_before_it_was_set(
@@ -82,7 +83,7 @@ def test_a_fork_and_a_sub_agent_count_in_the_cap_of_their_session(project: Proje
     helper = create_session(project)
     Session.objects.filter(pk=helper.pk).update(spawned_by=again)
     helper.refresh_from_db()
-    each = call(session).attempt
+    each = call(session).attempt_cost
     set_caps(project, {"day": 4 * each}, session=session)
     for other in (forked, again, helper):
         call(other)
@@ -115,15 +116,15 @@ def test_the_reservation_of_a_killed_process_expires_and_stays_counted(
     project: Project, session: Session
 ) -> None:
     killed = call(session)
-    set_caps(project, {"month": 10 * killed.attempt})
+    set_caps(project, {"month": 10 * killed.attempt_cost})
     later = timezone.now() + timedelta(minutes=31)
     (cap,) = caps_of(list(SpendingCounter.objects.capped()), later)
-    assert (cap.spent, cap.reserved) == (killed.attempt, 0)
+    assert (cap.spent, cap.reserved) == (killed.attempt_cost, 0)
     SpendingReservation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     call(session).settle(0)
     assert not SpendingReservation.objects.exists(), "the next call removes the row"
     killed.settle(0)
-    assert project_caps(project)[0].spent == killed.attempt, "an answer after that corrects nothing"
+    assert project_caps(project)[0].spent == killed.attempt_cost, "an answer after that corrects nothing"
 
 
 def test_a_reservation_ends_once(project: Project, session: Session) -> None:

@@ -141,7 +141,7 @@ def test_a_day_is_not_paid_for_twice_by_a_clock_that_jumps_ahead_and_back(
         jump(offset)
         reserve(payer, "gpt-5", 1000, 500)
     jump(timedelta(0))
-    each = reserve(payer, "gpt-5", 1000, 500).attempt
+    each = reserve(payer, "gpt-5", 1000, 500).attempt_cost
     (counter,) = SpendingCounter.objects.of_project(project.pk).capped()
     assert counter.starts_on == datetime.now(UTC).date() + DAY
     assert counter.counted == 5 * each, "the first of the next day, and all after it"

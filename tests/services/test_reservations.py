@@ -60,7 +60,7 @@ def test_a_call_whose_cost_stays_unknown_keeps_its_estimate(project: Project, se
 def test_a_refusal_says_which_cap_and_when_it_ends(project: Project, session: Session) -> None:
     set_caps(project, {"day": 10 * DOLLAR, "month": DOLLAR // 1000})
     with pytest.raises(
-        CapReached, match=r"\$0.00 a month.*The next month begins at 20\d\d-\d\d-01 00:00 UTC"
+        CapReached, match=r"\$0.001 a month.*The next month begins at 20\d\d-\d\d-01 00:00 UTC"
     ) as caught:
         call(session)
     assert (caught.value.fields["period"], caught.value.fields["limit"]) == ("month", 0.001)
@@ -133,7 +133,7 @@ def attempts(payer: Payer, count: int) -> int:
                 continue
             made += 1
             if number % 2:
-                reservation.settle(reservation.attempt)
+                reservation.settle(reservation.attempt_cost)
     return made
 
 
