@@ -62,7 +62,7 @@ def main(steps: int = 20_000) -> None:
 
 def append_meanwhile(folder: Path, steps: int) -> Incoming:
     """Records steps over HTTP, waits until the worker has finished, and stops the server."""
-    with installation(folder / "home", PLAYHEAD_API_KEY=KEY) as ours:
+    with installation(folder / "home", migrated=True, PLAYHEAD_API_KEY=KEY) as ours:
         server = ours.start("manage.py", "up", "--port", "0", "--no-demo")
         client = Client(_port(server.stdout))
         seen = Incoming(steps)

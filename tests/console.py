@@ -20,6 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.installation import copy_migrated
+
 ROOT = Path(__file__).parents[1]
 WIDTH = 100
 SECONDS = 120
@@ -125,6 +127,7 @@ class Reader:
 def _folder_with_the_demo() -> "TemporaryDirectory[str]":
     """What the first start of Playhead leaves in a home folder. It is gone when the process ends."""
     folder = TemporaryDirectory(prefix="playhead-docs-")
+    copy_migrated(Path(folder.name) / ".playhead")
     with _started(_environment(Path(folder.name))):
         return folder
 

@@ -56,6 +56,16 @@ class Installation:
         with closing(sqlite3.connect(self.home / "playhead.sqlite3")) as file:
             return file.execute(statement).fetchall()
 
+    def execute(self, statement: str) -> None:
+        """Carries out a statement that changes rows."""
+        url = self.environment["DATABASE_URL"]
+        if url:
+            with psycopg.connect(url) as connection:
+                connection.execute(statement.encode())
+            return
+        with closing(sqlite3.connect(self.home / "playhead.sqlite3")) as file, file:
+            file.execute(statement)
+
     def wait(self, statement: str, seconds: float = 60) -> None:
         """Waits until a query returns rows."""
         end = time.monotonic() + seconds
@@ -101,7 +111,8 @@ def copy_migrated(folder: Path) -> Path:
 def migrated() -> Path:
     """A data folder that nobody may change, whose SQLite database has its tables.
 
-    Making the tables takes seconds. It is done once for each state of the code.
+    Making the tables takes seconds. It is done once for each state of the code. ``PLAYHEAD_MIGRATED`` names
+    the folder of a copy of this project, to which newer migrations only are added.
     """
     code = b"".join(path.read_bytes() for path in sorted((ROOT / "historyapp").rglob("*.py")))
     folder = ROOT / ".pytest_cache" / "migrated"
@@ -113,6 +124,8 @@ def migrated() -> Path:
             for old in folder.glob("*/"):
                 shutil.rmtree(old)
             home = folder / "home"
+            if start := os.environ.get("PLAYHEAD_MIGRATED"):
+                shutil.copytree(start, home)
             environment = {**os.environ, "PLAYHEAD_HOME": str(home), "DATABASE_URL": ""}
             command = [sys.executable, "manage.py", "migrate", "-v0"]
             subprocess.run(command, cwd=ROOT, env=environment, check=True)

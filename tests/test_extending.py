@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.installation import migrated
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
 COPIED = ("historyapp", "dashboard", "templates", "static", "tests", "bench", "manage.py", "pyproject.toml")
@@ -136,6 +138,7 @@ def run(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
         if name not in names and not name.startswith("PYTEST")
     }
     environment |= {"PYTHONPATH": str(folder), "PLAYHEAD_SHARED": str(folder / "nothing")}
+    environment["PLAYHEAD_MIGRATED"] = str(migrated())
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -22,7 +22,7 @@ MOST_FOR_LONG = 0.5
 SIGNIFICANT = 0.012
 """Seconds; shorter times say nothing. A quadratic pattern takes longer for 8,192 characters."""
 MOST_GROWTH = 9
-LIMIT = 0.5
+LIMIT = 0.2
 """Seconds of processor time for 8,192 characters after which a match is broken off."""
 
 

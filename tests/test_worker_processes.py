@@ -1,5 +1,6 @@
 """Several worker processes on one database without Redis: each message once, and nothing lost by a kill."""
 
+import os
 import sqlite3
 import time
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import Popen
+from threading import Timer
 
 import pytest
 
@@ -81,6 +83,36 @@ def ours(tmp_path: Path) -> Iterator[Installation]:
         yield made
 
 
+@pytest.fixture
+def ours_with_runs(ours: Installation, runs_made_once: Path | None) -> Installation:
+    """Four runs wait there, and the messages that start them."""
+    _add_runs(ours, runs_made_once)
+    return ours
+
+
+@pytest.fixture(scope="module")
+def runs_made_once(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The tables with four runs, made once; None on PostgreSQL, where a copy would take longer."""
+    if os.environ.get("DATABASE_URL"):
+        return None
+    with installation(tmp_path_factory.mktemp("runs") / "home", migrated=True) as ours:
+        _add_runs(ours, None)
+        return ours.home / "playhead.sqlite3"
+
+
+def _add_runs(ours: Installation, made: Path | None) -> None:
+    """Makes the runs, or copies a database that has them over that of this installation."""
+    if made is None:
+        ours.manage("shell", "--no-imports", "-c", _RUNS)
+        return
+    with closing(sqlite3.connect(made)) as source, closing(_sqlite(ours)) as target:
+        source.backup(target)
+
+
+def _sqlite(ours: Installation) -> sqlite3.Connection:
+    return sqlite3.connect(ours.home / "playhead.sqlite3", isolation_level=None)
+
+
 def test_each_message_reaches_one_of_several_workers(ours: Installation) -> None:
     workers = [_counting(ours) for _ in range(2)]
     ours.wait("SELECT 1 WHERE (SELECT COUNT(*) FROM historyapp_worker) = 2")
@@ -105,8 +137,10 @@ def test_no_message_stops_a_worker(ours: Installation) -> None:
     assert "unregistered task" in log
 
 
-def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(ours: Installation) -> None:
-    ours.manage("shell", "--no-imports", "-c", _RUNS)
+def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(
+    ours_with_runs: Installation,
+) -> None:
+    ours = ours_with_runs
     first, second = ours.worker(), ours.worker()
     ours.wait("SELECT 1 FROM historyapp_summary")
     first.kill()
@@ -118,17 +152,17 @@ def test_a_worker_that_is_killed_with_messages_in_its_hands_loses_no_work(ours: 
     assert _files(ours) <= {"secret_key", "playhead.sqlite3", "playhead.sqlite3-wal", "playhead.sqlite3-shm"}
 
 
-def test_a_message_that_vanished_with_its_worker_is_not_needed(ours: Installation) -> None:
+def test_a_message_that_vanished_with_its_worker_is_not_needed(ours_with_runs: Installation) -> None:
     """A worker may take messages and die before it begins a run: the sweep finds what is to be done."""
-    ours.manage("shell", "--no-imports", "-c", _RUNS)
-    ours.manage("shell", "--no-imports", "-c", "from historyapp.celery import app; app.control.purge()")
+    ours = ours_with_runs
+    ours.execute("DELETE FROM historyapp_queuedmessage")
     assert ours.rows(_EMPTY)
     ours.worker()
     ours.wait(_DONE)
 
 
-def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours: Installation) -> None:
-    ours.manage("shell", "--no-imports", "-c", _RUNS)
+def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours_with_runs: Installation) -> None:
+    ours = ours_with_runs
     worker = ours.worker()
     ours.wait("SELECT 1 FROM historyapp_summary")
     end = time.monotonic() + 3
@@ -137,7 +171,7 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours: Installati
             ours.rows(_END_ALL_OTHERS)
             time.sleep(0.05)
     else:
-        with closing(sqlite3.connect(ours.home / "playhead.sqlite3", isolation_level=None)) as locking:
+        with closing(_sqlite(ours)) as locking:
             locking.execute("BEGIN IMMEDIATE")
             time.sleep(3)
     ours.wait(_DONE)
@@ -145,15 +179,22 @@ def test_a_database_that_is_away_for_some_seconds_costs_no_work(ours: Installati
     ended(worker)
 
 
-def test_a_worker_that_is_started_before_the_tables_are_made_waits_for_them(tmp_path: Path) -> None:
+def test_a_worker_that_is_started_before_the_tables_are_made_waits_for_them(
+    tmp_path: Path, runs_made_once: Path | None
+) -> None:
     with installation(tmp_path / "home", PLAYHEAD_SWEEP_SECONDS="1") as ours:
         worker = ours.worker()
-        time.sleep(2)
+        assert worker.stderr is not None
+        end = Timer(60, worker.kill)  # closes its log
+        end.start()
+        assert any("run `playhead migrate`" in line for line in worker.stderr)
+        end.cancel()
         assert worker.poll() is None
-        ours.manage("migrate", "-v0")
-        ours.manage("shell", "--no-imports", "-c", _RUNS)
+        if runs_made_once is None:
+            ours.manage("migrate", "-v0")
+        _add_runs(ours, runs_made_once)
         ours.wait(_DONE)
-        assert "run `playhead migrate`" in ended(worker)
+        ended(worker)
 
 
 def test_steps_that_come_in_fast_while_a_worker_runs_cost_it_nothing(tmp_path: Path) -> None:

