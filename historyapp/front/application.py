@@ -138,7 +138,7 @@ class Front:
                         length, most, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
-                outbox = Outbox(loop, self._unread, client, partial(pool.aside, loop))
+                outbox = Outbox(loop, self._unread, client, partial(pool.aside, client, loop))
                 run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
                 pool.submit(client, run, outbox.refuse)
                 await self._respond(outbox, scope, receive, send)

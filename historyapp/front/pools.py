@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,7 +33,8 @@ class PoolJob:
 class Pool:
     """Starts a thread when a job finds none free. Public methods run in the event loop.
 
-    Where jobs wait, each client gets a thread in turn, however many jobs others have.
+    Where jobs wait, each client gets a thread in turn, however many jobs others have. One client never has
+    all threads, unless there is only one.
 
     Args:
         patience: seconds that a job waits for a thread.
@@ -58,6 +59,12 @@ class Pool:
         """Threads whose jobs wait for their clients. Others run instead of them."""
         self._pending = 0
         """Jobs that wait or run."""
+        self._running: Counter[bytes] = Counter()
+        """Jobs that have a thread, by client. Those that wait for their client do not count."""
+        self._most_of_one = max(1, threads - 1)
+        """The threads that one client may have, so that its long jobs never stop those of others."""
+        self._passed_over = 0
+        """Waiting jobs that no thread is woken for: their clients have as many threads as they may."""
         self._lock = threading.Lock()
         self._spacing = spacing
         self._begin = threading.Lock()
@@ -89,16 +96,18 @@ class Pool:
         self._ready.put(None)
 
     @contextmanager
-    def aside(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    def aside(self, client: bytes, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         """In the thread of a job, which waits for its client meanwhile: another job may run instead."""
         with self._lock:
             self._aside += 1
+        self._leave(client)
         loop.call_soon_threadsafe(self._start, loop)
         try:
             yield
         finally:
             with self._lock:
                 self._aside -= 1
+                self._running[client] += 1
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Starts a thread, if there is a job for it and there may be one more."""
@@ -119,10 +128,13 @@ class Pool:
                 with self._begin:
                     time.sleep(self._spacing)
             job = self._next()
+            if job is None:
+                continue
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.begun if job.begun else 0.0)
             with self._lock:
                 self._pending -= 1
+            self._leave(job.client)
             if job.expiry is not None:
                 with suppress(RuntimeError):
                     loop.call_soon_threadsafe(job.expiry.cancel)
@@ -131,14 +143,30 @@ class Pool:
                     loop.call_soon_threadsafe(self._ended, loop)
                 return
 
-    def _next(self) -> PoolJob:
+    def _next(self) -> PoolJob | None:
+        """The job whose turn it is; None where each waiting client has as many threads as it may."""
         with self._lock:
-            client = next(iter(self._jobs))
+            may_run = (one for one in self._jobs if self._running[one] < self._most_of_one)
+            client = next(may_run, None)
+            if client is None:
+                self._passed_over += 1
+                return None
             jobs = self._jobs.pop(client)
             job = jobs.popleft()
             if jobs:
                 self._jobs[client] = jobs  # behind the others
+            self._running[client] += 1
             return job
+
+    def _leave(self, client: bytes) -> None:
+        """A job of this client has no thread any more. One that was passed over may have a turn."""
+        with self._lock:
+            self._running[client] -= 1
+            if not self._running[client]:
+                del self._running[client]
+            if self._passed_over:
+                self._passed_over -= 1
+                self._ready.put(None)
 
     def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
         self._threads -= 1

@@ -36,6 +36,9 @@ ACTION_IN_FLIGHT = "Action for current cycle already set"
 NO_ACTION_IN_FLIGHT = "Cannot register result for cycle without action"
 MOST_CALLS = 1000
 """The most tool calls of one output. Each append stores the open ones, and each result searches them."""
+MOST_ID_CHARACTERS = 200_000
+"""In the ids of one output's calls, with 20 more for each call. They are stored again by each append until
+their results are here."""
 
 EXCERPTS_UP_TO = 20
 """Entries of one append whose steps get their excerpts at once."""
@@ -85,7 +88,7 @@ def append(
     Raises:
         NotFound: when the project has no such session.
         Conflict: when the head is not ``expected_position``, or the session is archived.
-        Invalid: when an entry does not fit: a repeated call id, a call without a name.
+        Invalid: when an entry does not fit: a repeated call id, a call without a name, very long ids.
     """
     prepared = [prepare(draft if lenient else complete(draft)) for draft in drafts]
     with writing():
@@ -126,6 +129,8 @@ def append_locked(
         entry = core.Entry(session.head + 1 + number, draft.body, created_at, draft.metadata, tokens)
         if not lenient:
             _check(draft, tail, number)
+        if isinstance(draft.body, ModelOutput):
+            _check_ids(draft.body, number)
         tail, steps, unpaired = advance(tail, entry, excerpts=excerpts)
         for step in steps:
             changed[step.anchor] = step
@@ -184,6 +189,15 @@ def _check_calls(body: ModelOutput, number: int) -> None:
         raise Invalid(
             f"entries[{number}] has two tool calls with the id {repeated!r}. Give each its own id.",
             tool_call_id=repeated,
+        )
+
+
+def _check_ids(body: ModelOutput, number: int) -> None:
+    length = sum(len(call.id) + 20 for call in body.tool_calls)
+    if length > MOST_ID_CHARACTERS:
+        raise Invalid(
+            f"The ids of the {len(body.tool_calls):,} tool calls of entries[{number}] are too long: with 20 "
+            f"characters more for each call they may have {MOST_ID_CHARACTERS:,}. Shorten them."
         )
 
 

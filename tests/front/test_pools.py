@@ -87,6 +87,32 @@ def test_clients_that_wait_get_a_thread_in_turn() -> None:
     assert [name for name in order if name != "Bob"] == [f"Ann {number}" for number in range(5)]
 
 
+def test_a_client_never_has_all_threads() -> None:
+    async def run() -> tuple[int, int]:
+        pool = Pool("writes", 3, patience=5, keeps_threads=False)
+        release, ran, began = threading.Event(), list[str](), list[str]()
+
+        def hold(waited: float) -> None:
+            began.append("Ann")
+            release.wait(5)
+            ran.append("Ann")
+
+        for _ in range(6):
+            pool.submit(ANN, hold, _never)
+        await asyncio.sleep(0.05)
+        for _ in range(3):
+            pool.submit(BOB, partial(_note, ran, "Bob"), _never)
+        while ran.count("Bob") < 3:
+            await asyncio.sleep(0.005)
+        at_once = len(began)
+        release.set()
+        while len(ran) < 9:
+            await asyncio.sleep(0.005)
+        return at_once, len(pool._running)
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == (2, 0)
+
+
 def _note(ran: list[str], name: str, waited: float) -> None:
     ran.append(name)
 
@@ -102,7 +128,7 @@ def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> Non
         release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
-            with pool.aside(loop):
+            with pool.aside(ANN, loop):
                 release.wait(5)
             ran.append(0)
 

@@ -57,6 +57,18 @@ def test_a_batch_goes_in_whole_or_not_at_all(project: Project, session: Session)
     assert Session.objects.get().head == 0
 
 
+@pytest.mark.parametrize("lenient", [False, True])
+def test_the_ids_of_an_outputs_calls_have_a_most_of_characters(
+    project: Project, session: Session, lenient: bool
+) -> None:
+    with pytest.raises(Invalid, match="too long"):
+        append(
+            project, session.pk, [call(*(f"{number}{'x' * 2000}" for number in range(100)))], lenient=lenient
+        )
+    assert Entry.objects.count() == 0
+    append(project, session.pk, [call(*(f"{number}{'x' * 2000}" for number in range(90)))], lenient=lenient)
+
+
 def test_an_output_has_a_most_of_calls(project: Project, session: Session) -> None:
     append(project, session.pk, [call(*map(str, range(1000)))])
     with pytest.raises(Invalid, match="1,001 tool calls"):

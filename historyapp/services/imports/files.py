@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from uuid_utils.compat import uuid7
 
@@ -22,6 +22,8 @@ from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
 
+MOST_VARIANTS = 50
+"""Beginnings of one session. The file is read again for each that it is compared with."""
 OnProgress = Callable[[int], None]
 """Called after each operation with the number of bytes read so far."""
 
@@ -131,7 +133,12 @@ def _import(
                 failure = error  # what came before it is kept
             job.finish()
         except DifferentBeginning as other:
-            variants[str(other)] += 1
+            variants.update(_differing(str(other), job, importer, source, process))
+            if max(variants.values()) > MOST_VARIANTS:
+                raise Invalid(
+                    f"A session of the file was imported with {MOST_VARIANTS} other beginnings already. "
+                    "Give the session another id."
+                ) from None
             report.skipped, report.skipped_count, report.damaged_count = [], 0, 0
             continue
         finally:
@@ -139,6 +146,16 @@ def _import(
         if failure is not None:
             raise failure
         return
+
+
+def _differing(
+    known: str, job: ImportJob, importer: Importer, source: Source, process: ParserProcess | None
+) -> set[str]:
+    """All sessions that begin differently, found at once: each further reading of the file takes long."""
+    others = ImportJob(job.project, job.report, job.variants)
+    with suppress(UnreadableTranscript, OSError), open_parser(importer, source, process=process) as parser:
+        return {known} | others.compare(parser)
+    return {known}
 
 
 def _suggest_format(

@@ -1,6 +1,8 @@
 """The sessions of one transcript while it is imported: existing ones are found, others are made."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +23,7 @@ from historyapp.services.append import lock_session
 from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
-from historyapp.services.imports.writer import SessionWriter, shifted
+from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.summaries import touch
@@ -66,6 +68,28 @@ class ImportJob:
                     self.ignored.add(id)
                 else:
                     self.starts[id] = start
+
+    def compare(self, operations: Iterable[ParsedOperation]) -> set[str]:
+        """The sessions of a file that begin differently from what has been imported. Stores nothing."""
+        found: set[str] = set()
+        sources: dict[str, SessionWriter | None] = {}
+        for parsed in operations:
+            operation = parsed.operation
+            if isinstance(operation, SessionStart):
+                self.starts.setdefault(operation.session, operation)
+            elif isinstance(operation, (Append, RewindTo)) and (id := operation.session) not in found:
+                if id not in sources:
+                    source = self._sources(id).filter(variant=self.variants[id]).first()
+                    sources[id] = SessionWriter(self.starts[id], source) if source else None
+                writer = sources[id]
+                if writer is not None and writer.is_comparing:
+                    with _noting_difference(found):
+                        writer.add(parsed)
+        for id, writer in sources.items():
+            if writer is not None and writer.is_comparing and id not in found:
+                with _noting_difference(found):
+                    writer.finish()
+        return found
 
     def finish(self) -> None:
         for source_id, start in self.starts.items():
@@ -211,6 +235,14 @@ class ImportJob:
         if parent and (imported or Session.objects.filter(pk=parent, project=self.project).exists()):
             Session.objects.filter(pk=source.session_id).update(spawned_by=parent)
             touch(parent)
+
+
+@contextmanager
+def _noting_difference(found: set[str]) -> Iterator[None]:
+    try:
+        yield
+    except DifferentBeginning as other:
+        found.add(str(other))
 
 
 def _stored_id(source_id: str) -> str:

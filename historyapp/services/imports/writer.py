@@ -27,6 +27,8 @@ from historyapp.services.transactions import writing
 
 BATCH = 1000
 """The most operations written in one transaction."""
+REWIND_COST = 40
+"""A rewind takes as long as about this many entries, and other writers wait until the transaction ends."""
 BATCH_SIZE = 8 * 1024 * 1024
 """A batch is written once it has this many bytes, however few operations it has."""
 _PLACES = frozenset({"line", "index", "message", "row"})
@@ -73,7 +75,7 @@ class SessionWriter:
         self._last_equal: _SourceOperation | None = None
         """Set once an operation differs from the last import: the operation before it."""
         self._waiting: list[_SourceOperation] = []
-        self._waiting_size = 0
+        self._waiting_size = self._waiting_cost = 0
         self._summaries: list[AddSummary] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
@@ -82,6 +84,11 @@ class SessionWriter:
         self._newest = _SourceOperation(RewindTo(start.session, 0), 0, position, "")
         self._newest_settled = self._newest
         """The newest operation that a grown file will give again."""
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether what comes next was stored by an earlier import."""
+        return self._newest.number < self._settled
 
     def add(self, parsed: ParsedOperation) -> None:
         """Takes the session's next operation, in the file's order.
@@ -115,7 +122,8 @@ class SessionWriter:
             self._last_equal, self._provisional = before, []
         self._waiting.append(new)
         self._waiting_size += new.prepared.size if new.prepared else 0
-        if len(self._waiting) >= BATCH or self._waiting_size >= BATCH_SIZE:
+        self._waiting_cost += 1 if isinstance(operation, Append) else REWIND_COST
+        if self._waiting_cost >= BATCH or self._waiting_size >= BATCH_SIZE:
             self.flush()
 
     def _numbered(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
@@ -150,7 +158,7 @@ class SessionWriter:
             DifferentBeginning: when the file is shorter than what was imported and not a beginning of it.
         """
         self.counts.end_step()
-        if self._newest.number < self._settled:
+        if self.is_comparing:
             # Provisional operations at the end of the shorter file need not be in the longer one. The entries
             # before the last one are not compared.
             last = self._newest_settled if self._newest_settled.number else self._newest
@@ -211,7 +219,7 @@ class SessionWriter:
             source.save()
             Session.objects.filter(pk=session.pk).update(status=status)
         self.source, self._last_equal = source, None
-        self._waiting, self._waiting_size = [], 0
+        self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
 
     def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:

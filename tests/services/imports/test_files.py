@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -16,8 +17,9 @@ from historyapp.core.importers.base import (
 )
 from historyapp.models import AuditRecord, Entry, Project, Session
 from historyapp.models.history import History
-from historyapp.services.imports import writer
+from historyapp.services.imports import files, writer
 from historyapp.services.imports.files import import_file
+from historyapp.services.imports.parser import open_parser
 from historyapp.services.projections import parents_first, rebuild
 from tests.services.drafts import act, answer, call, ok, said
 from tests.services.scripts import SOURCE, Script, live_texts, read, texts
@@ -217,6 +219,53 @@ def test_a_file_with_another_beginning_may_break_off_too(project: Project, scrip
     script.breaks_off = True
     assert read(project, script, *texts("x")).error == "the rest is noise"
     assert Session.objects.count() == 2
+
+
+def test_a_file_is_not_read_again_for_each_session_that_begins_differently(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = [SessionStart(f"s{number}") for number in range(6)]
+    opened = list[int]()
+
+    def counted(*given: Any, **more: Any) -> Any:
+        opened.append(1)
+        return open_parser(*given, **more)
+
+    monkeypatch.setattr(files, "open_parser", counted)
+    for text in "ab":
+        opened.clear()
+        script.operations = [*starts, *(Append(start.session, said(text)) for start in starts)]
+        report = import_file(project, SOURCE, format="script")
+        assert (report.error, report.total("added")) == ("", 6)
+    assert len(opened) == 3  # as it is, to compare, and to store
+    assert Session.objects.count() == 12
+
+
+def test_a_session_has_a_most_of_beginnings(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_VARIANTS", 2)
+    for text in ("a", "b", "c"):
+        assert read(project, script, *texts(text)).error == ""
+    assert "other beginnings" in read(project, script, *texts("d")).error
+    assert read(project, script, *texts("c")).error == ""
+    assert Session.objects.count() == 3
+
+
+def test_few_rewinds_are_written_in_one_transaction(
+    project: Project, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, sizes = writer.SessionWriter.flush, list[int]()
+
+    def counted(self: writer.SessionWriter) -> None:
+        sizes.append(len(self._waiting))
+        flush(self)
+
+    monkeypatch.setattr(writer.SessionWriter, "flush", counted)
+    file = [one for number in range(60) for one in (*texts(f"w{number}"), RewindTo("s", 0))]
+    assert read(project, script, *file).error == ""
+    assert max(sizes) <= 52
+    assert Entry.objects.count() == 120
 
 
 def test_the_report_counts_calls_and_results_and_what_is_unpaired(project: Project, script: Script) -> None:
