@@ -7,9 +7,11 @@ from typing import Any
 
 import django
 from django.conf import settings
+from django.core.cache import close_caches
+from django.core.handlers.base import reset_urlconf
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
-from django.core.signals import request_started
+from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connection, reset_queries
 from django.http import HttpRequest
 from django.urls import ResolverMatch, get_resolver
@@ -55,6 +57,9 @@ def _known_match(path: str) -> ResolverMatch:
 def _application() -> Callable[..., Iterable[bytes]]:
     django.setup(set_prefix=False)
     pages, api = WSGIHandler(), ApiHandler()
+    # The next request sets its own addresses, and neither of the two caches has anything to close.
+    request_finished.disconnect(reset_urlconf)
+    request_finished.disconnect(close_caches)
     if not settings.DEBUG and connection.vendor == "sqlite":
         # The first also runs at the end of each request, and a file does not go away meanwhile, as
         # PostgreSQL can. The other one is for DEBUG.

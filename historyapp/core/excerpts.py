@@ -4,7 +4,6 @@ An excerpt holds the call in one line, the identifiers of its arguments, and the
 most identifiers for their length. Its size is bounded, so that a policy can read many steps without a body.
 """
 
-import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +27,6 @@ _CHARACTERS_READ = MAX_LINES_READ * (LONGEST_LINE + 1)
 _NAMES_OF_CALL = 30
 _NAMES_OF_LINE = 8
 _MANY = 4  # names that raise the rank of a line, at most
-_BLANKS = re.compile(r"\s+")
 _FAILURES = ("rror", "xception", "ailed", "FAIL", "ot found", "o such ")
 
 
@@ -127,7 +125,7 @@ def continue_excerpt(
 
 def one_line(text: str, longest: int) -> str:
     """The beginning of a text on one line."""
-    text = clean(_BLANKS.sub(" ", text[: longest * 2])).strip()
+    text = clean(" ".join(text[: longest * 2].split()))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

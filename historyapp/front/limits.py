@@ -1,6 +1,5 @@
 """What one client may use of the server at once, and how long it may take."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,9 +47,9 @@ class Clients:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._requests: Counter[bytes] = Counter()
-        self._calls: Counter[bytes] = Counter()
-        self._bytes: Counter[bytes] = Counter()
+        self._requests: dict[bytes, int] = {}
+        self._calls: dict[bytes, int] = {}
+        self._bytes: dict[bytes, int] = {}
 
     @contextmanager
     def admitted(self, client: bytes, address: str, *, size: int, is_long: bool) -> Iterator[None]:
@@ -70,7 +69,7 @@ class Clients:
         for client, _ in clients:
             for counter, amount in used:
                 if amount:
-                    counter[client] += amount
+                    counter[client] = counter.get(client, 0) + amount
         try:
             yield
         finally:
@@ -84,12 +83,12 @@ class Clients:
     def _check(self, client: bytes, factor: int, size: int, is_long: bool) -> None:
         limits = self._limits
         whose = "this address" if factor > 1 else "this key, or this address without one,"
-        if self._requests[client] >= factor * limits.client_requests:
+        if self._requests.get(client, 0) >= factor * limits.client_requests:
             most, what = factor * limits.client_requests, "requests at once (PLAYHEAD_CLIENT_REQUESTS)"
-        elif is_long and self._calls[client] >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
+        elif is_long and self._calls.get(client, 0) >= min(factor, CALLS_PER_ADDRESS) * limits.client_calls:
             most = min(factor, CALLS_PER_ADDRESS) * limits.client_calls
             what = "model calls, exports and imports at once (PLAYHEAD_CLIENT_CALLS)"
-        elif size and self._bytes[client] and self._bytes[client] + size > factor * limits.client_bytes:
+        elif size and (used := self._bytes.get(client, 0)) > 0 and used + size > factor * limits.client_bytes:
             most, what = factor * limits.client_bytes, "bytes of bodies at once (PLAYHEAD_CLIENT_BYTES)"
         else:
             return

@@ -48,6 +48,8 @@ class UnreadBytes:
 
     def give_back(self, client: bytes, size: int) -> None:
         """The bytes are not in a file any more. Threads that wait look again whether they have room."""
+        if not size and not self._waiting:
+            return  # as after most requests; a thread that begins to wait now looks first whether it may
         with self._changed:
             self._held[client] -= size
             if not self._held[client]:

@@ -121,6 +121,9 @@ class Session(models.Model):
 
     objects = SessionQuerySet.as_manager()
 
+    _read_tail: tuple[Any, Tail] | None = None
+    """The column as it was read, and its value."""
+
     class Meta:
         indexes = (
             models.Index(fields=("project", "-last_entry_at", "-id"), name="session_newest_first"),
@@ -151,7 +154,10 @@ class Session(models.Model):
 
     @property
     def live_tail(self) -> Tail:
-        return Tail.load(self.tail)
+        """What the next append needs to know. Kept until the column gets another value."""
+        if self._read_tail is None or self._read_tail[0] is not self.tail:
+            self._read_tail = self.tail, Tail.load(self.tail)
+        return self._read_tail[1]
 
     def lineage(self, as_of: int | None = None) -> Lineage:
         """The live entries now, or when ``as_of`` was the head.

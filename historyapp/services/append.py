@@ -119,7 +119,8 @@ def append_locked(
     """Appends to a session that the caller has locked; see :func:`append`."""
     check_open(session)
     now = timezone.now()
-    tail, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
+    before, changed, entries = session.live_tail, dict[int, Step](), list[Row]()
+    tail = before
     unanswering: list[UnpairedResult] = []
     # An excerpt takes as long as the rest of a step. Those of transcripts and of long batches are computed
     # when a context first reads them.
@@ -139,7 +140,7 @@ def append_locked(
             unanswering += [UnpairedResult(entry.position, *result) for result in unpaired]
     if entries:
         insert_entries(session.pk, entries)
-        known = session.live_tail.step
+        known = before.step
         if known and known.anchor in changed:
             update_episode(session.pk, changed.pop(known.anchor))
         insert_episodes(session.pk, changed.values())

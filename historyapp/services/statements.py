@@ -160,10 +160,12 @@ def update_items(items: Iterable[CompressionItem]) -> None:
 
 
 def _execute(statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    if not rows:
+        return
     with connection.cursor() as cursor:
         if len(rows) == 1:
             cursor.execute(statement, rows[0])
-        elif rows:
+        else:
             cursor.executemany(statement, rows)
 
 

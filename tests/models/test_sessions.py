@@ -47,3 +47,11 @@ def test_sessions_without_tags_are_not_read_for_a_tag(db: None) -> None:
         assert [access.index for access in statement.accesses] == ["session_tagged"]
     assert not Session.objects.tagged(["night"]).exists()
     assert Session.objects.tagged([]).count() == 30
+
+
+def test_the_tail_is_that_of_the_column_also_after_it_changed(session: Session) -> None:
+    assert session.live_tail is session.live_tail
+    session.tail = {"totals": {"steps": 7}, "step": None, "input_preview": ""}
+    assert session.live_tail.totals.steps == 7
+    session.refresh_from_db()
+    assert session.live_tail.totals.steps == 0
