@@ -22,9 +22,9 @@ with home() as folder, playhead(folder) as port:
 
 
 @contextmanager
-def serving(checkout: Path) -> Iterator[int]:
+def serving(checkout: Path, **settings: str) -> Iterator[int]:
     """The port of a server that runs the code of a checkout, as that checkout's own measurements start it."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    environment = {**os.environ, "PYTHONPATH": str(checkout), **settings}
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE], cwd=checkout, env=environment, text=True, stdin=-1, stdout=-1
     )

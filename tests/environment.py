@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 
 _folder: Path | None = None
-_DATABASE = {"db", "transactional_db", "live_server"}
+_DATABASE = {"db", "transactional_db", "live_server", "older"}
 """A test can use the database only with one of these fixtures or the mark ``django_db``."""
 
 

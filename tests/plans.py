@@ -88,3 +88,16 @@ def _accesses(node: dict[str, Any], table: str) -> Iterator[Access]:
         yield Access(table, node.get("Index Cond", ""), node.get("Index Name", ""))
     for below in node.get("Plans", ()):
         yield from _accesses(below, table)
+
+
+def whole_indexes() -> dict[str, str]:
+    """The names of the indexes of partitions, each with that of the index of the whole table."""
+    if connection.vendor == "sqlite":
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT part.relname, whole.relname FROM pg_inherits "
+            "JOIN pg_class part ON part.oid = inhrelid AND part.relkind = 'i' "
+            "JOIN pg_class whole ON whole.oid = inhparent"
+        )
+        return dict(cursor.fetchall())

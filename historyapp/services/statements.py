@@ -57,6 +57,11 @@ _UPDATE_EPISODE = (
     f"UPDATE historyapp_episode SET {_assign(EPISODE_COLUMNS[2:])} WHERE session_id = %s AND anchor = %s"  # noqa: S608
 )
 _UPDATE_BUT_EXCERPT = _UPDATE_EPISODE.replace(", excerpt = %s", "")
+_PUT_EPISODE = f"{_INSERT_EPISODE} ON CONFLICT (session_id, anchor) DO UPDATE SET " + ", ".join(
+    f"{column} = excluded.{column}" for column in EPISODE_COLUMNS[2:]
+)
+"""Of a partitioned table, PostgreSQL plans an UPDATE longer than it runs. An INSERT hardly needs a plan."""
+_PUT_BUT_EXCERPT = _PUT_EPISODE.replace(", excerpt = excluded.excerpt", "")
 _UPDATE_SESSION = f"UPDATE historyapp_session SET {_assign(TAIL_COLUMNS)} WHERE id = %s"  # noqa: S608
 _SELECT_SESSION = (
     f"SELECT {', '.join(LOCKED_COLUMNS)} FROM historyapp_session WHERE id = %s AND project_id = %s"  # noqa: S608
@@ -118,7 +123,9 @@ def update_episode(session_id: UUID, step: Step) -> None:
     """Writes all columns of a step's row again; the excerpt only where it is at hand."""
     *values, excerpt = _episode(step)
     key = uuid_value(session_id), step.anchor
-    if excerpt is None:
+    if not on_sqlite():
+        _execute(_PUT_BUT_EXCERPT if excerpt is None else _PUT_EPISODE, [(*key, *values, excerpt)])
+    elif excerpt is None:
         _execute(_UPDATE_BUT_EXCERPT, [(*values, *key)])
     else:
         _execute(_UPDATE_EPISODE, [(*values, excerpt, *key)])

@@ -34,7 +34,9 @@ from tests.api.compressing import carry_out
 from tests.api.test_query_counts import READS, WRITES, with_steps
 from tests.plans import Access, Statement, statements
 
-COPIES = 300
+COPIES = 1200
+IN_PROJECT = 300
+"""Copies that are in the same project."""
 BY_SESSION = {"historyapp_entry", "historyapp_episode", "historyapp_snapshot"}
 """Tables whose rows are found by their session. Others may be found by their own key, too."""
 SMALL = {
@@ -73,6 +75,7 @@ def copy_rows(session: UUID) -> None:
     """Gives PostgreSQL's planner tables of a size at which its choice counts, and their statistics."""
     if connection.vendor == "sqlite":
         return
+    others = Project.objects.create(name="others").pk
     with connection.cursor() as cursor:
         for model in (Session, Entry, Episode, Snapshot, Summary, CompressionRun):
             table, columns = (
@@ -80,9 +83,12 @@ def copy_rows(session: UUID) -> None:
                 [str(field.column) for field in model._meta.concrete_fields],
             )
             copied = ["gen_random_uuid()" if name == "id" else f"old.{name}" for name in columns]
-            source = f"{table} old, generate_series(1, {COPIES}) WHERE old.id = %s"
+            source = f"{table} old, generate_series(1, {COPIES}) number WHERE old.id = %s"
             if model is Session:
                 copied[columns.index("title")] = "'a copy'"
+                copied[columns.index("project_id")] = (
+                    f"CASE WHEN number <= {IN_PROJECT} THEN old.project_id ELSE '{others}' END"
+                )
             else:
                 copied[columns.index("session_id")] = "new.id"
                 source = (
