@@ -28,6 +28,7 @@ from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.services.transactions import queued_seconds
+from historyapp.wire.problems import Malformed
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ several times in each POST of 100 steps. Modules are never looked through, which
 """
 PAUSE, MOST_PAUSE = 0.002, 0.05
 """Seconds for which an export stops after each piece, while short requests run."""
+MOST_DIGITS = 100
+"""Of the length of a body."""
 REFUSED = "refused"
 """The route of refused requests in ``/metrics``: their address has not been looked at."""
 
@@ -289,9 +292,17 @@ async def _abandon_when_closed(receive: Receive, outbox: Outbox) -> None:
 
 
 def _length_of(headers: dict[bytes, bytes]) -> int:
-    """The length of the body to read: none of a chunked one, which the API then refuses."""
+    """The length of the body to read: none of a chunked one, which the API then refuses.
+
+    Raises:
+        Malformed: for a length of very many digits, which Python does not read.
+    """
     length = headers.get(b"content-length", b"")
-    return int(length) if length.isdigit() and b"transfer-encoding" not in headers else 0
+    if not length.isdigit() or b"transfer-encoding" in headers:
+        return 0
+    if len(length) > MOST_DIGITS:
+        raise Malformed(f"The Content-Length has more than {MOST_DIGITS} digits.")
+    return int(length)
 
 
 def pool_name(method: str, path: str) -> str:
@@ -302,6 +313,8 @@ def pool_name(method: str, path: str) -> str:
         return "transfers"
     if method == "POST" and path in ("/imports", "/api/v1/imports"):
         return "transfers"
+    if path.startswith("/api/") and path.endswith("/contexts"):
+        return "reads"  # one of a long session computes for many seconds, and writes one row
     if method == "POST" and (path == "/sign-in" or path.startswith("/admin/")):
         return "passwords"
     return "reads" if method in ("GET", "HEAD", "OPTIONS") else "writes"

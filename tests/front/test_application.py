@@ -18,6 +18,7 @@ from historyapp.front.application import pool_name
         ("POST", "/sign-in/token", "writes"),
         ("GET", "/sessions/x/steps/3/calls", "reads"),
         ("POST", "/api/v1/sessions/x/calls", "calls"),
+        ("POST", "/api/v1/sessions/x/contexts", "reads"),
         ("GET", "/api/v1/sessions/x/export", "transfers"),
         ("GET", "/sessions/x/exports/atif", "transfers"),
         ("POST", "/api/v1/imports", "transfers"),

@@ -204,6 +204,11 @@ def test_a_body_over_the_limit_is_refused_with_a_problem_document(server: Server
     assert problem_of(received(endless))["status"] == 413
 
 
+def test_a_length_of_thousands_of_digits_is_malformed(server: Server) -> None:
+    head = f"POST /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {'0' * 5000}2\r\n\r\n"
+    assert problem_of(received(server.connect(head + "{}")))["status"] == 400
+
+
 def test_http_2_is_not_spoken(server: Server) -> None:
     """granian limits neither its idle connections nor the headers that few bytes of it unpack to."""
     client = server.connect("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\0\0\0\x04\0\0\0\0\0")
