@@ -18,6 +18,8 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
+from tests.dashboard.long_sessions import long_session
+from tests.plans import statements
 from tests.services.drafts import act, draft, failed, ok, said
 
 
@@ -106,6 +108,21 @@ def test_a_search_for_errors_reads_no_failed_takes(project: Project, rows_read: 
     found = StepSearch(past, StepFilter(status="error"), range(1, 5)).find(50)
     assert ([row.number for row in found.rows], found.more) == ([4], None)
     assert len(rows_read) <= 6
+
+
+def test_a_search_through_spans_finds_steps_by_position_where_few_failures_are_expected(
+    project: Project,
+) -> None:
+    past = history(tried(project, 60))
+    long_session(project, 2000)
+    Episode.objects.update(status="success")
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE historyapp_episode")
+    Episode.objects.filter(session=past.session).update(status="error")
+    with statements() as found:
+        StepSearch(past, StepFilter(status="error"), range(1, 5)).find(50)
+    (search,) = [one for one in found if "anchor BETWEEN" in one.sql]
+    assert [way.by for way in search.accesses if "anchor" not in way.by] == []
 
 
 def test_a_search_in_a_fork_of_forks_takes_few_queries(project: Project) -> None:
