@@ -10,10 +10,12 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -127,9 +129,21 @@ class Reader:
 def _folder_with_the_demo() -> "TemporaryDirectory[str]":
     """What the first start of Playhead leaves in a home folder. It is gone when the process ends."""
     folder = TemporaryDirectory(prefix="playhead-docs-")
-    copy_migrated(Path(folder.name) / ".playhead")
+    database = copy_migrated(Path(folder.name) / ".playhead") / "playhead.sqlite3"
     with _started(_environment(Path(folder.name))):
+        end = time.monotonic() + SECONDS
+        # Otherwise every server on a copy of the folder starts a worker for the runs that are left.
+        while _under_way(database):
+            assert time.monotonic() < end, "the runs of the demo do not end"
+            time.sleep(0.1)
         return folder
+
+
+def _under_way(database: Path) -> int:
+    """How many compression runs have not ended."""
+    with closing(sqlite3.connect(database)) as file:
+        statement = "SELECT COUNT(*) FROM historyapp_compressionrun WHERE state IN ('queued', 'running')"
+        return int(file.execute(statement).fetchone()[0])
 
 
 @contextmanager
