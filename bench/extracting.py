@@ -25,7 +25,6 @@ from historyapp.core.tokens import count_tokens
 
 BUDGETS = (40, 60, 80, 100, 160)
 """Tokens for one step."""
-LANGUAGE = load_language("en_core_web_sm")[0]
 _SPOTS = 200
 _LONGEST_TOKEN = 128  # characters
 _ROUNDS = 3
@@ -35,7 +34,7 @@ Case = tuple[Recorded, dict[int, list[Target]]]
 
 def extracted(episode: Episode, tokens: int) -> str:
     """The step's extract."""
-    means = Resources(LANGUAGE, options=ExtractOptions(max_tokens=tokens))
+    means = Resources(load_language("en_core_web_sm")[0], options=ExtractOptions(max_tokens=tokens))
     return SIMPLE_EXTRACT.write(Material((episode,)), means).text
 
 

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from anthropic import Anthropic
-from openai import OpenAI
 
 from historyapp.client import ModelOutput
 from historyapp.client.provider_responses import entries_of, open_calls
@@ -15,11 +13,15 @@ READ = Call("call_1", "read_file", '{"path": "a.py"}')
 
 
 def from_openai(loopback: Loopback) -> object:
+    from openai import OpenAI  # takes a second, in every process that collects tests
+
     client = OpenAI(base_url=f"{loopback.url}/v1", api_key="sk-x")
     return client.chat.completions.create(model="gpt-5.3", messages=SAID)
 
 
 def from_anthropic(loopback: Loopback) -> object:
+    from anthropic import Anthropic
+
     client = Anthropic(base_url=loopback.url, api_key="sk-x")
     return client.messages.create(model="claude-opus-5", messages=SAID, max_tokens=99)
 

@@ -2,27 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
-from openai import AsyncOpenAI, OpenAI
 
 from historyapp.client import ModelOutput
 from historyapp.client.provider_responses import entries_of, open_calls
 from historyapp.client.provider_streams import awaited
 from tests.llm.loopback import Answer, Broken, Call, Loopback
 
+if TYPE_CHECKING:  # both take a second to import
+    from anthropic import Anthropic
+    from openai import OpenAI
+
 SAID: Any = [{"role": "user", "content": "Where is the bug?"}]
 READ = Call("call_1", "read_file", '{"path": "a.py", "line": null}')
 ANSWER = Answer(text="I look into the file first.", calls=(READ, Call("call_2", "ls")), sizes=(5,))
 
 
-def openai_client(loopback: Loopback) -> OpenAI:
+def openai_client(loopback: Loopback) -> "OpenAI":
+    from openai import OpenAI
+
     return OpenAI(base_url=f"{loopback.url}/v1", api_key="sk-x", max_retries=0)
 
 
-def anthropic_client(loopback: Loopback) -> Anthropic:
+def anthropic_client(loopback: Loopback) -> "Anthropic":
+    from anthropic import Anthropic
+
     return Anthropic(base_url=loopback.url, api_key="sk-x", max_retries=0)
 
 
@@ -187,6 +193,8 @@ def test_what_the_sdk_parsed_for_its_caller_is_not_recorded() -> None:
 def test_a_stream_that_is_not_entered_or_must_be_awaited_says_so(loopback: Loopback) -> None:
     with pytest.raises(ValueError, match="Enter it with `with`"):
         entries_of(openai_client(loopback).responses.stream(model="gpt-5.3", input="Where?"))
+    from openai import AsyncOpenAI
+
     client = AsyncOpenAI(base_url=f"{loopback.url}/v1", api_key="sk-x")
 
     async def unawaited() -> None:
@@ -201,6 +209,9 @@ def test_a_stream_that_is_not_entered_or_must_be_awaited_says_so(loopback: Loopb
 
 
 def test_asynchronous_streams_are_awaited(loopback: Loopback) -> None:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
     openai = AsyncOpenAI(base_url=f"{loopback.url}/v1", api_key="sk-x")
     anthropic = AsyncAnthropic(base_url=loopback.url, api_key="sk-x")
 

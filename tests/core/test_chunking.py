@@ -12,7 +12,7 @@ from historyapp.core.language import load_language
 from historyapp.core.tokens import count_tokens
 from tests.examples import examples, thorough
 
-READING = Segmentation(load_language("en_core_web_sm")[0].sentences)
+READING = Segmentation(lambda text: load_language("en_core_web_sm")[0].sentences(text))
 _WORDS = ["It failed. ", "word ", "x" * 40, "'" * 30, "你好。世界", "🦄🦄", "é́", "Fin!\n\n"]
 UNITS = st.sampled_from([*_WORDS, "\ud800\x00", "\n", " " * 30, "9" * 20])
 TEXTS = st.lists(st.tuples(UNITS, st.integers(1, 30)), max_size=8).map(

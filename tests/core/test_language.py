@@ -6,7 +6,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +34,8 @@ def test_the_rules_are_those_of_the_language_or_english_ones(name: str, code: st
 
 @pytest.mark.parametrize("name", ["/etc", "../model", "django", "en_core_web_sm/..", "os"])
 def test_only_installed_models_are_loaded_never_a_path(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import spacy
+
     monkeypatch.setattr(spacy, "load", lambda *_args, **_kwargs: pytest.fail("loaded"))
     assert load_language(name)[1]
 
@@ -66,6 +67,8 @@ def test_many_threads_may_read_at_once() -> None:
 def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    import spacy
+
     model = spacy.blank("en")
     model.add_pipe("entity_ruler", name="ner").add_patterns([{"label": "GPE", "pattern": "London"}])  # type: ignore[attr-defined]
     monkeypatch.setattr(spacy.util, "is_package", lambda name: name == "en_model_test")
@@ -81,6 +84,8 @@ def test_an_installed_model_finds_names_and_gets_sentence_rules_where_it_has_non
 def test_a_model_that_fails_to_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: Any, **_kwargs: Any) -> None:
         raise OSError("broken")
+
+    import spacy
 
     monkeypatch.setattr(spacy.util, "is_package", lambda _name: True)
     monkeypatch.setattr(spacy, "load", fail)
@@ -100,6 +105,8 @@ def test_texts_beyond_spacys_limit_are_read_in_pieces() -> None:
 
 
 def test_its_memory_does_not_grow_with_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    import spacy
+
     monkeypatch.setattr(language, "KEPT", 10_000)
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")

@@ -9,8 +9,6 @@ from historyapp.core.language import load_language
 from historyapp.core.strategies.base import Resources, SummaryPrompt
 from tests.core.entries import session
 
-LANGUAGE = load_language("en_core_web_sm")[0]
-
 
 class Model:
     """Gives its answers in turn, the last one again and again. An answer may be made from the prompt."""
@@ -26,7 +24,7 @@ class Model:
 
 
 def resources(ask: Model | None = None, **fields: Any) -> Resources:
-    return Resources(LANGUAGE, ask, **fields)
+    return Resources(load_language("en_core_web_sm")[0], ask, **fields)
 
 
 def called(
