@@ -9,7 +9,7 @@ from django.urls import URLPattern, URLResolver, path
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
-from ninja.errors import ValidationError
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.operation import Operation
 
 from historyapp.api.openapi import Document
@@ -37,7 +37,16 @@ class PlayheadAPI(NinjaAPI):
         unknown = csrf_exempt(lambda request, **_: problem_response(request, Http404()))
         return [*guarded, path("<path:rest>", unknown)], app, namespace
 
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """As ninja does it, but without the cycles through tracebacks that would keep the body in memory."""
+        for context in error_contexts:
+            context.pydantic_validation_error.__traceback__ = None
+        return super().validation_error_from_error_contexts(error_contexts)
+
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
+        exc.__traceback__ = None if isinstance(exc, ValidationError) else exc.__traceback__
         return problem_response(request, not_valid(exc.errors) if isinstance(exc, ValidationError) else exc)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:

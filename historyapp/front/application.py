@@ -45,9 +45,10 @@ SWITCH_SECONDS = 0.001
 """After which a thread that computes lets others run. With Python's default of 5 ms, each of the many times
 that an append waits for the disk would cost it as long while an export is written.
 """
-COLLECT_AFTER = 10_000
-"""New objects that are left after which Python looks for cycles of garbage. With its default of 700 it looks
-several times in each POST of 100 steps. Modules are never looked through, which held all threads for 75 ms.
+COLLECT_AFTER = 2000
+"""New objects that are left after which Python looks for cycles of garbage, which can hold a long body. With
+its default of 700 it looks several times in each POST of 100 steps. Modules are never looked through, which
+held all threads for 75 ms.
 """
 PAUSE, MOST_PAUSE = 0.002, 0.05
 """Seconds for which an export stops after each piece, while short requests run."""

@@ -1,5 +1,6 @@
 """Whatever is wrong with a request, the answer is a problem document that says what."""
 
+import gc
 import json
 from io import BytesIO
 from typing import Any
@@ -27,6 +28,30 @@ def assert_problem(answer: Received, status: int, *words: str) -> None:
     assert answer["type"].startswith("/docs/errors#")
     assert answer["title"]
     assert all(word in answer["detail"] for word in words), answer["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"entries": [said()], "unknown_in_this_test": []},
+        {"entries": [{"kind": "nothing", "unknown_in_this_test": []}]},
+        {"entries": [{"kind": "system_instruction", "text": {"unknown_in_this_test": []}}]},
+        {"entries": [said()], "expected_position": 7, "metadata": {"unknown_in_this_test": []}},
+    ],
+)
+def test_a_refused_body_does_not_wait_in_memory_for_the_garbage_collector(run: Agent, body: Any) -> None:
+    def kept() -> int:
+        return sum(type(one) is dict and "unknown_in_this_test" in one for one in gc.get_objects())
+
+    run.post("/entries", body)
+    gc.collect()
+    gc.disable()
+    try:
+        before = kept()
+        assert run.post("/entries", body).status == 422
+        assert kept() == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("path", ["/nope", "/sessions/", f"/sessions/{MISSING}/nope", "/", "/%ff", "/a//b"])
