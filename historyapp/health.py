@@ -9,7 +9,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from historyapp.lag import BROKER_SECONDS, oldest_message_age, oldest_queued_run_age
+from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
 from historyapp.metrics import data_folder
 from historyapp.models import QueuedMessage, Worker
 from historyapp.services.faults import current, note
@@ -89,11 +89,10 @@ def _lag(database: str) -> str:
 
 
 def _redis() -> str:
-    from redis import Redis, RedisError  # loaded only where there is one
+    from redis import RedisError  # loaded only where there is one
 
     try:
-        seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
-        with Redis.from_url(settings.REDIS_URL, **seconds) as redis:
+        with open_redis() as redis:
             redis.ping()
     except (RedisError, OSError) as error:
         log.error("The broker does not answer: %s", type(error).__name__)

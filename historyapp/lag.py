@@ -1,12 +1,15 @@
 """How long work has waited for a worker, from indexed queries."""
 
 import logging
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from django.utils import timezone
 
 from historyapp.models import CompressionRun, QueuedMessage
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 log = logging.getLogger(__name__)
 
@@ -15,15 +18,22 @@ BROKER_SECONDS = 2
 """Seconds that Redis has to respond."""
 
 
+def open_redis() -> "Redis":
+    """A connection to the broker, which has ``BROKER_SECONDS`` for each answer. Close it."""
+    from redis import Redis  # loaded only where there is one
+
+    seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
+    return Redis.from_url(settings.REDIS_URL, **seconds)
+
+
 def waiting_messages() -> int | None:
     """Messages that no worker has taken; None if Redis does not answer."""
     if not settings.REDIS_URL:
         return QueuedMessage.objects.waiting(QUEUE).count()
-    from redis import Redis, RedisError  # loaded only where there is one
+    from redis import RedisError
 
     try:
-        seconds = {"socket_connect_timeout": BROKER_SECONDS, "socket_timeout": BROKER_SECONDS}
-        with Redis.from_url(settings.REDIS_URL, **seconds) as redis:
+        with open_redis() as redis:
             return cast(int, redis.llen(QUEUE))
     except (RedisError, OSError) as error:
         log.error("The broker does not answer: %s", type(error).__name__)

@@ -6,8 +6,9 @@ Figures that several processes share, such as money and runs, are in the databas
 from functools import cache
 
 from django.http import HttpRequest
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # else one more series for each
 registry = CollectorRegistry()
 ProcessCollector("playhead", registry=registry)
 

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 
 from historyapp import meters
 from historyapp.api.auth import bearer_token
+from historyapp.core.usage import MICRO
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, waiting_messages
 from historyapp.models import CompressionRun, Session, Total, Worker
 from historyapp.models.fields import on_sqlite
@@ -135,6 +136,6 @@ def _totals() -> Iterator[Metric]:
         if total.name == Total.Name.ENDED_RUNS:
             ended.add_metric((total.label,), total.value)
         else:
-            value = total.value / 1_000_000 if total.name == Total.Name.COST else total.value
+            value = total.value / MICRO if total.name == Total.Name.COST else total.value
             families[Total.Name(total.name)].add_metric(total.label.split(" ", 1), value)
     yield from (ended, calls, failures, cost)

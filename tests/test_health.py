@@ -87,7 +87,7 @@ def test_a_redis_that_hangs_is_waited_for_two_seconds(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
         monkeypatch.setattr("django.conf.settings.REDIS_URL", address)
-        monkeypatch.setattr("historyapp.health.BROKER_SECONDS", 0.2)
+        monkeypatch.setattr("historyapp.lag.BROKER_SECONDS", 0.2)
         began = time.monotonic()
         assert parts(client)[1]["broker"] == "unavailable"
     assert time.monotonic() - began < 5

@@ -105,6 +105,11 @@ def test_a_request_is_counted_by_its_route_and_never_by_its_address(client: Clie
     assert figure(after, name, **of_route) == 1 + figure(before, name, **of_route)
 
 
+def test_no_series_is_made_for_the_time_at_which_another_began(client: Client) -> None:
+    client.get("/")
+    assert "_created{" not in ask(client).content.decode()
+
+
 def test_addresses_and_methods_that_nobody_knows_make_no_new_series(client: Client) -> None:
     def series() -> int:
         return len([name for name, _ in samples(client) if name.startswith("playhead_http")])
