@@ -26,7 +26,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """The state of each part; 503 if the database is unavailable.
 
     Without broker or worker all requests are served and compressions wait: 200 with the status "degraded".
-    So it is when the disk is nearly full or work waits for long.
+    The status is also "degraded" when the disk is nearly full or work has waited for long.
     """
     database = _database()
     broker = (

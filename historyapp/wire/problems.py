@@ -232,8 +232,8 @@ PROBLEM_TYPES = (
         SpendForbidden, 403, "Not allowed to spend",
         "The request would call a provider's model, which costs money, and the API key lacks the scope "
         "`spend`.",
-        "For a compression use the model `local`. Otherwise use a key that has the scope, or ask an owner of "
-        "the project to grant it with `playhead keys grant`. In the dashboard, ask an owner to start it.",
+        "For a compression use the model `local`. Otherwise use a key that has the scope, or ask the "
+        "operator to grant it with `playhead keys grant`. In the dashboard, ask an owner to start it.",
     ),
     ProblemType(
         NotFound, 404, "Not found", "The project has no such session, entry, step or address.",

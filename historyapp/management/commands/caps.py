@@ -30,10 +30,14 @@ class Command(PlayheadCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list every cap with what its present day or month (UTC) has spent")
         change = actions.add_parser("set", help="set or remove caps; by default those of the project")
-        change.add_argument("--day", type=_dollars, metavar="DOLLARS", help="the most that a day may cost")
-        change.add_argument("--month", type=_dollars, metavar="DOLLARS", help="the same for a month; or none")
+        change.add_argument(
+            "--day", type=_dollars, metavar="DOLLARS", help="the most that a day may cost, or none"
+        )
+        change.add_argument("--month", type=_dollars, metavar="DOLLARS", help="the same for a month")
         of = change.add_mutually_exclusive_group()
-        of.add_argument("--session", type=UUID, metavar="ID", help="of this session, its forks included")
+        of.add_argument(
+            "--session", type=UUID, metavar="ID", help="of this session, with its forks and sub-agents"
+        )
         of.add_argument("--key", help="of this API key: its beginning or its id")
         for action in actions.choices.values():
             add_common_arguments(action, nested=True)
