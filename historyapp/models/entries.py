@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
-from uuid import UUID
 
 from django.db import models
 
 from historyapp.core import entries as core
 from historyapp.core.errors import Conflict
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.fields import JSONText, PackedJSON, uuid_value
+from historyapp.models.fields import JSONText, PackedJSON, session_value
 from historyapp.models.sessions import RARE_KINDS, Session
 
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
-_SPANS_AT_ONCE = 20
+_SPANS_AT_ONCE, _MOST_SPANS = 20, 60  # many entries may be wanted, of spans of one or two each
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
 _SHORT = 1000  # entries; sorting them is cheap
 
@@ -43,7 +42,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         wanted, rows = list(kinds), self
         if wanted:  # a single kind is compared as in the condition of its index
             rows = self.filter(kind=wanted[0]) if len(wanted) == 1 else self.filter(kind__in=wanted)
-        for batch in span_batches(spans):
+        for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MOST_SPANS))):
             found = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:
                 yield from found.iterator(chunk_size=500)
@@ -75,7 +74,7 @@ def in_spans(rows: Rows, spans: Sequence[Span], column: str = "position", before
         before: positions before each span that count, too.
     """
     values = [
-        value for span in spans for value in (uuid_value(UUID(span.session)), span.first - before, span.last)
+        value for span in spans for value in (session_value(span.session), span.first - before, span.last)
     ]
     where = " OR ".join([f"session_id = %s AND {column} BETWEEN %s AND %s"] * len(spans))
     found: Any = rows.extra(where=[where], params=values) if spans else rows.none()  # noqa: S610 ours
@@ -93,10 +92,12 @@ def spans_between(
 def span_batches(spans: Iterable[Span], at_once: int = _SPANS_AT_ONCE) -> Iterator[list[Span]]:
     """Spans for one query each: a long one alone, since an index gives its order, short ones together."""
     batch: list[Span] = []
+    entries = 0
     for span in spans:
-        if batch and (sum(map(len, batch)) + len(span) > _SHORT or len(batch) == at_once):
+        entries += len(span)
+        if batch and (entries > _SHORT or len(batch) == at_once):
             yield batch
-            batch = []
+            batch, entries = [], len(span)
         batch.append(span)
     if batch:
         yield batch

@@ -91,11 +91,14 @@ def _rows_by_place(
 def _growing_batches(spans: Iterable[Span], entries: int) -> Iterator[list[Span]]:
     """Spans for one query each, at first of about as many entries, each time of twice as many."""
     batch: list[Span] = []
+    left = entries
     for span in spans:
         batch.append(span)
-        if sum(map(len, batch)) >= entries or len(batch) == _MOST_SPANS:
+        left -= len(span)
+        if left <= 0 or len(batch) == _MOST_SPANS:
             yield batch
             batch, entries = [], entries * 2
+            left = entries
     if batch:
         yield batch
 

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -64,6 +64,12 @@ def on_sqlite() -> bool:
 def uuid_value(value: UUID) -> Any:
     """A UUID as the database's driver takes it."""
     return value.hex if on_sqlite() else value
+
+
+@lru_cache(1000)
+def session_value(session: str) -> Any:
+    """A span's session as the database's driver takes it. Hundreds of spans are mostly of one session."""
+    return uuid_value(UUID(session))
 
 
 def as_uuid(value: Any) -> UUID:

@@ -10,11 +10,10 @@ from itertools import groupby
 from math import ceil
 from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
-from historyapp.models.fields import as_uuid, uuid_value
+from historyapp.models.fields import as_uuid, session_value
 from historyapp.models.sql import fetch_all
 
 MOST_LOADS = 48
@@ -113,7 +112,7 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
         where, values = list[str](), list[Any]()
         for session, positions in by_session:
             where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
-            values += [uuid_value(UUID(session)), *positions]
+            values += [session_value(session), *positions]
         for id, position, kind, stored in fetch_all(f"{_TOTALS}{' OR '.join(where)}", values):
             totals: dict[str, Any] = load_dumped(stored)
             # A step that begins here has ended later, and so have its errors been counted.

@@ -7,14 +7,13 @@ two hundred such indexes. This search reads live steps only: a thousand entries 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db.models import Case, Q, Value, When
 
 from historyapp.core.lineage import Span
 from historyapp.models.entries import in_spans, span_batches
 from historyapp.models.episodes import SEVERAL_TOOLS, Episode
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import session_value
 from historyapp.models.history import History
 from historyapp.models.places import first_with, totals_at
 from historyapp.models.sql import fetch_all
@@ -108,18 +107,17 @@ def _without_index(wanted: Q) -> Case:
 
 def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[Episode | _CutStep]:
     """The rows of a batch that match, and all that were made by a cut before a span, by their anchors."""
-    before = {(UUID(span.session), span.first - 1) for span in batch}
+    before = {(span.session, span.first - 1) for span in batch}
     rows_in_spans = in_spans(Episode.objects.defer("excerpt"), batch, "anchor", before=1)
     found = rows_in_spans.filter(_without_index(wanted)) if wanted else rows_in_spans
     rows: list[tuple[int, bool, Episode | _CutStep]] = []
     for row in found:
-        is_cut = (row.session_id, row.anchor) in before
-        rows.append((row.anchor, is_cut, row))
-        if is_cut:
-            before.remove((row.session_id, row.anchor))
+        key = str(row.session_id), row.anchor
+        rows.append((row.anchor, key in before, row))
+        before.discard(key)
     if before and wanted:
         where = " OR ".join(["session_id = %s AND anchor = %s"] * len(before))
-        values = [value for session, anchor in before for value in (uuid_value(session), anchor)]
+        values = [value for session, anchor in before for value in (session_value(session), anchor)]
         cut = fetch_all(_CUTS + where, values)
         rows += [(anchor, True, _CutStep(number, anchor)) for anchor, number in cut]
     rows.sort(key=itemgetter(0, 1), reverse=not forwards)

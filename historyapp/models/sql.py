@@ -19,7 +19,7 @@ from historyapp.core.entries import Entry, load_body
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, unpack, uuid_value
+from historyapp.models.fields import as_uuid, session_value, unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import RARE_KINDS, Session
 
@@ -112,7 +112,7 @@ def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, ne
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
     where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
-    values = [value for span in spans for value in (uuid_value(UUID(span.session)), span.first, span.last)]
+    values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     if len(kinds) == 1 and kinds[0] in _KIND_IS:
         kind_condition = _KIND_IS[kinds[0]]
     else:
@@ -151,11 +151,9 @@ def row_places(spans: Sequence[Span], limit: int) -> list[RowPlace]:
 
 
 def _rows_in(select: str, spans: Sequence[Span], limit: int) -> Iterator[tuple[Any, ...]]:
-    ids = {uuid_value(UUID(span.session)): UUID(span.session) for span in spans}
+    ids = {session_value(session): UUID(session) for session in {span.session for span in spans}}
     where = " OR ".join(["session_id = %s AND anchor BETWEEN %s AND %s"] * len(spans))
-    values = [
-        value for span in spans for value in (uuid_value(UUID(span.session)), span.first - 1, span.last)
-    ]
+    values = [value for span in spans for value in (session_value(span.session), span.first - 1, span.last)]
     rows = fetch_all(f"{select}{where} ORDER BY anchor LIMIT {limit}", values)
     return ((ids[id], *row) for id, *row in rows)
 
