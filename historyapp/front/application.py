@@ -27,6 +27,7 @@ from historyapp.front.pools import Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
+from historyapp.models.sql import MOST_READ, bytes_left
 from historyapp.services.transactions import queued_seconds
 from historyapp.wire.problems import Malformed
 
@@ -182,6 +183,7 @@ class Front:
         response: Iterable[bytes] = ()
         body: bytes | None = None
         queued_seconds.set(waited)
+        bytes_left.set(None if is_transfer else MOST_READ)
         try:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):

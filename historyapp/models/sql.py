@@ -6,6 +6,7 @@ results with the ORM's. Writes are in ``historyapp.services.statements``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
+from historyapp.core.errors import Invalid
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
@@ -38,6 +40,10 @@ _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash =
 WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
 _KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
 """The conditions of the partial indexes: with a parameter for the kind SQLite would not use them."""
+MOST_READ = 1 << 27
+"""Bytes of entries from which one answer is made in memory. It takes about four times as much."""
+bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
+"""What this request may still read of them; None: no limit, as in workers and commands."""
 
 
 class OutlineRow(NamedTuple):
@@ -118,13 +124,23 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
     else:
         kind_condition = f"kind IN ({', '.join(['%s'] * len(kinds))})"
         values += kinds
-    rows = fetch_all(f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}", values)
-    return list(map(_entry, rows))
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}", values)
+        return list(map(_entry, cursor))  # one after another: what is beyond the limit is not fetched
 
 
 def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     position, kind, created_at, packed, metadata, tokens = row
-    body = load_body(kind, load_dumped(unpack(packed)))
+    text = unpack(packed)
+    if (left := bytes_left.get()) is not None:
+        left -= len(text) + len(metadata)
+        bytes_left.set(left)
+        if left < 0:
+            raise Invalid(
+                f"The answer would be made from more than {MOST_READ:,} bytes of entries. Ask for fewer "
+                "steps or a smaller budget, or export the session."
+            )
+    body = load_body(kind, load_dumped(text))
     return Entry(position, body, _aware(created_at), load_dumped(metadata), tokens)
 
 

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from historyapp.core import entries as core
+from historyapp.core.errors import Invalid
 from historyapp.core.policies import POLICIES
 from historyapp.models import Entry, Episode, Project, Session, history, sql
 from historyapp.models.history import History
@@ -130,3 +131,19 @@ def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
     rows = Episode.objects.filter(session_id__in=[session.pk, child.pk], number__range=(18, 21))
     expected_places = set(rows.values_list(*sql.OutlineRow._fields))
     assert set(sql.outline_rows([session.pk, child.pk], 18, 21)) == expected_places
+
+
+def test_an_answer_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
+    session = talk(project, 20)
+    left = sql.bytes_left.set(2000)
+    try:
+        with pytest.raises(Invalid, match="fewer steps"):
+            History(session).episodes(1, 20)
+        sql.bytes_left.set(2000)
+        assert len(History(session).episodes(19, 20)) == 2
+        sql.bytes_left.set(2000)
+        with pytest.raises(Invalid, match="smaller budget"):
+            serve(session, RequestedContext("live", max_tokens=None))
+    finally:
+        sql.bytes_left.reset(left)
+    assert len(History(session).episodes(1, 20)) == 20
