@@ -29,6 +29,9 @@ from historyapp.services.sessions import change_session, dump_settings
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
+MOST_TAGS = 50
+"""As the API has it: lists show all tags of each session."""
+
 
 def may_be_empty(start: SessionStart, format: str) -> bool:
     """Whether a session without entries is stored. In most formats it means that the format is wrong."""
@@ -200,7 +203,7 @@ class ImportJob:
         )
         if start.created_at is not None:
             session.created_at = session.last_entry_at = start.created_at
-        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()]
+        session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MOST_TAGS]
         set_thresholds(session)
         return session
 

@@ -49,3 +49,9 @@ def test_a_session_is_made_with_its_first_entry_and_reported_in_the_file_s_order
     report = read(project, script, *other, summary, *texts("x", session="b"), *texts("y"))
     assert [session.title for session in report.sessions] == ["a run", "b"]
     assert sorted(Session.objects.values_list("title", flat=True)) == ["a run", "b"]
+
+
+def test_a_session_has_a_most_of_tags_wherever_it_comes_from(project: Project, script: Script) -> None:
+    script.operations = [SessionStart("s", tags=tuple(f"tag {n}" for n in range(60))), *texts("a")]
+    assert import_file(project, source("", "run.jsonl"), format="script").error == ""
+    assert Session.objects.get().tags == [f"tag {n}" for n in range(50)]
