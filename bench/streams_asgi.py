@@ -1,0 +1,50 @@
+"""Playhead with two streams as ``historyapp.front.native.NATIVE`` may have them, for ``bench/streams.py``."""
+
+import asyncio
+import os
+import time
+
+from historyapp.asgi import application
+from historyapp.front.bodies import Receive
+from historyapp.front.environ import Scope
+from historyapp.front.native import NATIVE, Send
+
+__all__ = ["application"]
+
+EVENT_SECONDS = 1.0
+
+
+async def events(scope: Scope, receive: Receive, send: Send) -> None:
+    """A server-sent event each second with the time at which it was sent, until the client goes."""
+    await _begin(send)
+    gone = asyncio.ensure_future(_gone(receive))
+    while not gone.done():
+        event = b"data: %.6f\n\n" % time.time()
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+        await asyncio.wait([gone], timeout=EVENT_SECONDS)
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def model(scope: Scope, receive: Receive, send: Send) -> None:
+    """What the model sends, passed on as it comes, until the client goes."""
+    await _begin(send)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(os.environ["BENCH_MODEL_PORT"]))
+    gone = asyncio.ensure_future(_gone(receive))
+    while not gone.done() and (piece := await reader.read(65536)):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    writer.close()
+    gone.cancel()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _begin(send: Send) -> None:
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+NATIVE |= {"/bench/events": events, "/bench/model": model}
