@@ -11,6 +11,8 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 
+from historyapp.network import network_of
+
 if TYPE_CHECKING:
     from limits.strategies import FixedWindowRateLimiter
 
@@ -32,7 +34,7 @@ class PasswordForm(AuthenticationForm):
 
     def clean(self) -> dict[str, Any]:
         assert self.request
-        address = self.request.META.get("REMOTE_ADDR", "")
+        address = network_of(self.request.META.get("REMOTE_ADDR", ""))
         name = str(self.cleaned_data.get("username", "")).casefold()
         limits: list[tuple[int, list[str]]] = [(PER_NAME, [address, name]), (PER_ADDRESS, [address])]
         self.retry_after = max(_seconds_left(*limit) for limit in limits)

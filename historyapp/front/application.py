@@ -28,6 +28,7 @@ from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.models.sql import MOST_READ, bytes_left
+from historyapp.network import network_of
 from historyapp.services.transactions import queued_seconds
 from historyapp.wire.problems import Malformed
 
@@ -131,10 +132,11 @@ class Front:
         try:
             length = _length_of(headers)
             name = pool_name(scope["method"], scope["path"])
-            client = client_of(headers.get(b"authorization", b""), peer[0])
+            network = network_of(peer[0])
+            client = client_of(headers.get(b"authorization", b""), network)
             most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
             with (
-                self.clients.admitted(client, peer[0], size=length, is_long=name in LONG),
+                self.clients.admitted(client, network, size=length, is_long=name in LONG),
                 self._bodies.keep(length if length <= most else 0) as in_memory,
             ):
                 body: IO[bytes] = BytesIO()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 from contextlib import suppress
 
 from historyapp.front.environ import Scope
+from historyapp.network import network_of
 
 GATHER_SECONDS = 0.05
 """Connections are closed together after this time, since each look goes through all open files."""
@@ -73,7 +74,7 @@ def surplus(ports: Set[int], most: int, busy: Set[Peer]) -> list[Peer]:
         with suppress(OSError):  # not connected
             client = opened.getpeername()[:2]
             if opened.getsockname()[1] in ports:
-                by_address[client[0]].append(client)
+                by_address[network_of(client[0])].append(client)
     found = []
     for clients in by_address.values():
         clients.sort(key=busy.__contains__)
