@@ -193,6 +193,7 @@ class Front:
                 for piece in _pieces(response) if is_transfer else response:
                     outbox.write(piece)
                     if is_transfer:
+                        outbox.wait_for_loop(MOST_PAUSE)
                         self._give_way()
             else:
                 body = b"".join(response)

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from tempfile import TemporaryFile
 
 from historyapp.core.errors import PlayheadError
@@ -150,6 +150,13 @@ class Outbox:
     def end(self, head: Head | None, body: bytes | None) -> None:
         """Sends a whole response, or ends the one that has begun."""
         self._loop.call_soon_threadsafe(self._finish, head, body)
+
+    def wait_for_loop(self, most: float) -> None:
+        """Waits until the event loop has done what it has to do now, at most so many seconds."""
+        done = threading.Event()
+        with suppress(RuntimeError):  # the server has stopped
+            self._loop.call_soon_threadsafe(done.set)
+            done.wait(most)
 
     # In the event loop:
 

@@ -86,7 +86,7 @@ class Pool:
             refuse(self._busy(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
             return
         job = PoolJob(client, run, refuse)
-        if self._pending >= self._most:
+        if self._pending >= self._most_of_one:  # it may have to wait
             job.begun = time.monotonic()
             job.expiry = loop.call_later(self._patience, self._expire, job)
         with self._lock:

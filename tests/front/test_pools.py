@@ -6,15 +6,18 @@ import time
 from collections import Counter
 from functools import partial
 
+import pytest
+
 from historyapp.front.pools import MOST_WAITING, Pool
 from historyapp.wire.problems import ServerUnavailable
 
 ANN, BOB = b"Ann", b"Bob"
 
 
-def test_a_job_learns_how_long_it_waited_for_a_thread() -> None:
+@pytest.mark.parametrize("threads", [1, 2])  # of two, one client may have one
+def test_a_job_learns_how_long_it_waited_for_a_thread(threads: int) -> None:
     async def run() -> list[float]:
-        pool = Pool("writes", 1, patience=5, keeps_threads=False)
+        pool = Pool("writes", threads, patience=5, keeps_threads=False)
         release, waits = threading.Event(), list[float]()
 
         def hold(waited: float) -> None:
@@ -34,9 +37,10 @@ def test_a_job_learns_how_long_it_waited_for_a_thread() -> None:
     assert 0.1 <= second < 2
 
 
-def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_job_that_finds_no_thread_in_time_is_refused_and_never_runs(threads: int) -> None:
     async def run() -> tuple[list[ServerUnavailable], list[float]]:
-        pool = Pool("writes", 1, patience=0.05, keeps_threads=False)
+        pool = Pool("writes", threads, patience=0.05, keeps_threads=False)
         release, refused, ran = threading.Event(), list[ServerUnavailable](), list[float]()
         pool.submit(ANN, lambda waited: release.wait(5), _never)
         pool.submit(ANN, ran.append, refused.append)
