@@ -10,27 +10,52 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 
-@pytest.fixture
-def older(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[Callable[[str], None]]:
-    """Makes a new database, with the tables as a migration leaves them. The test uses it instead of ours."""
-    ours, name = connection.settings_dict["NAME"], f"older_{uuid4().hex}"
-    on_sqlite = connection.vendor == "sqlite"
+@pytest.fixture(scope="session")
+def templates(django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, str]]:
+    """The names of databases on PostgreSQL, by the migration that made their tables last: copying is fast."""
+    made: dict[str, str] = {}
+    yield made
+    with django_db_blocker.unblock():
+        for name in made.values():
+            run_on_server(f"DROP DATABASE {name}")
 
-    def migrate_to(migration: str) -> None:
-        call_command("migrate", "historyapp", migration, verbosity=0)
+
+@pytest.fixture
+def older(
+    django_db_blocker: DjangoDbBlocker, tmp_path: Path, templates: dict[str, str]
+) -> Iterator[Callable[[str], None]]:
+    """Makes a new database, with the tables as a migration leaves them. The test uses it instead of ours."""
+    ours = connection.settings_dict["NAME"]
+    name = f"older_{uuid4().hex}"
+
+    def make(migration: str) -> None:
+        if connection.vendor == "sqlite":
+            migrate_empty(str(tmp_path / name), migration)
+            return
+        if migration not in templates:
+            template = f"template_{uuid4().hex}"
+            run_on_server(f"CREATE DATABASE {template}")
+            templates[migration] = template
+            migrate_empty(template, migration)
+            connection.close()
+        run_on_server(f"CREATE DATABASE {name} TEMPLATE {templates[migration]}")
+        connection.settings_dict["NAME"] = name
 
     with django_db_blocker.unblock():
         connection.close()
-        if not on_sqlite:
-            run_on_server(f"CREATE DATABASE {name}")
-        connection.settings_dict["NAME"] = str(tmp_path / name) if on_sqlite else name
         try:
-            yield migrate_to
+            yield make
         finally:
             connection.close()
             connection.settings_dict["NAME"] = ours
-            if not on_sqlite:
-                run_on_server(f"DROP DATABASE {name}")
+            if connection.vendor != "sqlite":
+                run_on_server(f"DROP DATABASE IF EXISTS {name}")
+
+
+def migrate_empty(name: str, migration: str) -> None:
+    """Connects to a database that is empty, and makes its tables up to a migration."""
+    connection.settings_dict["NAME"] = name
+    call_command("migrate", "historyapp", migration, verbosity=0)
 
 
 def run_on_server(statement: str) -> None:
