@@ -303,7 +303,7 @@ def test_a_comparison_stores_no_summary(record: Record, project: Project) -> Non
     for run in runs:
         work_on(run.pk)
     assert not Summary.objects.exists()
-    texts = [list(run.items.values_list("text", flat=True)) for run in runs]
+    texts = [list(run.items.order_by("number").values_list("text", flat=True)) for run in runs]
     assert [len(side) for side in texts] == [4, 1]
     assert all("module_1.py" in str(side[0]) for side in texts)
 
