@@ -26,6 +26,7 @@ class Sender:
         self._stopped = threading.Event()
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._release: Callable[[], object] = lambda: None
 
     def put(self, write: Write) -> None:
         """Keeps a write, and sends it later.
@@ -84,11 +85,21 @@ class Sender:
                 self._thread = threading.Thread(target=self._run, name="playhead-spool", daemon=True)
                 self._thread.start()
 
-    def stop(self) -> None:
-        """Ends the thread after the request that is under way, or after a second."""
+    def stop(self, release: Callable[[], object]) -> None:
+        """Ends the thread after the request that is under way, and waits a second for it.
+
+        Args:
+            release: closes the connections; called once the thread uses none. A socket that was closed
+                while the thread reads from it could have its number taken by a new one, which the thread
+                would then read from.
+        """
+        self._release = release
         self._stopped.set()
-        if self._thread is not None:
-            self._thread.join(1.0)
+        thread = self._thread
+        if thread is not None:
+            thread.join(1.0)
+        if thread is None or not thread.is_alive():
+            release()
 
     def _run(self) -> None:
         failed = 0
@@ -102,6 +113,8 @@ class Sender:
                 pause = growing_pause(failed)
                 log.warning("The spool %s keeps its writes: %s Again in %.2f s", self.spool.path, why, pause)
                 self._stopped.wait(pause)
+        if self._stopped.is_set():
+            self._release()
 
     def _is_done(self) -> bool:
         """Whether nothing is left. Asked under the guard: a write that comes then starts the next thread."""

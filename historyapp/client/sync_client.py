@@ -175,8 +175,9 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     def close(self) -> None:
         """Closes all connections. What waits in the spool stays there; see :meth:`flush`."""
         if self._sender is not None:
-            self._sender.stop()
-        self._http.close()
+            self._sender.stop(self._http.close)
+        else:
+            self._http.close()
 
     def __enter__(self) -> Self:
         return self

@@ -115,6 +115,23 @@ def test_only_the_first_write_of_an_outage_waits_and_not_for_long(
     assert sum(took[1:]) < 2
 
 
+def test_closing_leaves_a_request_that_is_under_way_its_connection(
+    api_key: str, tmp_path: Path, session_id: UUID
+) -> None:
+    with BadServer(hanging) as server:
+        client = Playhead(server.url, api_key, on_outage=Spool(tmp_path / "spool", patience=0.1))
+        client.append(session_id, [ModelInput(content="go")])
+        sent = server.requests
+        while server.requests == sent:
+            time.sleep(0.01)
+        client.close()
+        assert not client._http.is_closed
+    end = time.monotonic() + 20
+    while not client._http.is_closed:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_what_the_server_had_already_is_not_written_twice(
     open_client: Open, proxy: FaultyProxy, playhead: Playhead, session_id: UUID
 ) -> None:
