@@ -152,7 +152,7 @@ class Outbox:
         self._loop.call_soon_threadsafe(self._finish, head, body)
 
     def wait_for_loop(self, most: float) -> None:
-        """Waits until the event loop has done what it has to do now, at most so many seconds."""
+        """Waits until the event loop has run what is due now, for at most ``most`` seconds."""
         done = threading.Event()
         with suppress(RuntimeError):  # the server has stopped
             self._loop.call_soon_threadsafe(done.set)
