@@ -7,6 +7,7 @@ once, at the position that was acknowledged, and a rebuild of all projections mu
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import random
@@ -110,12 +111,14 @@ class Server:
         self.failed_starts: list[str] = []
         """What each one printed."""
         self._at, self._port = at, port
-        self._log = at.home.with_name("up.log")
+        self._logs = (at.home.with_name(f"up-{number}.log") for number in itertools.count())
+        self._log = next(self._logs)
         self._process: subprocess.Popen[str] | None = None
         self._orphans: list[psutil.Process] = []
 
     def start(self) -> None:
         command = [sys.executable, "manage.py", "up", "--no-demo", "--port", str(self._port)]
+        self._log = next(self._logs)  # processes of the killed server still write to theirs
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._at.environment, stdout=log, stderr=log, text=True
@@ -144,7 +147,7 @@ class Server:
         while time.monotonic() < end:
             assert self._process is not None
             if self._process.poll() is not None:
-                self.failed_starts.append(self._log.read_text()[-300:])
+                self.failed_starts.append(self._log.read_text()[-1000:])
                 self.start()
             elif self._children() and request(self._port, "GET", "/project")[0] == 200:
                 return
