@@ -1,0 +1,201 @@
+"""What a tool call is about: its kind, its target in one line, and the files that it names.
+
+Agents name their tools differently, so the shape of the arguments decides before the name does.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from historyapp.core.text import preview
+
+Kind = Literal["shell", "read", "edit", "search", "web", "plan", "agent", "other"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_SHELLS = {"bash", "sh", "zsh", "cmd", "powershell", "pwsh", "/bin/bash", "/bin/sh", "/bin/zsh"}
+_EDITOR_COMMANDS: Mapping[str, Kind] = {
+    "view": "read",
+    "create": "edit",
+    "str_replace": "edit",
+    "insert": "edit",
+    "undo_edit": "edit",
+    "delete": "edit",
+    "rename": "edit",
+}
+"""What editors of files with a ``command`` do, for example ``str_replace_editor``."""
+_PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
+_COMMANDS = ("command", "cmd", "script", "code", "chars")
+_CHANGES = (
+    "old_string",
+    "old_str",
+    "new_string",
+    "new_str",
+    "edits",
+    "patch",
+    "diff",
+    "changes",
+    "file_text",
+    "replacement_text",
+)
+_CHANGES_WITH_PATH = ("content", "contents", "new_source", "insert_text")
+_PATTERNS = ("pattern", "regex", "query", "queries", "search_term", "glob_pattern")
+_LISTS_OF_TASKS = ("todos", "plan", "task_list", "taskId", "thought")
+_PLANNERS = {
+    "todowrite",
+    "todoread",
+    "taskcreate",
+    "taskupdate",
+    "tasklist",
+    "taskget",
+    "update_plan",
+    "think",
+}
+_AGENTS = {"task", "agent", "spawn_agent", "delegate", "new_task", "subagent"}
+_RUNNERS = {
+    "bash",
+    "shell",
+    "exec",
+    "exec_command",
+    "terminal",
+    "execute_bash",
+    "run",
+    "write_stdin",
+    "python",
+}
+_PATCH_FILE = (
+    "*** Update File: ",
+    "*** Add File: ",
+    "*** Delete File: ",
+    "*** Move to: ",
+    "+++ b/",
+    "--- a/",
+)
+_MOST_FILES = 20
+
+
+class CallSubject(NamedTuple):
+    """What one tool call is about."""
+
+    kind: Kind
+    target: str
+    """The command, file, pattern, address or task, at most 200 characters. Empty where there is none."""
+    files: tuple[str, ...] = ()
+    """The files that it reads or changes, as the call names them; at most 20. Of commands none."""
+
+
+def call_subject(name: str, arguments: Any) -> CallSubject:
+    """What a call of the tool ``name`` is about.
+
+    Args:
+        arguments: an object, or the text that the model wrote.
+    """
+    if isinstance(arguments, Mapping):
+        return _of_object(name.lower(), arguments)
+    text = arguments if isinstance(arguments, str) else ""
+    if files := _patched_files(text):
+        return CallSubject("edit", preview(files[0]), files)
+    return CallSubject(_by_name(name.lower()), preview(text))
+
+
+def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
+    path, pattern = _text(arguments, _PATHS), _text(arguments, _PATTERNS)
+    editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
+    if editing:
+        return _of_file(editing, path)
+    if any(key in arguments for key in _CHANGES) or (
+        path and any(key in arguments for key in _CHANGES_WITH_PATH)
+    ):
+        files = _changed_files(arguments, path)
+        return CallSubject("edit", preview(files[0] if files else ""), files)
+    if name in _AGENTS or "subagent_type" in arguments:
+        return CallSubject(
+            "agent", preview(_text(arguments, ("description", "title", "prompt", "task", "message")))
+        )
+    if name in _PLANNERS or any(key in arguments for key in _LISTS_OF_TASKS):
+        return CallSubject("plan", preview(_plan(arguments)))
+    if command := _command(arguments):
+        files = _patched_files(command)
+        return (
+            CallSubject("edit", preview(files[0]), files) if files else CallSubject("shell", preview(command))
+        )
+    if url := _text(arguments, ("url", "uri", "href")):
+        return CallSubject("web", preview(url))
+    if pattern:
+        return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
+    if path:
+        return _of_file("read", path)
+    return CallSubject(_by_name(name), preview(next(_texts(arguments.values()), "")))
+
+
+def _of_file(kind: Kind, path: str) -> CallSubject:
+    return CallSubject(kind, preview(path), (preview(path),))
+
+
+def _by_name(name: str) -> Kind:
+    """The kind of a tool whose arguments do not show it."""
+    if name in _RUNNERS:
+        return "shell"
+    if name in _PLANNERS:
+        return "plan"
+    return "agent" if name in _AGENTS else "other"
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str) and value)
+
+
+def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """The first of some arguments that is a text, or whose first item is one."""
+    values = (arguments.get(key) for key in keys)
+    return next(
+        iter(_texts(value[0] if isinstance(value, list) and value else value for value in values)), ""
+    )
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    """The command line. ``["bash", "-lc", "ls"]`` is ``ls``."""
+    for value in (arguments.get(key) for key in _COMMANDS):
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            in_shell = len(value) > 2 and value[0].lower() in _SHELLS and value[1].startswith("-")
+            return str(value[-1]) if in_shell else " ".join(value)
+    return ""
+
+
+def _plan(arguments: Mapping[str, Any]) -> str:
+    """How far a list of tasks is, and the task that is in progress; of another call its text."""
+    tasks = next((arguments[key] for key in _LISTS_OF_TASKS if isinstance(arguments.get(key), list)), None)
+    if not tasks:
+        texts = (
+            arguments.get(key) for key in ("subject", "thought", "plan", "status", "explanation", "taskId")
+        )
+        return next(_texts(texts), "")
+    tasks = [task for task in tasks if isinstance(task, Mapping)]
+    done = sum(task.get("status") in ("completed", "done") for task in tasks)
+    doing: Mapping[str, Any] = next((task for task in tasks if task.get("status") == "in_progress"), {})
+    now = _text(doing, ("activeForm", "content", "step", "title"))
+    return f"{done} of {len(tasks)} done" + (f" · {now}" if now else "")
+
+
+def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    if path:
+        return (preview(path),)
+    changes = arguments.get("changes")
+    if isinstance(changes, list):
+        named = (_text(change, _PATHS) for change in changes[:_MOST_FILES] if isinstance(change, Mapping))
+        return tuple([preview(file) for file in named if file])
+    if isinstance(changes, Mapping):
+        return tuple([preview(str(file)) for file in list(changes)[:_MOST_FILES]])
+    return _patched_files(_text(arguments, ("patch", "diff", "input")))
+
+
+def _patched_files(text: str) -> tuple[str, ...]:
+    """The files that a patch changes; none where the text is no patch."""
+    if "*** Begin Patch" not in text and not text.startswith(("--- ", "diff --git ")):
+        return ()
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        prefix = next((prefix for prefix in _PATCH_FILE if line.startswith(prefix)), "")
+        if prefix and len(found) < _MOST_FILES:
+            found[preview(line.removeprefix(prefix))] = None
+    return tuple(found)

@@ -1,0 +1,95 @@
+"""What a tool call is about follows from the shape of its arguments, then from the tool's name."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.call_subjects import KINDS, CallSubject, Kind, call_subject
+
+PATCH = "*** Begin Patch\n*** Update File: a/b.py\n@@\n-x\n+y\n*** Add File: c.md\n+z\n*** End Patch"
+TODOS = [
+    {"content": "Read it", "status": "completed"},
+    {"content": "Fix it", "status": "in_progress", "activeForm": "Fixing it"},
+    {"content": "Test it", "status": "pending"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "target"),
+    [
+        ("Bash", {"command": "go test ./...", "description": "Run tests"}, "shell", "go test ./..."),
+        ("shell", {"command": ["bash", "-lc", "ls -l"], "workdir": "/"}, "shell", "ls -l"),
+        ("shell", {"command": ["git", "status"]}, "shell", "git status"),
+        ("exec_command", {"cmd": "pwd", "yield_time_ms": 1}, "shell", "pwd"),
+        ("exec", "const r = 1", "shell", "const r = 1"),
+        ("Read", {"file_path": "/a.py", "limit": 3}, "read", "/a.py"),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, "read", "a.py"),
+        ("str_replace_editor", {"command": "create", "path": "a.py", "file_text": "x"}, "edit", "a.py"),
+        ("Edit", {"file_path": "/a.py", "old_string": "x", "new_string": "y"}, "edit", "/a.py"),
+        ("Write", {"file_path": "/a.py", "content": "x"}, "edit", "/a.py"),
+        ("apply_patch", PATCH, "edit", "a/b.py"),
+        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, "edit", "a/b.py"),
+        ("Grep", {"pattern": "EnsureSetup", "path": "/src", "glob": "*.go"}, "search", "EnsureSetup"),
+        ("search_tools", {"queries": ["refunds"]}, "search", "refunds"),
+        ("web_search", {"query": "weather"}, "web", "weather"),
+        ("WebFetch", {"url": "https://example.org", "prompt": "read"}, "web", "https://example.org"),
+        ("TodoWrite", {"todos": TODOS}, "plan", "1 of 3 done · Fixing it"),
+        ("update_plan", {"plan": []}, "plan", ""),
+        ("think", {"thought": "hm"}, "plan", "hm"),
+        ("Task", {"description": "Explore", "prompt": "Look around"}, "agent", "Explore"),
+        ("get_user_details", {"user_id": "mia_3668"}, "other", "mia_3668"),
+        ("list_all_airports", {}, "other", ""),
+        ("calculate", "1 + 1", "other", "1 + 1"),
+    ],
+)
+def test_the_arguments_show_what_a_call_is_about(name: str, arguments: Any, kind: Kind, target: str) -> None:
+    assert call_subject(name, arguments)[:2] == (kind, target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        ({"file_path": "/a.py"}, ("/a.py",)),
+        (PATCH, ("a/b.py", "c.md")),
+        ({"changes": [{"path": "x.txt", "kind": "add"}, {"path": "y.txt"}]}, ("x.txt", "y.txt")),
+        ({"changes": {"x.txt": {"add": ""}}}, ("x.txt",)),
+        ({"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b"}, ("x.py",)),
+        ({"command": "cat a.py"}, ()),
+    ],
+)
+def test_the_files_that_a_call_names(arguments: Any, files: tuple[str, ...]) -> None:
+    assert call_subject("apply_patch", arguments).files == files
+
+
+_words = st.sampled_from(
+    [
+        "command",
+        "cmd",
+        "path",
+        "file_path",
+        "pattern",
+        "query",
+        "todos",
+        "plan",
+        "changes",
+        "edits",
+        "url",
+        "x",
+    ]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_words, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.text(max_size=20), values | st.dictionaries(_words, values))
+def test_any_arguments_give_a_subject_of_bounded_length(name: str, arguments: Any) -> None:
+    subject = call_subject(name, arguments)
+    assert isinstance(subject, CallSubject)
+    assert subject.kind in KINDS
+    assert all(len(text) <= 200 for text in (subject.target, *subject.files))
+    assert len(subject.files) <= 20
