@@ -34,7 +34,9 @@ def django_db_modify_db_settings(
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """On SQLite, copies the tables that the migrations made: each process of a run would make them again."""
     if connection.vendor == "sqlite":
-        with django_db_blocker.unblock(), closing(sqlite3.connect(migrated() / "playhead.sqlite3")) as made:
+        # Immutable: nobody finds a write-ahead log beside it that goes away again.
+        file = f"{(migrated() / 'playhead.sqlite3').as_uri()}?immutable=1"
+        with django_db_blocker.unblock(), closing(sqlite3.connect(file, uri=True)) as made:
             made.backup(connection.connection)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+gc.set_threshold(50_000, 20, 100)
+"""Few objects of a test are in cycles: at Python's own thresholds, collecting took a sixth of all time."""
 _folder: Path | None = None
 _DATABASE = {"db", "transactional_db", "live_server", "older"}
 """A test can use the database only with one of these fixtures or the mark ``django_db``."""
@@ -82,13 +84,9 @@ def _may_reach_the_database(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Makes garbage collection rare: it took a sixth of the tests' time.
-
-    Thousands of tests and their modules stay until the end, and few objects of a test are in cycles.
-    """
+    """Thousands of tests and their modules stay until the end: garbage collection skips them."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
