@@ -323,9 +323,11 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert told.startswith("playhead: PLAYHEAD_MAX_BODY must be a size")
 
 
-def test_an_unreachable_database_is_reported_without_the_password(tmp_path: Path) -> None:
+def test_a_database_that_stays_unreachable_is_reported_without_the_password(tmp_path: Path) -> None:
     told = refused(tmp_path, DATABASE_URL="postgresql://alice:secret@127.0.0.1:1/history")
-    assert told.startswith("CommandError: The database cannot be used: ")
+    waiting, reason = told.splitlines()
+    assert waiting.startswith("Waiting up to 10 s for the database: connection failed: ")
+    assert reason.startswith("CommandError: The database cannot be used: ")
     assert "secret" not in told
 
 

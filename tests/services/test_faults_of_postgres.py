@@ -1,13 +1,17 @@
 """On PostgreSQL, a full disk, a read-only server and a lost connection each have their own answer."""
 
+import io
 import socket
 from collections.abc import Iterator
 
 import pytest
+from django.core.management import call_command
 from django.db import close_old_connections, connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
 from historyapp.models import Entry
+from historyapp.supervisor import ServerPlan
 from tests.api.agent import Agent, said
 from tests.api.conftest import alice as alice
 from tests.api.conftest import project as project
@@ -117,3 +121,21 @@ def test_a_server_that_is_away_is_said_everywhere(
     assert (ready.status_code, ready.json()["parts"]["database"]) == (503, "database-unreachable")
     logged = [record for record in caplog.records if record.name == "historyapp.services.faults"]
     assert len(logged) == 1, "once a minute"
+
+
+def test_a_start_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = MigrationRecorder.applied_migrations
+    attempts, started, told = list[str](), list[ServerPlan](), io.StringIO()
+
+    def applied(recorder: MigrationRecorder) -> object:
+        attempts.append("")
+        if len(attempts) <= 2:
+            execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return usual(recorder)
+
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", applied)
+    monkeypatch.setattr("historyapp.management.commands.up.become_supervisor", started.append)
+    call_command("up", "--port", "0", "--no-demo", stderr=told)
+    assert len(attempts) == 3
+    assert [plan.ip for plan in started] == ["127.0.0.1"]
+    assert told.getvalue().count("Waiting up to 10 s for the database: ") == 1

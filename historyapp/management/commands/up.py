@@ -21,12 +21,16 @@ from historyapp.management.command_line import PlayheadCommand, whole_number
 from historyapp.models import Session
 from historyapp.running import orphan_listens
 from historyapp.server import EVERYWHERE, GRACE, CannotListen, claim
-from historyapp.services.bootstrap import bootstrap, one_start_at_a_time
+from historyapp.services.bootstrap import Bootstrap, bootstrap, one_start_at_a_time
 from historyapp.services.faults import check_at_start, fault_of
 from historyapp.supervisor import ServerPlan, become_supervisor
+from historyapp.wire.problems import DatabaseUnreachable
 
 ORPHAN_SECONDS = GRACE + 5
 """The web process of a killed server finishes its running requests first."""
+
+DATABASE_SECONDS = 10
+"""A PostgreSQL server that recovers from a crash, or that starts beside this one, answers within seconds."""
 
 
 class Command(PlayheadCommand):
@@ -61,18 +65,7 @@ class Command(PlayheadCommand):
                 f"The database {name} is damaged: {damage}. Restore a backup, or see "
                 '"Faults of the database" in docs/operations.md.'
             )
-        try:
-            with one_start_at_a_time():
-                # Comparing names is far cheaper than planning migrations.
-                applied = MigrationRecorder(connection).applied_migrations()
-                if not _migrations_on_disk() <= applied.keys():
-                    call_command("migrate", verbosity=0, interactive=False)
-                start = bootstrap()
-        except DatabaseError as error:
-            reason, *_ = str(error).strip().split("\n")
-            fault = fault_of(error)
-            advice = f". {fault.detail}" if fault else ""
-            raise CommandError(f"The database cannot be used: {reason}{advice}") from error
+        start = self._prepare_database()
         address = f"http://{_bracketed(EVERYWHERE.get(host, host))}:{port}"
 
         wants_demo = bool(not no_demo and start.api_key and demo_is_missing())
@@ -102,6 +95,38 @@ class Command(PlayheadCommand):
                 logging=settings.LOGGING,
             )
         )
+
+    def _prepare_database(self) -> Bootstrap:
+        """Makes the tables and the first rows. Waits for a database that starts or restarts.
+
+        Raises:
+            CommandError: when the database cannot be used, or does not answer in time.
+        """
+        end = time.monotonic() + DATABASE_SECONDS
+        says_so = True
+        while True:
+            try:
+                return _tables_and_first_rows()
+            except DatabaseError as error:
+                reason, *_ = str(error).strip().split("\n")
+                fault = fault_of(error)
+                if not isinstance(fault, DatabaseUnreachable) or time.monotonic() > end:
+                    advice = f". {fault.detail}" if fault else ""
+                    raise CommandError(f"The database cannot be used: {reason}{advice}") from error
+            if says_so:
+                self.stderr.write(f"Waiting up to {DATABASE_SECONDS} s for the database: {reason}")
+                says_so = False
+            connections.close_all()
+            time.sleep(0.5)
+
+
+def _tables_and_first_rows() -> Bootstrap:
+    with one_start_at_a_time():
+        # Comparing names is far cheaper than planning migrations.
+        applied = MigrationRecorder(connection).applied_migrations()
+        if not _migrations_on_disk() <= applied.keys():
+            call_command("migrate", verbosity=0, interactive=False)
+        return bootstrap()
 
 
 def _claim_from_orphan(host: str, port: int) -> tuple[str, int]:
