@@ -7,11 +7,13 @@ appending never reads earlier entries. The values here are named tuples, which c
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from historyapp.core.call_subjects import CallSubject, Kind, call_subject
 from historyapp.core.conversation import Progress, Status, calls_text
 from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review, ToolResults, text_of
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
+from historyapp.core.failures import error_line
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
@@ -105,6 +107,17 @@ class Step(NamedTuple):
     total_errors: int = 0
     unpaired: int = 0
     """Results recorded during this step that answer none of its calls."""
+    kind: Kind | Literal[""] = ""
+    """Of the first call, see :mod:`historyapp.core.call_subjects`. Empty in an answer. In rows of earlier
+    versions this and the four columns below are empty until ``rebuild_projections`` has run."""
+    target: str = ""
+    """What the first call is about: its command, file, pattern, address or task, up to 200 characters."""
+    likely_failure: str = ""
+    """The rule by which a result that was reported as a success looks like a failure, or empty."""
+    error_line: str = ""
+    """The first line that says what failed, reported or likely, up to 200 characters."""
+    total_likely_failures: int = 0
+    """Live steps up to and including this one that have a ``likely_failure``."""
     excerpt: Excerpt | None = None
     """Null: not computed here. The row may have it."""
 
@@ -172,6 +185,7 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
     progress, started_at = Progress.begin(output), entry.created_at.isoformat()
     names = [output.use_tool.name] if output.use_tool else [call.name for call in output.tool_calls]
+    subject = _subject(output)
     step = Step(
         anchor=entry.position,
         number=totals.steps,
@@ -189,11 +203,21 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         finished_at=None if progress.pending else started_at,
         total_tokens=totals.tokens,
         total_errors=totals.errors,
+        kind=subject.kind if subject else "",
+        target=subject.target if subject else "",
+        total_likely_failures=tail.step.total_likely_failures if tail.step else 0,
         excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
     if tail.step is not None and tail.step.status == "in_flight":
         return Advance(Tail(totals, step), (tail.step._replace(status="abandoned"), step))
     return Advance(Tail(totals, step), (step,))
+
+
+def _subject(output: ModelOutput) -> CallSubject | None:
+    """What the first call is about; None in an answer."""
+    for call in (output.use_tool,) if output.use_tool else output.tool_calls[:1]:
+        return call_subject(call.name, call.arguments)
+    return None
 
 
 def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
@@ -228,6 +252,9 @@ def _answer(
     if progress is not before:
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
+        changes["error_line"] = step.error_line or next(
+            (error_line(result) for result, calls in answered if calls and result.status == "error"), ""
+        )
         changes["finished_at"] = None if progress.pending else entry.created_at.isoformat()
     unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
     if unpaired:

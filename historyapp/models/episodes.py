@@ -41,6 +41,9 @@ class StepSample(NamedTuple):
     tokens: int
     total_tokens: int
     total_errors: int
+    kind: str = ""
+    likely_failure: str = ""
+    total_likely_failures: int = 0
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
@@ -217,6 +220,11 @@ class Episode(models.Model):
     unpaired = models.PositiveIntegerField(default=0)
     unanswered = models.PositiveIntegerField(default=0)
     """Tool calls without a result so far."""
+    kind = models.CharField(max_length=10, db_default="", blank=True)
+    target = models.CharField(max_length=200, db_default="", blank=True)
+    likely_failure = models.CharField(max_length=40, db_default="", blank=True)
+    error_line = models.CharField(max_length=200, db_default="", blank=True)
+    total_likely_failures = models.PositiveIntegerField(db_default=0)
     excerpt = PackedText(null=True)
     """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
 
@@ -232,6 +240,11 @@ class Episode(models.Model):
                     fields=("session", "number", "started_at"), name=name, condition=models.Q(status=status)
                 )
                 for status, name in zip(INDEXED_STATUSES, _STATUS_INDEXES, strict=True)
+            ),
+            models.Index(
+                fields=("session", "number", "started_at"),
+                name="episode_likely_failures",
+                condition=models.Q(likely_failure__gt=""),
             ),
         )
 

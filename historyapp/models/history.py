@@ -350,7 +350,7 @@ def tail_of(lineage: Lineage) -> Tail:
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     if not totals.steps:
         return None
-    row = Episode.objects.numbered(lineage, totals.steps, totals.steps)[0]
+    *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
     within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
     first, *rest = within
     before = totals._replace(steps=totals.steps - 1)
@@ -361,4 +361,10 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
     last = rest[-1] if rest else first
     # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
     own = Totals.load(last.totals)
-    return step._replace(anchor=row.anchor, total_tokens=own.tokens, total_errors=own.errors)
+    likely = step.total_likely_failures + sum(one.total_likely_failures for one in previous)
+    return step._replace(
+        anchor=row.anchor,
+        total_tokens=own.tokens,
+        total_errors=own.errors,
+        total_likely_failures=likely,
+    )

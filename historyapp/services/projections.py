@@ -1,6 +1,6 @@
 """Rebuilds what is derived from a session's log, and compares it with what was stored."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from historyapp.services.transactions import writing
 _PROJECTED = (
     "head", "closed_spans", "tail_start", "tail", "last_entry_at", "steps", "errors", "tokens", "cost",
 )  # fmt: skip
+_OUTCOMES = ("kind", "target", "likely_failure", "error_line", "total_likely_failures")
 _FLUSH_AT = 500
 
 
@@ -149,10 +150,11 @@ def _stored(session: Session) -> dict[str, Any]:
 
 
 def _compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    later = _OUTCOMES if any(map(_lacks_outcome, before.values())) else ()
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
         if was is not None and now is not None:
-            now = _without_new_excerpts(was, now)
+            now = _without_new_excerpts(was, _without_new_outcomes(was, now, later))
         if was == now:
             continue
         if was is None or now is None:
@@ -160,6 +162,21 @@ def _compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         else:
             columns_differing = [column for column in now if was[column] != now[column]]
             yield f"{name} differed in {', '.join(columns_differing)}"
+
+
+def _lacks_outcome(row: dict[str, Any]) -> bool:
+    """Whether an earlier version stored the row of this step, whose calls have no kind yet."""
+    return bool(row.get("tool_names")) and not row["kind"]
+
+
+def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Sequence[str]) -> dict[str, Any]:
+    """``now`` with the columns ``later`` as ``was`` has them, and without new fields of the newest step."""
+    if "tail" not in now:
+        return {**now, **{name: was[name] for name in later}}
+    stored, made = (row["tail"].get("step") or {} for row in (was, now))
+    kept = {name: value for name, value in made.items() if name in stored}
+    kept |= {name: stored[name] for name in later if name in kept}
+    return {**now, "tail": {**now["tail"], "step": kept or made or None}}
 
 
 def _without_new_excerpts(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ ENTRY_COLUMNS = (
 EPISODE_COLUMNS = (
     "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names", "tool",
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
-    "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "excerpt",
+    "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "kind", "target",
+    "likely_failure", "error_line", "total_likely_failures", "excerpt",
 )  # fmt: skip
 LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "compress_at", "compress_at_tokens",
@@ -195,6 +196,11 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.total_errors,
         step.unpaired,
         len(step.pending),
+        step.kind,
+        step.target,
+        step.likely_failure,
+        step.error_line,
+        step.total_likely_failures,
         pack(dump_json(step.excerpt.dump())) if step.excerpt else None,
     )
 

@@ -23,12 +23,13 @@ _EPISODES = f"""
 INSERT INTO historyapp_episode (
     session_id, anchor, number, first_position, last_position, total_tokens, total_errors,
     status, tool_names, tool, input_preview, thought_preview, call_preview, result_preview,
-    tokens, started_at, finished_at, unpaired, unanswered)
+    tokens, started_at, finished_at, unpaired, unanswered, kind, target, error_line)
 {_NUMBERS}
 SELECT session_id, 2 * n - 1, n, 2 * n - 1, 2 * n, 500 * n, n / {ERROR_EVERY},
        CASE WHEN n %% {ERROR_EVERY} = 0 THEN 'error' ELSE 'success' END,
        tool_names, tool, input_preview, thought_preview, call_preview, result_preview,
-       tokens, started_at, finished_at, unpaired, unanswered
+       tokens, started_at, finished_at, unpaired, unanswered, kind, target,
+       CASE WHEN n %% {ERROR_EVERY} = 0 THEN 'it failed' ELSE '' END
 FROM historyapp_episode, step WHERE session_id = %s
 """
 

@@ -1,10 +1,14 @@
 """Long bodies are stored compressed in SQLite; reading gives the same values."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import IntegrityError, connection
+from django.db.migrations import RunSQL
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +19,12 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.services.drafts import act, ok
 
+OUTCOMES = import_module("historyapp.migrations.0024_outcomes_of_steps")
+_NOT_LATER = [
+    field.attname
+    for field in Episode._meta.local_concrete_fields
+    if field.attname not in {"kind", "target", "likely_failure", "error_line", "total_likely_failures"}
+]
 LONG = "The parser drops the last line when the file does not end in a newline. " * 20
 
 
@@ -37,10 +47,10 @@ def history(transactional_db: None) -> History:
 
 
 def everything(history: History) -> list[Any]:
-    """All that is stored of entries and steps, as readers get it."""
+    """All that is stored of entries and steps, as readers get it, without columns that are computed again."""
     return [
         list(Entry.objects.order_by("position").values()),
-        list(Episode.objects.order_by("number").values()),
+        list(Episode.objects.order_by("number").values(*_NOT_LATER)),
         list(history.entries()),
         history.outline(1, 3),
     ]
@@ -54,13 +64,26 @@ def stored() -> set[str]:
         return bodies | {kind for (kind,) in cursor.fetchall()}
 
 
+@contextmanager
+def later_columns() -> Iterator[None]:
+    """Adds the columns of later migrations, without which the models of now cannot read."""
+    added = [op for op in OUTCOMES.Migration.operations if isinstance(op, RunSQL)]
+    with connection.cursor() as cursor:
+        for operation in added:
+            cursor.execute(str(operation.sql))
+        yield
+        for operation in added:
+            cursor.execute(str(operation.reverse_sql))
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL compresses long values itself")
 def test_a_database_of_an_older_version_reads_the_same_before_and_after(history: History) -> None:
     written = everything(history)
     assert stored() == {"blob"}
     call_command("migrate", "historyapp", "0012", verbosity=0)
     assert stored() == {"text"}
-    assert everything(history) == written, "rows that were not migrated yet"
+    with later_columns():
+        assert everything(history) == written, "rows that were not migrated yet"
     call_command("migrate", "historyapp", verbosity=0)
     assert stored() == {"blob"}
     assert everything(history) == written

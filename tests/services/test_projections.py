@@ -54,6 +54,22 @@ def test_totals_by_model_are_compared_as_far_as_they_were_kept(
     assert rebuild(session).differences == differences[:-1]
 
 
+def test_rows_of_earlier_versions_get_their_outcomes_and_differ_in_nothing(
+    project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act(path="a.py"), failed(), act(path="b.py")])
+    new = ("kind", "target", "likely_failure", "error_line", "total_likely_failures")
+    Episode.objects.update(kind="", target="", error_line="")
+    earlier = Session.objects.get()
+    step = {name: value for name, value in earlier.tail["step"].items() if name not in new}
+    Session.objects.update(tail={**earlier.tail, "step": step})
+    assert rebuild(Session.objects.get(), check_only=True).differences == []
+    assert rebuild(Session.objects.get()).differences == []
+    rows = Episode.objects.order_by("anchor").values_list("kind", "target", "error_line")
+    assert list(rows) == [("read", "a.py", "no such file"), ("read", "b.py", "")]
+    assert Session.objects.get().tail == earlier.tail
+
+
 def test_a_row_too_many_is_named(project: Project, session: Session) -> None:
     append(project, session.pk, [act(), ok()])
     row = Episode.objects.get()
