@@ -34,6 +34,17 @@ OUTCOMES = {
 """Icon and word of each status of a step or a result."""
 
 
+@register.simple_block_tag(end_name="endcopied")
+def copied(content: str, name: str) -> SafeString:
+    """Lines with a button that copies them."""
+    return format_html(
+        '<div class="copied"><pre class="text code" id="{0}" tabindex="0">{1}</pre>'
+        '<button type="button" class="button with-script" data-copy="{0}">Copy</button></div>',
+        name,
+        content,
+    )
+
+
 @register.simple_tag
 @lru_cache(maxsize=256)
 def icon(name: str, label: str = "") -> SafeString:

@@ -112,8 +112,10 @@ if (panel) {
   }
 
   function updateLink(link) {
-    if (link.dataset.move === "rewind") {
-      link.search = `?step=${number("at")}`;
+    if (link.matches("[data-dialog]")) {
+      const query = new URLSearchParams(link.search);
+      query.set("step", number("at"));
+      link.search = query;
       return;
     }
     const step = moves[link.dataset.move]();

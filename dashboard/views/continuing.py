@@ -1,0 +1,111 @@
+"""Continuing from a step: fork before or after it, or rewind to before it; then lines for the agent."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.location import (
+    Location,
+    find_location,
+    newest_step,
+    page_context,
+    read_number,
+    render_fragment,
+)
+from dashboard.views.rewinds import REASON
+from historyapp.core.errors import Invalid
+from historyapp.models.history import History
+from historyapp.services.rewinds import Target, fork, preview_rewind, rewind
+
+Newest = Literal["input", "result", "answer", "nothing"]
+"""What a request ends with."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """A place where a session can continue."""
+
+    history: History
+    """The session as it was there."""
+    position: int
+    newest: Newest
+    preview: str
+    """The beginning of what a request ends with."""
+
+    @property
+    def address(self) -> str:
+        """The session as it was there, with the context that the model gets."""
+        return f"{reverse('session', args=[self.history.session.pk])}?as_of={self.position}&step=-1"
+
+
+def _before(location: Location) -> StartingPoint:
+    """Before the step, and after the inputs that led to it."""
+    return _at(location, location.history.row(location.step).first_position - 1)
+
+
+def _after(location: Location) -> StartingPoint:
+    return _at(location, location.history.row(location.step).last_position)
+
+
+def _at(location: Location, position: int) -> StartingPoint:
+    history = History(location.session, position)
+    if preview := history.tail.input_preview:
+        return StartingPoint(history, position, "input", preview)
+    if not history.steps:
+        return StartingPoint(history, position, "nothing", "")
+    row = history.row(history.steps)
+    return StartingPoint(history, position, "result" if row.tool_names else "answer", row.result_preview)
+
+
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def continue_session(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The ways to continue from a step, each with what it keeps and cuts off; POST takes one of them."""
+    step = read_number(request.POST, "step") if request.method == "POST" else None
+    location = find_location(request, session_id, step)
+    if not location.step:
+        raise Invalid("The session has no steps yet. An agent continues it as it is.")
+    if request.method == "POST":
+        return _take_way(request, location)
+    before, after = _before(location), _after(location)
+    context = {"before": before, "after": after, "longest_reason": REASON}
+    if location.as_of is None and location.session.status != "archived":
+        _, cut_off, steps = preview_rewind(location.history, Target(to_position=before.position))
+        context |= {"cut_steps": steps, "cut_entries": len(cut_off)}
+    return render_fragment(request, "_continue.html", location, {"session": location.session, **context})
+
+
+def _take_way(request: PersonRequest, location: Location) -> HttpResponse:
+    session, way = location.session, request.POST.get("way")
+    if way == "rewind":
+        session = rewind(
+            session.project,
+            session.pk,
+            Target(to_position=_before(location).position),
+            reason=request.POST.get("reason", "").strip()[:REASON],
+            actor=actor(request),
+            expected_position=read_number(request.POST, "expected_position"),
+        ).session
+    elif way in ("fork-before", "fork-after"):
+        point = _before(location) if way == "fork-before" else _after(location)
+        session = fork(session.project, session.pk, at_position=point.position, actor=actor(request))
+    else:
+        raise Invalid("Choose fork-before, fork-after or rewind.")
+    return redirect("connect", session.pk)
+
+
+@signed_in
+@require_safe
+def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The session's id, and lines with which an agent continues it."""
+    location = newest_step(find_session(request, session_id))
+    server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
+    context = {"server": server, "point": _at(location, location.session.head)}
+    return render(request, "connect.html", page_context(request, location) | context)

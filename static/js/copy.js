@@ -1,0 +1,16 @@
+// Buttons that copy the text of an element: <button data-copy="ID OF THE ELEMENT">.
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const element = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(element.textContent);
+    button.textContent = "Copied";
+  } catch {
+    // Browsers refuse the clipboard to pages without HTTPS. The text is selected instead.
+    getSelection().selectAllChildren(element);
+    button.textContent = "Selected";
+  }
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+});

@@ -1,0 +1,49 @@
+"""From a step to an agent that continues before it, by clicking and with the lines of the page."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.keys import create_key
+from tests.browser.visits import page_of, record_session, sign_in
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(
+    page: Page, project: Project, server: str
+) -> None:
+    session = record_session(project, 6)
+    page.goto(page_of(session, "?step=2"))
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("link", name="Continue from here…").click()
+    page.get_by_role("button", name="Fork before step 3").click()
+    expect(page.get_by_role("heading", name="Continue this session")).to_be_visible()
+    child = Session.objects.exclude(pk=session.pk).get()
+    expect(page.locator("#session-id")).to_have_text(str(child.pk))
+
+    _, key = create_key(project, "agent")
+    environment = {"PATH": os.environ["PATH"], "PLAYHEAD": server, "KEY": key, "SESSION": str(child.pk)}
+    said, context, python = (page.locator(f"#{name}").inner_text() for name in ("say", "context", "python"))
+    for lines, expected in ((said, '"positions":['), (context, '"request"')):
+        done = subprocess.run(["bash", "-c", lines], env=environment, capture_output=True, text=True)
+        assert expected in done.stdout
+    code = f"{python}\nprint(messages[-1].content)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "Continue.\n", done.stderr
+
+
+def test_the_id_is_copied(page: Page, project: Project) -> None:
+    session = record_session(project, 2)
+    page.goto(f"/sessions/{session.pk}/connect")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator('[data-copy="session-id"]').click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == str(session.pk)
