@@ -13,11 +13,10 @@ from dashboard.location import (
     Location,
     find_location,
     newest_step,
-    page_context,
     read_number,
-    render_fragment,
 )
 from dashboard.rendering.step import load_inputs, load_step
+from dashboard.session_head import TITLE, facts_context, head_context
 from dashboard.step_filter import read_filter
 from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
 from dashboard.tabs import TABS
@@ -26,38 +25,26 @@ from dashboard.views.context import form_context
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
-from historyapp.core.exporters import EXPORTERS
-from historyapp.core.projection import Totals
 from historyapp.core.text import clean
-from historyapp.models import CompressionRun, Entry, Session
+from historyapp.models import Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
 from historyapp.services.sessions import change_session
-
-RELATIVES = 20
-"""The most forks and the most sub-agents that are listed."""
-TITLE = 300
-"""Characters that a title may have, as in the API."""
 
 
 @signed_in
 @require_safe
 def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
-    history, session, step = location.history, location.session, location.step
+    history, step = location.history, location.step
     found = takes(history)
     context: dict[str, Any] = {
-        **page_context(request, location),
+        **head_context(request, location),
         "timeline": draw_timeline(location, found),
         "statuses": STATUSES,
         "step": load_step(history, step) if step else None,
         "inputs": [] if step else load_inputs(history),
-        "forks": session.forks.order_by("created_at")[:RELATIVES],
-        "subagents": session.subagents.order_by("created_at")[:RELATIVES],
         "rewind": latest_rewind(request, location),
-        "compressing": _active_run(location),
-        "formats": EXPORTERS.values(),
-        "longest_title": TITLE,
         "tabs": TABS.values(),
         **form_context(location),
     }
@@ -65,17 +52,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         context["found"] = matches_around(location, step)
     else:
         context["rows"] = step_rows(location, step - AROUND, step + AROUND, found)
-    if session.forked_from_id is not None:
-        forked_at = Entry.objects.live(session.lineage(session.fork_position), newest_first=True, limit=1)
-        context["fork_step"] = next((Totals.load(entry.totals).steps for entry in forked_at), 0)
     return render(request, "session_detail.html", context)
-
-
-def _active_run(location: Location) -> CompressionRun | None:
-    """The session's active compression run; None in the past."""
-    if location.as_of is not None:
-        return None
-    return location.session.compression_runs.active().filter(trial=False).first()
 
 
 @signed_in
@@ -143,7 +120,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "location": location,
         "session": session,
         "rewind": latest_rewind(request, location),
-        "compressing": _active_run(location),
+        **facts_context(location),
     }
     if location.steps:
         found = takes(location.history)
@@ -161,7 +138,10 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
 def tab(request: PersonRequest, session_id: UUID, name: str) -> HttpResponse:
     """A tab's content for a step. Without htmx: on a page of its own."""
     location, found = find_location(request, session_id), TABS[name]
-    return render_fragment(request, found.template, location, found.content(location))
+    if request.htmx:
+        return render(request, found.template, {"location": location, **found.content(location)})
+    context = head_context(request, location) | {"tab": found, **found.content(location)}
+    return render(request, "tab_page.html", context)
 
 
 @signed_in

@@ -9,7 +9,8 @@ from django.views.decorators.http import require_http_methods
 
 from dashboard.access import PersonRequest, actor, find_session, is_owner, signed_in, spender
 from dashboard.cap_forms import cap_form
-from dashboard.location import newest_step, page_context
+from dashboard.location import newest_step
+from dashboard.session_head import head_context
 from dashboard.settings_form import find_errors, form_groups, read_settings
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.services.compression.model_choice import model_note
@@ -37,7 +38,7 @@ def session_settings(request: PersonRequest, session_id: UUID) -> HttpResponse:
             return redirect(reverse("session-settings", args=[session.pk]) + "?saved=1")
     stored = load_settings(session.settings)
     context = {
-        **page_context(request, newest_step(session)),
+        **head_context(request, newest_step(session)),
         "groups": form_groups(values, errors),
         "errors": errors,
         "saved": "saved" in request.GET,

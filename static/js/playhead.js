@@ -210,6 +210,7 @@ if (panel) {
       event.target.closest("dialog").close();
     } else if (link?.matches("[data-dialog]")) {
       event.preventDefault();
+      link.closest("[data-menu]")?.removeAttribute("open");
       openDialog(link.href);
     } else if (link?.matches(".timeline-take")) {
       return; // a take has a page of its own

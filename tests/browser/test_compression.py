@@ -216,7 +216,6 @@ def test_two_strategies_are_compared_and_one_is_used(page: Page, session: Sessio
 
 def test_settings_are_saved_and_errors_shown_in_place(page: Page, session: Session) -> None:
     page.goto(page_of(session))
-    page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Window").fill("0")
     page.get_by_role("button", name="Save", exact=True).click()

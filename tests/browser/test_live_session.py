@@ -9,7 +9,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import change_session, create_session
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import choose, page_of, record_session, sign_in
 from tests.services.drafts import act, failed, ok, said
 
 
@@ -122,7 +122,7 @@ def test_a_rewind_by_the_agent_is_followed(page: Page, project: Project, session
 
 def test_nothing_moves_under_an_open_dialog(page: Page, project: Project, session: Session) -> None:
     page.goto(page_of(session, "?step=6"))
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     expect(page.get_by_role("dialog", name="Rewind")).to_be_visible()
     append(project, session.pk, [act("look"), ok()])
     expect_steps(page, 7)

@@ -9,7 +9,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
-from tests.browser.visits import PRESS, page_of, record_session, sign_in
+from tests.browser.visits import PRESS, choose, page_of, record_session, sign_in
 from tests.services.drafts import act, call, ok
 
 
@@ -52,7 +52,7 @@ def test_rewinding_shows_first_what_goes_and_can_be_undone(page: Page, session: 
     page.goto(page_of(session))
     page.keyboard.press("e")
     expect(page.locator("#step h2").first).to_have_text("Step 3")
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     dialog = page.get_by_role("dialog", name="Rewind")
     expect(dialog).to_contain_text("This cuts off steps 4–6: 3 steps, 6 entries.")
     dialog.get_by_label("Reason").fill("the wrong way")
@@ -68,7 +68,7 @@ def test_rewinding_shows_first_what_goes_and_can_be_undone(page: Page, session: 
 
 def test_a_rewind_goes_to_the_step_that_was_typed(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     dialog = page.get_by_role("dialog", name="Rewind")
     field = dialog.get_by_label("Continue after step")
     expect(field).to_have_value("5")
@@ -83,7 +83,7 @@ def test_what_a_dialog_announced_cannot_be_pressed_once_something_else_is_typed(
     page: Page, session: Session
 ) -> None:
     page.goto(page_of(session, "?step=5"))
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     dialog = page.get_by_role("dialog", name="Rewind")
     page.route("**/rewinds?step=1", lambda route: None)
     dialog.get_by_label("Continue after step").fill("1")
@@ -92,7 +92,7 @@ def test_what_a_dialog_announced_cannot_be_pressed_once_something_else_is_typed(
 
 def test_a_failed_preview_can_be_retried(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=5"))
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     dialog = page.get_by_role("dialog", name="Rewind")
     page.route("**/rewinds?step=1", lambda route: route.abort())
     dialog.get_by_label("Continue after step").fill("1")
@@ -110,7 +110,7 @@ def test_a_failed_preview_can_be_retried(page: Page, session: Session) -> None:
 @pytest.mark.parametrize("typed", ["999", "-1", ""])
 def test_nothing_is_rewound_to_a_step_that_does_not_exist(page: Page, session: Session, typed: str) -> None:
     page.goto(page_of(session, "?step=5"))
-    page.get_by_role("link", name="Rewind…").click()
+    choose(page, "Rewind…")
     dialog = page.get_by_role("dialog", name="Rewind")
     field, button = dialog.get_by_label("Continue after step"), dialog.get_by_role("button")
     border = field.evaluate("(field) => getComputedStyle(field).borderColor")
@@ -131,7 +131,7 @@ def test_a_dialog_is_left_by_cancel_and_escape(page: Page, session: Session) -> 
     page.goto(page_of(session))
     dialog = page.get_by_role("dialog", name="Rewind")
     for leave in ("Cancel", "Escape"):
-        page.get_by_role("link", name="Rewind…").click()
+        choose(page, "Rewind…")
         expect(dialog).to_be_visible()
         dialog.get_by_role("link", name="Cancel").click() if leave == "Cancel" else page.keyboard.press(leave)
         expect(dialog).to_be_hidden()
@@ -142,7 +142,7 @@ def test_a_fork_begins_at_the_playhead(page: Page, session: Session) -> None:
     page.goto(page_of(session))
     page.locator("#rows [data-step='4']").click()
     expect(page.locator("#step h2").first).to_have_text("Step 4")
-    page.get_by_role("button", name="Fork").click()
+    choose(page, "Fork")
     expect(page).not_to_have_url(re.compile(str(session.pk)))
     expect(page.locator(".facts").first).to_contain_text("fork of Repair the totals after step 4")
     expect(page.locator("#rows [data-step]")).to_have_count(4)

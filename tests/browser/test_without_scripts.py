@@ -10,7 +10,7 @@ from historyapp.models import Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import choose, page_of, record_session, sign_in
 from tests.services.drafts import act, ok
 
 
@@ -59,7 +59,7 @@ def test_folds_and_raw_entries_open_as_pages(plain: Page, session: Session) -> N
 
 def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
     plain.goto(page_of(session, "?step=40"))
-    plain.get_by_role("link", name="Rewind…").click()
+    choose(plain, "Rewind…")
     expect(plain.locator("main")).to_contain_text("This cuts off steps 41–60")
     plain.get_by_label("Continue after step").fill("30")
     plain.get_by_role("button", name="Preview").click()
@@ -68,7 +68,7 @@ def test_rewind_undo_and_fork_are_forms(plain: Page, session: Session) -> None:
     expect_step(plain, 30)
     plain.get_by_role("button", name="Undo").click()
     expect_step(plain, 60)
-    plain.get_by_role("button", name="Fork").click()
+    choose(plain, "Fork")
     expect(plain.locator(".facts").first).to_contain_text("after step 60")
 
 

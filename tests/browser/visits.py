@@ -47,3 +47,9 @@ def page_of(session: Session, query: str = "") -> str:
 
 def step_in_view(page: Page) -> int:
     return int(page.locator("[data-at]").get_attribute("data-at") or 0)
+
+
+def choose(page: Page, name: str) -> None:
+    """Chooses from the menu of the session's head."""
+    page.locator(".actions summary", has=page.get_by_role("img", name="More")).click()
+    page.locator(".actions .menu-item", has_text=name).click()

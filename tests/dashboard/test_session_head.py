@@ -1,0 +1,64 @@
+"""The head of a session's pages: where its figures come from, and which page is open."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.location import newest_step
+from dashboard.session_head import head_figures
+from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from tests.dashboard.pages import html
+
+
+def answered(project: Project, session: Session, metadata: dict[str, Any]) -> Session:
+    append(project, session.pk, [EntryDraft(ModelOutput(text="Done."), metadata=metadata)])
+    return Session.objects.get(pk=session.pk)
+
+
+@pytest.mark.parametrize(
+    ("name", "page"), [("session", "Run"), ("ledger", "Cost"), ("session-settings", "Settings")]
+)
+def test_the_open_page_is_marked(alice: Client, session: Session, name: str, page: str) -> None:
+    shown = html(alice.get(reverse(name, args=[session.pk])))
+    tabs = shown[shown.index('class="tabs"') :]
+    assert re.findall(r'aria-current="page">(\w+)<', tabs) == [page]
+
+
+def test_a_page_of_settings_has_no_second_primary_button(alice: Client, session: Session) -> None:
+    page = html(alice.get(reverse("session-settings", args=[session.pk])))
+    assert page.count("button primary") == 2  # of the title's menu, and of the form
+    assert "Continue from here" not in page
+
+
+def test_without_reported_usage_tokens_are_counted_and_money_is_unknown(session: Session) -> None:
+    figures = head_figures(newest_step(session))
+    assert (figures.tokens, figures.tokens_label, figures.cost) == (session.tokens, "tokens", 0)
+    assert figures.tokens_source.startswith("Counted")
+
+
+def test_reported_tokens_come_first_with_the_share_of_the_cache(project: Project, session: Session) -> None:
+    usage = {"input_tokens": 1000, "cache_read_input_tokens": 3000, "output_tokens": 50}
+    figures = head_figures(
+        newest_step(answered(project, session, {"usage": usage, "model": "claude-opus-4"}))
+    )
+    assert (figures.tokens, figures.tokens_label) == (4000, "tokens in, 75 % from cache")
+    assert figures.cost > 0
+    assert figures.cost_source.startswith("Priced with the price list of ")
+
+
+def test_a_reported_cost_is_not_priced_again(project: Project, session: Session) -> None:
+    session = answered(project, session, {"usage": {"input_tokens": 10, "output_tokens": 5}, "cost": 0.25})
+    figures = head_figures(newest_step(session))
+    assert (figures.cost, figures.cost_source) == (250_000, "As reported.")
+
+
+def test_the_path_leads_back_to_the_sessions(alice: Client, session: Session) -> None:
+    page = html(alice.get(reverse("session", args=[session.pk])))
+    path = page[page.index('aria-label="Path"') : page.index('aria-label="Main"')]
+    assert re.findall('href="([^"]+)"', path) == ["/", reverse("session", args=[session.pk]) + "?step=1"]
+    assert "Alice&#x27;s project" in path
