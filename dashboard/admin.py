@@ -6,6 +6,7 @@ the scope spend.
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.contrib import admin, messages
@@ -21,6 +22,7 @@ from django.utils.safestring import SafeString
 from dashboard.access import PersonRequest, actor, spender
 from dashboard.views.compression_forms import wake_workers
 from dashboard.views.sign_in import sign_out
+from historyapp.core.dates import known
 from historyapp.core.errors import Invalid, PlayheadError
 from historyapp.models import ApiKey, AuditRecord, CompressionRun, Project, Session
 from historyapp.models.history import History
@@ -90,7 +92,7 @@ class SessionAction(NamedTuple):
 
 
 class SessionAdmin(ReadOnly):
-    list_display = ("id", "title", "agent", "model", "project", "status", "steps", "errors", "last_entry_at")
+    list_display = ("id", "title", "agent", "model", "project", "status", "steps", "errors", "newest_entry")
     list_filter = ("status", "project", "last_entry_at")
     search_fields = ("title", "agent", "tags_text")
     list_select_related = ("project",)
@@ -98,12 +100,20 @@ class SessionAdmin(ReadOnly):
     actions = ("compress", "rewind_to_the_last_good_step")
     fields = (
         "id", "page", "project", "title", "agent", "model", "status", "tags_text", "head", "steps", "errors",
-        "tokens", "settings", "forked_from", "fork_position", "created_at", "last_entry_at",
+        "tokens", "settings", "forked_from", "fork_position", "began", "newest_entry",
     )  # fmt: skip
-    readonly_fields = ("page",)
+    readonly_fields = ("page", "began", "newest_entry")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
         return cast(QuerySet[Session], super().get_queryset(request).defer(*_BIG_COLUMNS))
+
+    @admin.display(description="began", ordering="created_at")
+    def began(self, session: Session) -> datetime | str:
+        return known(session.created_at) or "undated"
+
+    @admin.display(description="newest entry", ordering="last_entry_at")
+    def newest_entry(self, session: Session) -> datetime | str:
+        return known(session.last_entry_at) or "undated"
 
     @admin.display(description="session page")
     def page(self, session: Session) -> SafeString:

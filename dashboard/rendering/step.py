@@ -11,6 +11,7 @@ from dashboard.rendering.values import (
     pretty_json,
 )
 from historyapp.core import entries as core
+from historyapp.core.dates import known
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.usage import Usage, usage_of
@@ -176,7 +177,7 @@ def raw_blocks(history: History, number: int) -> list[Block]:
         raw = {
             "position": entry.position,
             "kind": entry.kind,
-            "created_at": entry.created_at.isoformat(),
+            "created_at": time.isoformat() if (time := known(entry.created_at)) else None,
             "tokens": entry.tokens,
             **entry.body,
             "metadata": entry.metadata,

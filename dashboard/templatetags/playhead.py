@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.text import visible
+from historyapp.core.dates import known
 from historyapp.core.usage import MICRO
 from historyapp.services.faults import current
 from historyapp.wire.problems import StorageFailed
@@ -152,7 +153,9 @@ def took(step: object) -> str:
 
 @register.filter
 def ago(moment: datetime) -> str:
-    """How long ago something was; the date after a week."""
+    """How long ago something was; the date after a week; "undated" where nobody knows."""
+    if known(moment) is None:
+        return "undated"
     seconds = (timezone.now() - moment).total_seconds()
     if seconds < 60:
         return "just now"
@@ -167,8 +170,19 @@ def ago(moment: datetime) -> str:
 
 @register.filter
 def moment(time: datetime) -> SafeString:
-    """A time to the second, in UTC."""
+    """A time to the second, in UTC; "undated" where nobody knows."""
+    if known(time) is None:
+        return format_html('<span title="The transcript has no times">undated</span>')
     return format_html('<time datetime="{}">{} UTC</time>', time.isoformat(), f"{time:%Y-%m-%d %H:%M:%S}")
+
+
+@register.filter
+def since(time: datetime) -> SafeString:
+    """How long ago something was, with the exact time on hover."""
+    if known(time) is None:
+        return moment(time)
+    exact = f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    return format_html('<time datetime="{}" title="{}">{}</time>', time.isoformat(), exact, ago(time))
 
 
 @register.filter

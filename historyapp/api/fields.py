@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from historyapp.core.dates import known
 from historyapp.core.entries import few_fields
 from historyapp.core.errors import NotFound
 from historyapp.core.text import Text
@@ -137,8 +138,9 @@ class RecordRequest(AppendRequest):
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time in the form of API answers."""
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
+    """A time in the form of API answers; null where it is not known."""
+    time = known(moment)
+    return time.isoformat().replace("+00:00", "Z") if time else None
 
 
 def money(micro: int | None) -> float | str:

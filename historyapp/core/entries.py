@@ -314,6 +314,7 @@ class Entry(NamedTuple):
     position: int
     body: Body
     created_at: datetime
+    """:data:`historyapp.core.dates.UNDATED` where the transcript has no times."""
     metadata: Mapping[str, Any] = _NO_METADATA
     tokens: int = 0
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
-from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
@@ -55,15 +54,19 @@ class History:
 
     @property
     def last_entry_at(self) -> datetime:
-        """When the newest entry happened, rewinds included; when the session was made, if it has no entry."""
+        """When the newest entry happened; when the session was made, if it has no entry.
+
+        A rewind of an old run happens today, and does not make the run younger: rewinds are left out.
+        """
         session, head = self.session, self.as_of
         if head is None or head == session.head:
             return session.last_entry_at
-        position = head if head > session.fork_position else self.lineage.last
-        owner = str(session.pk) if head > session.fork_position else self.lineage.session_at(position)
-        if owner is None:
-            return session.created_at
-        return Entry.objects.only("created_at").get(session_id=UUID(owner), position=position).created_at
+        own = session.entries.filter(position__lte=head).exclude(kind="rewind").order_by("-position")
+        newest = own.only("created_at").first() if head > session.fork_position else None
+        if newest is None:
+            shared = session.shared_lineage.cut(min(head, session.fork_position))
+            newest = Entry.objects.newest(shared)
+        return session.created_at if newest is None else newest.created_at
 
     @property
     def steps(self) -> int:

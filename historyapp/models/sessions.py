@@ -82,8 +82,9 @@ class Session(models.Model):
     metadata = JSONText(default=dict)
     """What an importer or the agent says of the run: folder, version, totals …"""
     created_at = models.DateTimeField(default=timezone.now)
+    """When the run began. A transcript without times has :data:`historyapp.core.dates.UNDATED` here."""
     last_entry_at = models.DateTimeField(default=timezone.now)
-    """When the newest entry happened; when the session was made while it has none."""
+    """When the newest entry happened, rewinds left out; when the session was made while it has none."""
     revision = models.PositiveIntegerField(default=0)
     """Grows with every change of the session, its entries or its summaries. ETags contain it."""
 

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from historyapp.core.dates import UNDATED
 from historyapp.core.projection import Totals
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
@@ -46,7 +47,7 @@ class StepFilter:
     since: datetime | None = None
     """Steps that started then or later."""
     until: datetime | None = None
-    """Steps that started before."""
+    """Steps that started before; a step without a time is in no range."""
 
     def __bool__(self) -> bool:
         return any(value is not None for value in (self.status, self.tool, self.since, self.until))
@@ -56,7 +57,7 @@ class StepFilter:
             (self.status is None or step.status == self.status)
             and (self.tool is None or preview(self.tool, 100) in step.tool_names)
             and (self.since is None or step.started_at >= self.since)
-            and (self.until is None or step.started_at < self.until)
+            and (self.until is None or UNDATED < step.started_at < self.until)
         )
 
 
@@ -190,7 +191,7 @@ class StepSearch:
         if self.wanted.since is not None:
             wanted &= Q(started_at__gte=self.wanted.since)
         if self.wanted.until is not None:
-            wanted &= Q(started_at__lt=self.wanted.until)
+            wanted &= Q(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
         return wanted
 
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:
@@ -223,7 +224,8 @@ class StepSearch:
         between = sorted((numbers[0], numbers[-1]))
         rows = Episode.objects.filter(session_id=UUID(self._sessions[stream]), number__range=between)
         rows = rows.filter(started_at__gte=self.wanted.since) if self.wanted.since else rows
-        rows = rows.filter(started_at__lt=self.wanted.until) if self.wanted.until else rows
+        if self.wanted.until:
+            rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
         size, following = _PAGES
         while page := self._page(rows, after, size):
             yield page

@@ -90,8 +90,7 @@ def _replay(session: Session, found: Rebuilt) -> None:
 
 
 def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
-    session.head, session.last_entry_at = entry.position, entry.created_at
-    body = entry.core().body
+    session.head, body = entry.position, entry.core().body
     if isinstance(body, Rewind):
         rows.flush()
         left = session.stored_lineage({"spans": body.spans, "older": body.older})
@@ -99,6 +98,7 @@ def _apply(session: Session, tail: Tail, entry: Entry, rows: "_Rows") -> Tail:
         tail = reopen(session.pk, tail_of(left), entry.position)
         rows.stored = tail.step
         return tail
+    session.last_entry_at = entry.created_at
     step = advance(tail, entry.core())
     rows.changed.update((changed.anchor, changed) for changed in step.changed)
     if len(rows.changed) >= _FLUSH_AT:

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import DateTimeField, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
+from historyapp.core.dates import UNDATED
 from historyapp.models import AuditRecord, Entry, Project, RetentionPass, Session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.idempotency import forget_responses
@@ -64,6 +65,7 @@ def _purgeable_and_blocked(
     sessions = Session.objects.filter(project=project, status=Session.Status.ARCHIVED).annotate(
         archived_at=Coalesce(since, "last_entry_at")
     )
+    sessions = sessions.exclude(archived_at=UNDATED)  # nobody knows when: it stays
     if among is not None:
         sessions = sessions.filter(pk__in=among)
     waiting = {session.pk: session for session in sessions.filter(archived_at__lt=archived_before)}

@@ -153,7 +153,6 @@ def rewind_locked(
     insert_entries(session.pk, [Row(entry, tail.totals, stored.body, stored.metadata)])
     tail = reopen(session.pk, tail, position)
     session.head, session.closed_spans, session.tail_start = position, stored_lineage.dump(), position + 1
-    session.last_entry_at = entry.created_at
     apply_tail(session, tail)
     set_thresholds(session)
     session.save(update_fields={*TAIL_COLUMNS, *THRESHOLDS, "closed_spans", "tail_start"})

@@ -55,7 +55,7 @@ class EntryOut(Answer):
 
     position: int
     kind: str
-    created_at: datetime
+    created_at: datetime | None = Field(description="Null if the transcript has no times.")
     metadata: dict[Text, Any]
     tokens: int = Field(description="Tokens of the entry as a model would read it, by our own count.")
     live: bool = Field(description="False in a take: a part that a rewind cut off.")

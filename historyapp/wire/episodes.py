@@ -20,7 +20,7 @@ class EpisodeFacts(Answer):
     first_position: int
     last_position: int
     tokens: int
-    started_at: datetime
+    started_at: datetime | None = Field(description="Null if the transcript has no times.")
     finished_at: datetime | None
 
 

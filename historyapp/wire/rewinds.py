@@ -30,7 +30,7 @@ class TakeOut(Answer):
     to_position: int
     reason: Text | None
     actor: Text | None
-    created_at: datetime
+    created_at: datetime | None = Field(description="Null if the transcript has no times.")
     cut_off: list[RangeOut]
 
 

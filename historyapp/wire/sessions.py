@@ -33,8 +33,12 @@ class SessionItem(Answer):
     forked_from: UUID | None
     fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
     spawned_by: UUID | None = Field(description="The session whose agent started this one.")
-    created_at: datetime
-    last_entry_at: datetime
+    created_at: datetime | None = Field(
+        description="When the run began; null if its transcript has no times."
+    )
+    last_entry_at: datetime | None = Field(
+        description="When the newest entry happened, rewinds left out; null if it has no time."
+    )
 
 
 class SettingsOut(Answer):

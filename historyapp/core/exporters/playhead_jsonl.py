@@ -11,9 +11,11 @@ The text is ASCII: whatever else an agent wrote is escaped, so that lone surroga
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
+from historyapp.core.dates import known
 from historyapp.core.entries import dump_body
 from historyapp.core.exporters.base import ExportSession
 from historyapp.core.json import dump_json
@@ -38,7 +40,7 @@ class _PlayheadJsonlExporter:
                     "kind": entry.kind,
                     **dump_body(entry.body),
                     "metadata": dict(entry.metadata),
-                    "created_at": entry.created_at.isoformat(),
+                    "created_at": _iso(entry.created_at),
                 }
                 yield dump_json(fields) + "\n"
             for summary in one.summaries:
@@ -48,6 +50,11 @@ class _PlayheadJsonlExporter:
 
 
 PLAYHEAD_JSONL = _PlayheadJsonlExporter()
+
+
+def _iso(moment: datetime | None) -> str | None:
+    time = known(moment)
+    return time.isoformat() if time else None
 
 
 def _header(session: ExportSession) -> dict[str, Any]:
@@ -63,6 +70,6 @@ def _header(session: ExportSession) -> dict[str, Any]:
         "metadata": dict(session.metadata),
         "forked_from": session.forked_from,
         "spawned_by": session.spawned_by,
-        "created_at": session.created_at.isoformat() if session.created_at else None,
+        "created_at": _iso(session.created_at),
         "status": session.status,
     }

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from pydantic import ValidationError
 from uuid_utils.compat import uuid7
 
+from historyapp.core.dates import UNDATED
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Skipped
@@ -201,8 +202,7 @@ class ImportJob:
             settings=self._settings(start),
             metadata=dict(start.metadata),
         )
-        if start.created_at is not None:
-            session.created_at = session.last_entry_at = start.created_at
+        session.created_at = session.last_entry_at = start.created_at or UNDATED
         session.tags = [preview(tag, 100) for tag in start.tags if tag.strip()][:MOST_TAGS]
         set_thresholds(session)
         return session

@@ -8,9 +8,11 @@ transaction together with how far the file has been imported: a kill loses at mo
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from historyapp.core.dates import UNDATED, known
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
 from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart
@@ -127,7 +129,10 @@ class SessionWriter:
             self.flush()
 
     def _numbered(self, parsed: ParsedOperation, operation: Append | RewindTo) -> _SourceOperation:
-        """The operation with its number, digest and entry. If it has no time, it gets the previous one's."""
+        """The operation with its number, digest and entry. If it has no time, it gets the previous one's.
+
+        The first ones have no previous one: :meth:`_dated` gives them a time.
+        """
         draft = operation.draft
         if draft is not None and draft.created_at is not None:
             self._time = draft.created_at
@@ -194,6 +199,7 @@ class SessionWriter:
 
     def flush(self) -> None:
         """Writes the waiting operations and how far the file has been imported, in one transaction."""
+        self._waiting = self._dated()
         entries = [
             waiting.prepared._replace(tokens=entry_tokens(waiting.prepared.draft.body))
             if waiting.prepared and not waiting.tokens_counted
@@ -217,10 +223,20 @@ class SessionWriter:
             source.settled, source.settled_digest = self._newest_settled.number, self._newest_settled.digest
             source.settled_position = shifted(source, self._newest_settled.position)
             source.save()
-            Session.objects.filter(pk=session.pk).update(status=status)
+            began = _beginning(session, entries)
+            Session.objects.filter(pk=session.pk).update(status=status, created_at=began)
         self.source, self._last_equal = source, None
         self._waiting, self._waiting_size, self._waiting_cost = [], 0, 0
         self.counts.added += session.head - head
+
+    def _dated(self) -> list["_SourceOperation"]:
+        """What is waiting, all with a time: that of the first dated one, or :data:`UNDATED`.
+
+        An append without a time happens now. The import's time must never become the run's.
+        """
+        times = (_time_of(waiting.operation) for waiting in self._waiting)
+        first = next(filter(None, times), UNDATED)
+        return [waiting if _time_of(waiting.operation) else _at(waiting, first) for waiting in self._waiting]
 
     def _store(self, session: Session, source: ImportSource, entries: list[Prepared | None]) -> None:
         """Consecutive entries are appended together."""
@@ -240,6 +256,27 @@ class SessionWriter:
                     body = Rewind(to_position=to_position, spans=(), reason=reason, actor=actor)
                     draft = rewind.draft._replace(body=body) if rewind.draft else EntryDraft(body)
                     rewind_locked(session, draft, "import")
+
+
+def _time_of(operation: Append | RewindTo) -> datetime | None:
+    return operation.draft.created_at if operation.draft else None
+
+
+def _at(waiting: _SourceOperation, time: datetime) -> _SourceOperation:
+    """The operation with a time."""
+    operation = waiting.operation
+    if isinstance(operation, Append):
+        operation = operation._replace(draft=operation.draft._replace(created_at=time))
+        prepared = waiting.prepared and waiting.prepared._replace(draft=operation.draft)
+        return waiting._replace(operation=operation, prepared=prepared)
+    draft = operation.draft or EntryDraft(Rewind(to_position=operation.to_position, spans=()))
+    return waiting._replace(operation=replace(operation, draft=draft._replace(created_at=time)))
+
+
+def _beginning(session: Session, entries: list[Prepared | None]) -> datetime:
+    """When the run began: the first known time of its own entries, unless the file says it."""
+    times = (known(entry.draft.created_at) for entry in entries if entry)
+    return known(session.created_at) or next(filter(None, times), None) or UNDATED
 
 
 def _cut_off_changed_end(session: Session, source: ImportSource, last_equal: _SourceOperation) -> None:
