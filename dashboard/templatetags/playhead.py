@@ -172,17 +172,20 @@ def ago(moment: datetime) -> str:
 def moment(time: datetime) -> SafeString:
     """A time to the second, in UTC; "undated" where nobody knows."""
     if known(time) is None:
-        return format_html('<span title="The transcript has no times">undated</span>')
-    return format_html('<time datetime="{}">{} UTC</time>', time.isoformat(), f"{time:%Y-%m-%d %H:%M:%S}")
+        return format_html('<span title="{}">undated</span>', "The transcript has no times")
+    exact = f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    return format_html('<time datetime="{}" data-shown="full">{}</time>', time.isoformat(), exact)
 
 
 @register.filter
 def since(time: datetime) -> SafeString:
-    """How long ago something was, with the exact time on hover."""
+    """How long ago something was, with the exact time on hover; ``js/times.js`` shows the reader's zone."""
     if known(time) is None:
         return moment(time)
-    exact = f"{time:%Y-%m-%d %H:%M:%S} UTC"
-    return format_html('<time datetime="{}" title="{}">{}</time>', time.isoformat(), exact, ago(time))
+    exact, shown = f"{time:%Y-%m-%d %H:%M:%S} UTC", ago(time)
+    kind = "day" if shown.endswith(str(time.year)) else "ago"
+    markup = '<time datetime="{}" title="{}" data-shown="{}">{}</time>'
+    return format_html(markup, time.isoformat(), exact, kind, shown)
 
 
 @register.filter

@@ -1,0 +1,61 @@
+"""Times are shown in the reader's zone, and in UTC where scripts do not run."""
+
+from datetime import UTC, datetime
+
+from playwright.sync_api import Page, expect
+
+from historyapp.core.dates import UNDATED
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.browser.visits import page_of, sign_in
+from tests.services.drafts import act, ok
+
+NIGHT = datetime(2026, 1, 2, 20, 30, 5, tzinfo=UTC)
+
+
+def session_at(project: Project, time: datetime) -> Session:
+    session = create_session(project, names={"title": "a run"})
+    append(project, session.pk, [draft._replace(created_at=time) for draft in (act(), ok(), act(), ok())])
+    return session
+
+
+def in_tokyo(page: Page) -> None:
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+
+
+def test_a_reader_sees_times_of_her_zone_and_the_exact_one_on_hover(page: Page, server: str) -> None:
+    session = session_at(sign_in(page.context, server), NIGHT)
+    in_tokyo(page)
+    page.goto(page_of(session))
+    time = page.locator(".step-head time")
+    expect(time).to_have_text("3 Jan 2026, 05:30:05")
+    expect(time).to_have_attribute("title", "3 Jan 2026, 05:30:05 GMT+9 (2026-01-02 20:30:05 UTC)")
+    page.goto("/")
+    expect(page.locator(".when time")).to_have_text("3 Jan 2026")
+
+
+def test_times_that_come_later_are_of_her_zone_too(page: Page, server: str) -> None:
+    session = session_at(sign_in(page.context, server), NIGHT)
+    in_tokyo(page)
+    page.goto(page_of(session, "?step=1"))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".step-head h2")).to_contain_text("2")
+    expect(page.locator(".step-head time")).to_have_text("3 Jan 2026, 05:30:05")
+
+
+def test_without_scripts_times_are_in_utc(plain: Page, server: str) -> None:
+    session = session_at(sign_in(plain.context, server), NIGHT)
+    plain.goto(page_of(session))
+    expect(plain.locator(".step-head time")).to_have_text("2026-01-02 20:30:05 UTC")
+
+
+def test_a_run_without_times_is_undated_everywhere(page: Page, server: str) -> None:
+    session = session_at(sign_in(page.context, server), UNDATED)
+    page.goto(page_of(session))
+    expect(page.locator(".step-head")).to_contain_text("undated")
+    expect(page.locator("#facts")).to_contain_text("undated")
+    page.goto("/")
+    expect(page.locator(".when")).to_have_text("undated")
+    expect(page.locator("body")).not_to_contain_text("1970")
