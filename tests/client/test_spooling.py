@@ -174,7 +174,7 @@ def test_the_log_tells_when_it_happened_and_not_when_it_was_sent(
     time.sleep(0.3)
     up(proxy)
     assert client.flush(20) == 0
-    assert all(entry.created_at <= made for entry in playhead.entries(session_id))
+    assert all(entry.created_at and entry.created_at <= made for entry in playhead.entries(session_id))
     assert playhead.session(session_id).steps == 2
 
 
