@@ -89,6 +89,12 @@ def _read(path: Path, folder: Path) -> Iterator[Recorded]:
         yield Recorded(log.format, name, session, list(group_episodes(entries)), inputs, fixed)
 
 
+def read_file(path: Path) -> Iterator[list[Entry]]:
+    """The live entries of each session of a file, oldest first."""
+    for log in _logs(path).values():
+        yield log.lineage()
+
+
 def _logs(path: Path) -> dict[str, _Log]:
     """The sessions of a file; empty if it is not a transcript."""
     logs: dict[str, _Log] = {}

@@ -12,6 +12,7 @@ from historyapp.api import (
     ledger,
     model_calls,
     projects,
+    recorded,
     rewinds,
     sessions,
     snapshots,
@@ -34,7 +35,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, actions, episodes, contexts, snapshots, model_calls, ledger, summaries, compressions,
-    rewinds, transfers, projects, caps,
+    sessions, entries, actions, episodes, recorded, contexts, snapshots, model_calls, ledger, summaries,
+    compressions, rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

@@ -80,6 +80,7 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")
     reasoning = _first(received, "reasoning_tokens", "thinking_tokens")
+    reasoning = reasoning or _first(usage, "reasoning_output_tokens")  # as Codex writes it
     # litellm reports OpenAI's totals and Anthropic's cache counts, which are in those totals already.
     convention = metadata.get("usage_convention")
     if convention == "anthropic" or (convention is None and "cache_read_input_tokens" in usage):

@@ -65,7 +65,10 @@ class Snapshot(models.Model):
     objects = SnapshotQuerySet.as_manager()
 
     class Meta:
-        indexes = (models.Index(fields=("session", "id"), name="snapshot_by_session"),)
+        indexes = (
+            models.Index(fields=("session", "id"), name="snapshot_by_session"),
+            models.Index(fields=("session", "position"), name="snapshot_by_position"),
+        )
 
     def __str__(self) -> str:
         return f"snapshot at {self.position}"

@@ -20,6 +20,7 @@ from historyapp.core.entries import Entry, load_body
 from historyapp.core.errors import Invalid
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
+from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
 from historyapp.models.fields import as_uuid, session_value, unpack, uuid_value
 from historyapp.models.projects import ApiKey, Project
@@ -31,6 +32,12 @@ KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at
 """What a request needs of its key."""
 
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
+_WINDOW = (
+    "SELECT position, kind, created_at, tokens, metadata, "
+    "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END FROM historyapp_entry WHERE "
+)
+_WINDOW_PAGE = 4096
+"""Rows of most windows, so that one query finds them. SQLite stops where the reader does."""
 _OUTLINE_ROWS = (
     "SELECT session_id, anchor, number, first_position, last_position, status, excerpt "
     "FROM historyapp_episode WHERE "
@@ -114,6 +121,34 @@ def outermost(lineage: Lineage, kind: str, session: Session | None = None, *, ne
         for entry in _entries(batch, [kind], order):
             return entry
     return None
+
+
+def window_rows(lineage: Lineage) -> Iterator[LogRow]:
+    """The live entries that a model reads, newest first, read as they are consumed.
+
+    Bodies of outputs and results, which are nearly all of the log's bytes, are not read.
+    """
+    before, size = lineage.last + 1, _WINDOW_PAGE
+    while size == _WINDOW_PAGE:
+        size = 0
+        for batch in span_batches(spans_between(lineage, before=before, newest_first=True)):
+            for row in _window_page(batch, _WINDOW_PAGE - size):
+                yield row
+                before, size = row.position, size + 1
+            if size == _WINDOW_PAGE:
+                break
+
+
+def _window_page(spans: Sequence[Span], limit: int) -> Iterator[LogRow]:
+    where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(spans))
+    values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
+    kinds = ", ".join(["%s"] * len(READ))
+    statement = f"{_WINDOW}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*values, *READ])
+        for position, kind, at, tokens, metadata, body in cursor:
+            stored = load_dumped(unpack(body)) if body else {}
+            yield LogRow(position, kind, _aware(at), tokens, load_dumped(metadata), stored)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:

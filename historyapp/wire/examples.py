@@ -140,3 +140,28 @@ STEP_LEDGER: dict[str, Any] = {
     **USAGE, "number": 1, "first_position": 2, "status": "success", "model": "gpt-5-mini", "tokens": 31,
     "estimated": 60, "counted": 0, "money": 0.000095,
 }  # fmt: skip
+RECORDED_REQUEST: dict[str, Any] = {
+    "step": 2, "position": 4, "source": "transcript", "model": "claude-haiku-4-5", "snapshot": None,
+    "sha256": None,
+    "window": {
+        "begins": "session", "position": None, "first_step": 1, "forgotten": 0, "max_tokens": 200_000,
+    },
+    "tokens": {
+        "billed": {
+            "input": 12_451, "uncached": 3, "cache_read": 12_400, "cache_write": 48, "output": 20,
+        },
+        "expected": 12_449, "difference": 2, "cost": 0.0014,
+        "parts": [
+            {"part": "unseen", "tokens": 12_400}, {"part": "person", "tokens": 10},
+            {"part": "results", "tokens": 12}, {"part": "assistant", "tokens": 27},
+        ],
+    },
+    "changes": {
+        "place": "end", "first_byte": None, "new_positions": [2, 3], "shared_tokens": 12_410,
+        "reusable_tokens": 12_288, "missed_tokens": 0, "saved": 0.0086,
+    },
+    "notes": ["About 12,400 tokens of the request are not in the transcript: tools and system prompt."],
+    "total": 3,
+    "messages": [{"role": "user", "position": 1, "tokens": 8, "content": INPUT}],
+    "next": "WyJyZXF1ZXN0IiwxXQ",
+}  # fmt: skip

@@ -17,6 +17,7 @@ PATHS = {
     "/sessions/{session_id}/steps": {"post"},
     "/sessions/{session_id}/episodes": {"get"},
     "/sessions/{session_id}/episodes/{number}": {"get"},
+    "/sessions/{session_id}/episodes/{number}/request": {"get"},
     "/sessions/{session_id}/progress": {"get"},
     "/sessions/{session_id}/history": {"get"},
     "/sessions/{session_id}/messages": {"get"},

@@ -18,6 +18,8 @@ READS = [
     "/episodes?from=-15&full=true",
     "/episodes/3",
     "/episodes/-1",
+    "/episodes/-1/request?limit=5",
+    "/episodes/12/request?limit=5&as_of=30",
     "/progress?from=-10",
     "/progress?style=compiled&max_tokens=50",
     "/messages?max_tokens=50",

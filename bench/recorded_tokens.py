@@ -1,0 +1,114 @@
+"""How well the tokens of a recorded request are known: our count beside the provider's, on a corpus.
+
+For each model call of the Claude Code and Codex sessions in a folder, the request is rebuilt from the entries
+before it. What the transcript does not hold is taken from the first reported request of the window, so that
+one is not measured. No later report of the session is used for a request.
+
+    python -m bench.recorded_tokens ../shared/corpus
+"""
+
+import argparse
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.quality.corpus import read_file
+from historyapp.core.entries import Entry, SystemInstruction
+from historyapp.core.request_tokens import count_request
+from historyapp.core.tokens import entry_tokens
+from historyapp.core.windows import READ, LogRow, find_window
+
+FORMATS = ("claude_code", "codex_rollout")
+UNBOUNDED = 10**9
+REDACTED = "localpush__"
+"""Files whose publisher replaced the text of all results: their tokens are not in the file."""
+LEAST_INPUT = 2_000
+"""Reported input tokens below which a session is an invented example, not a recording."""
+
+
+class Miss(NamedTuple):
+    """One request after the first of its window."""
+
+    file: str
+    reported: int
+    expected: int
+    unseen_changes: int
+    """Tokens that joined or left unseen since the first request of the window, as later ones showed."""
+
+    @property
+    def share(self) -> float:
+        return abs(self.reported - self.expected) / self.reported
+
+    @property
+    def strict_share(self) -> float:
+        """The same if the unseen part were never fixed again within a window."""
+        return abs(self.reported - self.expected + self.unseen_changes) / self.reported
+
+
+def misses(entries: Sequence[Entry], file: str) -> Iterator[Miss]:
+    """The requests of one session, oldest first."""
+    rows: list[LogRow] = []
+    instruction = 0
+    for entry in entries:
+        tokens = entry_tokens(entry.body)
+        if isinstance(entry.body, SystemInstruction):
+            instruction = tokens
+        row = _row(entry, tokens)
+        if entry.kind == "model_output":
+            window = find_window(reversed(rows), UNBOUNDED)
+            counted = count_request(window.rows, {"instruction": instruction}, row)
+            changes = sum(jump.tokens for jump in counted.jumps)
+            if counted.reported and counted.anchor != row.position:
+                yield Miss(file, counted.reported.input, counted.expected, changes)
+        if entry.kind in READ:
+            rows.append(row)
+
+
+def _row(entry: Entry, tokens: int) -> LogRow:
+    holds_body = entry.kind not in ("model_output", "tool_results")
+    body = entry.body.model_dump() if holds_body else {}
+    return LogRow(entry.position, entry.kind, entry.created_at, tokens, entry.metadata, body)
+
+
+def table(misses: Iterable[float]) -> str:
+    """One line: requests, median, 90th and 95th percentile, and the worst."""
+    shares = sorted(misses)
+    if len(shares) < 2:
+        return f"{len(shares)} requests"
+    at = statistics.quantiles(shares, n=100, method="inclusive")
+    figures = (statistics.median(shares), at[89], at[94], shares[-1])
+    return f"{len(shares):5} requests   " + "   ".join(f"{figure:6.1%}" for figure in figures)
+
+
+def report(format: str, by_file: Mapping[str, Sequence[Miss]], *, with_files: bool) -> None:
+    """Prints the distribution of one format."""
+    whole = [miss for name, some in by_file.items() if not name.startswith(REDACTED) for miss in some]
+    redacted = [miss for name, some in by_file.items() if name.startswith(REDACTED) for miss in some]
+    print(f"{format}: {len(by_file)} files   (median, p90, p95, worst)")
+    print(f"  as shown                     {table(miss.share for miss in whole)}")
+    print(f"  unseen part fixed only once  {table(miss.strict_share for miss in whole)}")
+    if redacted:
+        print(f"  texts redacted in the file   {table(miss.share for miss in redacted)}")
+    for name, some in by_file.items() if with_files else ():
+        print(f"    {name[:40]:40} {table(miss.share for miss in some)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--files", action="store_true", help="one line for each file, too")
+    options = parser.parse_args()
+    for format in FORMATS:
+        by_file = defaultdict[str, list[Miss]](list)
+        for path in sorted((options.folder / format).rglob("*.jsonl")):
+            for session in read_file(path):
+                found = list(misses(session, path.name))
+                if found and max(miss.reported for miss in found) >= LEAST_INPUT:
+                    by_file[path.name] += found
+        report(format, by_file, with_files=options.files)
+
+
+if __name__ == "__main__":
+    main()

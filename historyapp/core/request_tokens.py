@@ -1,0 +1,186 @@
+"""How many tokens a request had: our count of its entries beside the input that the provider reported.
+
+A transcript does not hold the whole request: the system prompt and the tools are missing, and so is what a
+harness adds on its own. The first reported input of a window says how much that is. From then on each
+request is expected to have as many tokens more as entries were added. Where the report departs from that by
+more than :data:`JUMP`, something joined or left the request unrecorded. The unseen part is then fixed again.
+
+The model's own words count as reported: an output is what the provider billed as one. OpenAI's models do not
+see the reasoning of earlier turns again. Other texts count by our tokenizer times the model's factor.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from historyapp.core.tokens import encoding_for
+from historyapp.core.usage import Usage, usage_of
+from historyapp.core.windows import LogRow
+
+Part = Literal[
+    "unseen", "instruction", "notebook", "tools", "summary", "person", "harness", "results", "assistant",
+    "steps", "screen", "overhead",
+]  # fmt: skip
+"""What a request consists of. The last three, and ``tools``, are known of snapshots alone."""
+FACTORS = {
+    "claude-fable-5": 1.55,
+    "claude-opus-4-7": 1.55,
+    "claude-opus-4-8": 1.55,
+    "claude-opus-5": 1.55,
+    "claude-sonnet-5": 1.55,
+    "claude": 1.2,
+    "": 1.1,
+}
+"""Tokens for each token of o200k_base, by the beginning of the model's name, on 2026-11-23. From tool results
+between two reported inputs of recorded sessions, four fifths of which lie from 1.1 to 1.5 and 1.5 to 1.7."""
+JUMP, LEAST_JUMP = 0.05, 2_000
+"""A departure that is not an error of counting: as a share of the reported input, and in tokens."""
+
+
+class Jump(NamedTuple):
+    """Tokens that joined or left the request without a trace in the transcript."""
+
+    position: int
+    """Of the output whose request had them first."""
+    tokens: int
+    """Negative where they left."""
+
+
+class RequestTokens(NamedTuple):
+    """The tokens of one request."""
+
+    parts: dict[Part, int]
+    """By our count; ``unseen`` as far as it is known."""
+    reported: Usage | None
+    """Null: the provider reported nothing."""
+    anchor: int | None
+    """The position of the output whose request fixed the unseen part; null: no request of the window is
+    reported."""
+    jumps: tuple[Jump, ...] = ()
+
+    @property
+    def expected(self) -> int:
+        """Tokens of all parts."""
+        return sum(self.parts.values())
+
+    @property
+    def difference(self) -> int | None:
+        """The reported input less what was expected; null where that is not known."""
+        return None if self.reported is None else self.reported.input - self.expected
+
+
+def factor_for(model: str) -> float:
+    """The model's tokens for each of ours."""
+    if encoding_for(model) is not None:
+        return 1.0
+    name = model.lower().rpartition("/")[2].rpartition(":")[2]
+    known = [start for start in FACTORS if name.startswith(start)]
+    return FACTORS[max(known, key=len)]
+
+
+def count_request(
+    rows: Iterable[LogRow], fixed: dict[Part, int], output: LogRow | None, model: str = ""
+) -> RequestTokens:
+    """The tokens of the request that led to an output.
+
+    Args:
+        rows: the entries of the request, oldest first.
+        fixed: tokens of instruction, notebook and replaced history, by our tokenizer.
+        output: the output itself; None if the request has not been answered.
+        model: of outputs that name none.
+    """
+    count = _Count(fixed, model)
+    for row in rows:
+        count.add(row)
+    reported = None
+    if output is not None:
+        count.ask(output, is_last=True)
+        reported = _reported(output)
+    return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps))
+
+
+class _Count:
+    """The running count of one window."""
+
+    def __init__(self, fixed: dict[Part, int], model: str) -> None:
+        self._fixed = fixed
+        self._model = model
+        self._ours = Counter[Part]()
+        """Of inputs and results, by our tokenizer."""
+        self._said = 0
+        """Tokens of the outputs of earlier turns, as the model sees them again."""
+        self._turn: list[tuple[int, int]] = []
+        """Of each output since the person's newest input: its tokens now, and after the turn."""
+        self._unseen: int | None = None
+        self._last_gap = 0
+        self.anchor: int | None = None
+        self.jumps: list[Jump] = []
+
+    def add(self, row: LogRow) -> None:
+        """One more entry of the request."""
+        if row.kind == "model_output":
+            self.ask(row)
+            self._turn.append(self._sizes(row))
+            return
+        part = part_of(row)
+        if part == "person":
+            self._said += sum(later for _, later in self._turn)
+            self._turn.clear()
+        self._ours[part] += row.tokens
+
+    def ask(self, output: LogRow, *, is_last: bool = False) -> None:
+        """Compares with what the provider reported for the request that led to an output."""
+        self._model = _model_of(output) or self._model
+        reported = _reported(output)
+        if reported is None:
+            return
+        gap = reported.input - sum(self.parts().values())
+        if self._unseen is None:
+            self._unseen, self.anchor, self._last_gap = gap, output.position, 0
+            return
+        if is_last:
+            return
+        if abs(gap - self._last_gap) > max(LEAST_JUMP, JUMP * reported.input):
+            self.jumps.append(Jump(output.position, gap))
+            self._unseen, gap = self._unseen + gap, 0
+        self._last_gap = gap
+
+    def parts(self) -> dict[Part, int]:
+        """The count so far."""
+        factor = factor_for(self._model)
+        found = Counter[Part](self._fixed)
+        found.update(self._ours)
+        counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in found.items() if tokens}
+        if said := self._said + sum(now for now, _ in self._turn):
+            counted["assistant"] = said
+        return counted | ({"unseen": self._unseen} if self._unseen is not None else {})
+
+    def _sizes(self, output: LogRow) -> tuple[int, int]:
+        """Tokens of an output within its turn, and after it."""
+        usage, ours = usage_of(output.metadata), round(output.tokens * factor_for(self._model))
+        now = max(usage.output, ours)
+        if encoding_for(self._model) is None:
+            return now, now
+        return now, max(0, usage.output - usage.reasoning) if usage.reasoning else min(now, ours)
+
+
+def part_of(row: LogRow) -> Part:
+    """The part of a request to which an entry belongs."""
+    match row.kind:
+        case "model_output":
+            return "assistant"
+        case "tool_results":
+            return "results"
+    if row.channel == "compaction":
+        return "summary"
+    return "person" if row.channel == "user" else "harness"
+
+
+def _model_of(output: LogRow) -> str:
+    model = output.metadata.get("model")
+    return model if isinstance(model, str) else ""
+
+
+def _reported(output: LogRow) -> Usage | None:
+    usage = usage_of(output.metadata)
+    return usage if usage.input else None

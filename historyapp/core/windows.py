@@ -1,0 +1,132 @@
+"""Which entries the model saw: those since the agent last compacted or cleared its own context.
+
+Agents keep to their model's window by replacing what is older: Claude Code and Codex go on from a summary,
+OpenHands forgets single events. Their transcripts say so, and importers keep it. Rows are read from the
+newest end, so finding a window costs what the window holds.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from historyapp.core.entries import INPUT_KINDS, text_of
+from historyapp.core.json import listing, mapping, text
+
+Beginning = Literal["session", "compaction", "cleared", "older"]
+"""Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
+older entries would not fit into the model's window and nothing says what became of them."""
+CLEARED = "<command-name>/clear</command-name>"
+READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
+"""The kinds of entry from which a window is made. Instruction and notebook stand outside of it."""
+
+
+class LogRow(NamedTuple):
+    """An entry without the bodies that a window does not need."""
+
+    position: int
+    kind: str
+    created_at: datetime
+    tokens: int
+    """By our own count, of text only."""
+    metadata: Mapping[str, Any]
+    body: Mapping[str, Any]
+    """The stored fields of inputs and debug entries; empty for all others."""
+
+    @property
+    def channel(self) -> str:
+        """The channel of an input; empty for anything else."""
+        return str(self.body.get("channel", "user")) if self.kind == "model_input" else ""
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids by which the transcript names it."""
+        source = mapping(self.metadata.get("source"))
+        names = [source.get("uuid"), source.get("id"), *listing(source.get("ids"))]
+        return {str(name) for name in names if isinstance(name, (str, int))}
+
+
+class Window(NamedTuple):
+    """The entries of a request, without its instruction and tools."""
+
+    rows: tuple[LogRow, ...]
+    """Oldest first."""
+    begins: Beginning
+    position: int | None = None
+    """Of the entry that compacted or cleared the context, or of the oldest entry that was read."""
+    replacement: tuple[Mapping[str, Any], ...] = ()
+    """The items with which the agent replaced its history, as the transcript has them."""
+    replaced_by: int | None = None
+    """The position of the entry that holds them."""
+    forgotten: int = 0
+    """Entries that condensations took out of the middle."""
+
+
+def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
+    """The window that ends with the newest of these rows.
+
+    Args:
+        most_tokens: where nothing says that older entries were replaced, reading ends at as many tokens.
+    """
+    rows = iter(newest_first)
+    found: list[LogRow] = []
+    forgotten: set[str] = set()
+    skipped = tokens = 0
+    for row in rows:
+        if row.kind == "debug_log":
+            forgotten |= {str(id) for id in listing(row.metadata.get("forgotten_events"))}
+            if history := _replacement(row):
+                return Window(tuple(found[::-1]), "compaction", row.position, history, row.position, skipped)
+            continue
+        if forgotten and row.ids & forgotten:
+            skipped += 1
+            continue
+        if row.channel == "compaction":
+            return _compacted(row, rows, found, skipped)
+        found.append(row)
+        if row.channel == "command" and CLEARED in text_of(row.body.get("content")):
+            return Window(tuple(found[::-1]), "cleared", row.position, forgotten=skipped)
+        tokens += row.tokens
+        if tokens > most_tokens:
+            return Window(tuple(found[::-1]), "older", row.position, forgotten=skipped)
+    return Window(tuple(found[::-1]), "session", forgotten=skipped)
+
+
+def _compacted(summary: LogRow, older: Iterator[LogRow], found: list[LogRow], skipped: int) -> Window:
+    """The window after a summary, with what the agent kept beside it."""
+    for row in older:
+        if row.kind == "debug_log" and row.body.get("category") != "compaction":
+            continue
+        if history := _replacement(row):  # the summary is among its items
+            return Window(tuple(found[::-1]), "compaction", summary.position, history, row.position, skipped)
+        kept = _preserved(row) if row.kind == "debug_log" else set()
+        preserved = list(_while_kept(older, kept)) if kept else []
+        rows = (summary, *preserved[::-1], *found[::-1])
+        return Window(rows, "compaction", summary.position, forgotten=skipped)
+    return Window((summary, *found[::-1]), "compaction", summary.position, forgotten=skipped)
+
+
+def _replacement(row: LogRow) -> tuple[Mapping[str, Any], ...]:
+    """Codex: the items that stand in place of the history."""
+    return tuple(item for item in listing(row.metadata.get("replacement_history")) if isinstance(item, dict))
+
+
+def _preserved(boundary: LogRow) -> set[str]:
+    """Claude Code: the records that stay in the context as they were, behind the summary."""
+    _, _, facts = text(boundary.body.get("message")).partition("\n")
+    try:
+        details = mapping(mapping(json.loads(facts)).get("compactMetadata"))
+    except (ValueError, RecursionError):
+        return set()
+    uuids = listing(mapping(details.get("preservedMessages")).get("uuids"))
+    return {uuid for uuid in uuids if isinstance(uuid, str)}
+
+
+def _while_kept(older: Iterable[LogRow], kept: set[str]) -> Iterator[LogRow]:
+    """The rows that were kept; they stand directly before the boundary."""
+    for row in older:
+        if row.kind == "debug_log":
+            continue
+        if not row.ids & kept:
+            return
+        yield row

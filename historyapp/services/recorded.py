@@ -1,0 +1,241 @@
+"""The request that led to a step, as far as it was recorded: what it held, its tokens, what was new in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from uuid import UUID
+
+from historyapp.core import entries as core
+from historyapp.core.content import plain_text
+from historyapp.core.errors import Conflict
+from historyapp.core.json import dump_json
+from historyapp.core.manifest import Manifest
+from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
+from historyapp.core.settings import window_of
+from historyapp.core.tokens import count_tokens
+from historyapp.core.usage import Usage, cost_of, usage_of
+from historyapp.core.windows import LogRow, Window, find_window
+from historyapp.models import Entry, Session, Snapshot
+from historyapp.models.history import History
+from historyapp.models.sql import outermost, window_rows
+from historyapp.services.prices import price_list
+from historyapp.services.snapshots import rebuild_request
+
+Source = Literal["snapshot", "served", "transcript", "log"]
+"""How the request is known: the output names its snapshot; a snapshot was served just before it; it is
+rebuilt from an imported transcript; or it is all that was live, because nobody recorded the request."""
+SPARE = 1.25
+"""How much more than the model's window is read before older entries are left out: counts are estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """What the model saw before one step."""
+
+    step: int
+    output: LogRow
+    """The output that answered it, without its body."""
+    source: Source
+    model: str
+    """Empty where nobody names it."""
+    history: History
+    """The session just before the step."""
+    window: Window
+    instruction: core.Entry | None
+    notebook: core.Entry | None
+    tokens: RequestTokens
+    snapshot: Snapshot | None = None
+
+    @property
+    def first_step(self) -> int:
+        """The oldest step in the request; ``step`` itself if it holds none."""
+        return self.step - sum(row.kind == "model_output" for row in self.window.rows)
+
+    @property
+    def reported(self) -> Usage | None:
+        return self.tokens.reported
+
+    @property
+    def total(self) -> int:
+        """Input tokens as billed, else by our count."""
+        return self.reported.input if self.reported else self.tokens.expected
+
+    @property
+    def window_tokens(self) -> int:
+        """The model's window; at least what was billed."""
+        return max(window_of(self.model), self.total)
+
+    @property
+    def billed(self) -> int | None:
+        """The cost of the model call in millionths of a dollar, as reported or by the price list."""
+        if known := cost_of(self.output.metadata):
+            return known
+        price = price_list().of(self.model) if self.reported else None
+        return price.cost(usage_of(self.output.metadata)) if price else None
+
+
+def recorded_request(history: History, number: int) -> RecordedRequest:
+    """The request that led to a live step. Costs what the model's window holds, at any length.
+
+    Raises:
+        NotFound: when there is no such step.
+    """
+    row = history.row(number)
+    before = History(history.session, row.first_position - 1)
+    output = _output(history, row.first_position)
+    named = output.metadata.get("model")
+    model = named if isinstance(named, str) and named else history.session.model
+    snapshot, source = _snapshot(history, output)
+    tokens = max(window_of(model), usage_of(output.metadata).input) * SPARE / factor_for(model)
+    window = find_window(window_rows(before.lineage), round(tokens))
+    session = history.session
+    instruction = outermost(before.lineage, "system_instruction", session, newest=True)
+    notebook = outermost(before.lineage, "memory_notebook", session, newest=True)
+    if snapshot:
+        counted = _count_snapshot(snapshot, output)
+    else:
+        fixed: dict[Part, int] = {
+            "instruction": instruction.tokens if instruction else 0,
+            "notebook": notebook.tokens if notebook else 0,
+            "summary": sum(count_tokens(item_text(item)) for item in window.replacement),
+        }
+        counted = count_request(window.rows, fixed, output, model)
+    request = RecordedRequest(number, output, source, model, before, window, instruction, notebook, counted)
+    return replace(request, snapshot=snapshot)
+
+
+def _output(history: History, position: int) -> LogRow:
+    rows = Entry.objects.defer("body").live(
+        history.lineage, after=position - 1, before=position + 1, kinds=("model_output",), limit=1
+    )
+    for entry in rows:
+        return LogRow(position, entry.kind, entry.created_at, entry.tokens, entry.metadata, {})
+    raise Conflict("The step's output is not in the log. Rebuild the projections.")
+
+
+def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source]:
+    """The snapshot that was sent, and how the request is known."""
+    owner = history.lineage.session_at(output.position)
+    snapshots = Snapshot.objects.filter(session_id=UUID(owner)) if owner else Snapshot.objects.none()
+    named = output.metadata.get("snapshot")
+    try:
+        found = snapshots.filter(pk=UUID(named)).first() if isinstance(named, str) else None
+    except ValueError:
+        found = None
+    if found:
+        return found, "snapshot"
+    # Later ones were made by somebody who looked back.
+    earlier = snapshots.filter(position=output.position - 1, created_at__lte=output.created_at)
+    if served := earlier.order_by("-pk").first():
+        return served, "served"
+    source = output.metadata.get("source")
+    return None, "transcript" if isinstance(source, Mapping) else "log"
+
+
+def _count_snapshot(snapshot: Snapshot, output: LogRow) -> RequestTokens:
+    """The tokens of a request that is known in full, by the parts of its manifest."""
+    parts: dict[Part, int] = {}
+    names: dict[str, Part] = {
+        "system": "instruction", "notebook": "notebook", "tools": "tools", "input": "person",
+        "step": "steps", "live_screen": "screen", "overhead": "overhead",
+    }  # fmt: skip
+    for segment in Manifest.model_validate(snapshot.manifest).segments:
+        part = "summary" if segment.form == "summarised" else names[segment.source]
+        parts[part] = parts.get(part, 0) + segment.tokens
+    usage = usage_of(output.metadata)
+    return RequestTokens(parts, usage if usage.input else None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMessage:
+    """One message of a request, with its body."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: Mapping[str, Any]
+    """Of the log: the fields of the entry. Of a snapshot: the message as the provider got it."""
+    position: int | None = None
+    """Of the entry that it is made from; null where a message holds several."""
+    step: int | None = None
+    """With a step's output and results: the step's number."""
+    tokens: int | None = None
+    """Of text, by our tokenizer."""
+
+
+def message_count(request: RecordedRequest) -> int:
+    """How many messages :func:`messages` gives."""
+    if request.snapshot:
+        return len(_snapshot_messages(request.history.session, request.snapshot))
+    return len(_fixed_messages(request)) + len(request.window.rows)
+
+
+def messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
+    """Some of the request's messages, in its order. Reads only their bodies, except those of a snapshot."""
+    if request.snapshot:
+        return _snapshot_messages(request.history.session, request.snapshot)[start : start + count]
+    fixed = _fixed_messages(request)
+    found = fixed[start : start + count]
+    offset = max(0, start - len(fixed))
+    return [*found, *_logged_messages(request, offset, count - len(found))]
+
+
+def _fixed_messages(request: RecordedRequest) -> list[RequestMessage]:
+    """The instruction, the notebook and the items that replaced the history."""
+    found = []
+    for entry in filter(None, (request.instruction, request.notebook)):
+        body = {"kind": entry.kind, **entry.body.model_dump(exclude_defaults=True)}
+        found.append(RequestMessage("system", body, entry.position, tokens=entry.tokens))
+    by = request.window.replaced_by
+    return found + [RequestMessage(_role(item), dict(item), by) for item in request.window.replacement]
+
+
+def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[RequestMessage]:
+    rows = request.window.rows[start : start + count] if count > 0 else ()
+    if not rows:
+        return []
+    positions = {row.position for row in rows}
+    step = request.first_step - 1 + sum(row.kind == "model_output" for row in request.window.rows[:start])
+    entries = Entry.objects.live(
+        request.history.lineage,
+        after=min(positions) - 1,
+        before=max(positions) + 1,
+        kinds={r.kind for r in rows},
+    )
+    bodies = {entry.position: entry for entry in entries if entry.position in positions}
+    roles: dict[str, Literal["user", "assistant", "tool"]] = {
+        "model_output": "assistant", "tool_results": "tool",
+    }  # fmt: skip
+    found = []
+    for row in rows:
+        step += row.kind == "model_output"
+        role, entry = roles.get(row.kind, "user"), bodies[row.position]
+        number = step if role != "user" and step else None
+        found.append(RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens))
+    return found
+
+
+def _snapshot_messages(session: Session, snapshot: Snapshot) -> list[RequestMessage]:
+    owner = session if snapshot.session_id == session.pk else Session.objects.get(pk=snapshot.session_id)
+    request = rebuild_request(owner, snapshot).request
+    found = [RequestMessage("system", {"tools": request["tools"]})] if request.get("tools") else []
+    if request.get("system"):
+        found.append(RequestMessage("system", {"system": request["system"]}))
+    items = request.get("messages") or request.get("input") or [{"role": "user", "content": request}]
+    return [*found, *(RequestMessage(_role(item), item) for item in items)]
+
+
+def _role(item: Mapping[str, Any]) -> Literal["system", "user", "assistant", "tool"]:
+    match item.get("role") or item.get("type"):
+        case "system" | "developer":
+            return "system"
+        case "assistant" | "function_call" | "reasoning" | "custom_tool_call":
+            return "assistant"
+        case "tool" | "function_call_output" | "custom_tool_call_output":
+            return "tool"
+    return "user"
+
+
+def item_text(item: Mapping[str, Any]) -> str:
+    """The text of an item that replaced the history; none of what is encrypted."""
+    if "content" in item:
+        return plain_text(item["content"])
+    return "" if "encrypted_content" in item else dump_json(item)

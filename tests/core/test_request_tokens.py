@@ -1,0 +1,107 @@
+"""The tokens of a request: what a transcript does not hold is fixed once, the rest grows with the log."""
+
+from typing import Any
+
+import pytest
+
+from historyapp.core.request_tokens import RequestTokens, count_request, factor_for
+from historyapp.core.windows import LogRow
+from tests.core.test_windows import AT
+
+MODEL = "gpt-5"
+
+
+def output(position: int, sent: int | None, *, tokens: int = 10, model: str = MODEL, **usage: Any) -> LogRow:
+    reported = {} if sent is None else {"usage": {"input_tokens": sent, **usage}}
+    return LogRow(position, "model_output", AT, tokens, {"model": model, **reported}, {})
+
+
+def results(position: int, tokens: int) -> LogRow:
+    return LogRow(position, "tool_results", AT, tokens, {}, {})
+
+
+def said(position: int, tokens: int, channel: str = "user") -> LogRow:
+    return LogRow(position, "model_input", AT, tokens, {}, {"channel": channel})
+
+
+def count(*rows: LogRow, instruction: int = 0) -> RequestTokens:
+    return count_request(rows[:-1], {"instruction": instruction}, rows[-1])
+
+
+def test_the_first_request_says_how_much_is_unseen() -> None:
+    found = count(said(1, 100), output(2, 12_500))
+    assert found.parts == {"person": 100, "unseen": 12_400}
+    assert (found.anchor, found.difference) == (2, 0)
+
+
+def test_later_requests_grow_by_what_was_added() -> None:
+    rows = (said(1, 100), output(2, 12_500, output_tokens=40), results(3, 300), output(4, 12_845))
+    found = count(*rows)
+    assert found.parts == {"person": 100, "unseen": 12_400, "assistant": 40, "results": 300}
+    assert found.difference == 5
+
+
+def test_without_reported_usage_nothing_is_known_of_what_is_unseen() -> None:
+    found = count(said(1, 100), output(2, None))
+    assert found.parts == {"person": 100}
+    assert (found.reported, found.difference, found.anchor) == (None, None, None)
+
+
+def test_the_last_request_never_explains_itself() -> None:
+    found = count(said(1, 100), output(2, 12_500), results(3, 10), output(4, 30_000))
+    assert found.difference == 30_000 - 12_520
+    assert found.jumps == ()
+
+
+def test_what_joined_unseen_counts_from_the_next_request_on() -> None:
+    rows = (output(1, 10_000), output(2, 20_010), results(3, 90), output(4, 20_110))
+    found = count(*rows)
+    assert [(jump.position, jump.tokens) for jump in found.jumps] == [(2, 10_000)]
+    assert found.difference == 0
+
+
+def test_what_left_unseen_makes_the_unseen_part_smaller() -> None:
+    rows = (output(1, 10_000), results(2, 30_000), output(3, 5_000), output(4, 5_010))
+    found = count(*rows)
+    assert found.parts["unseen"] == 10_000 - 35_010
+    assert found.difference == 0
+
+
+def test_a_growing_error_of_counting_is_no_jump() -> None:
+    rows = [output(n, 100_000 + 1_500 * n) for n in range(1, 20)]
+    assert count(*rows).jumps == ()
+
+
+@pytest.mark.parametrize(("model", "said_again"), [("gpt-5", 60), ("claude-opus-4-6", 100)])
+def test_reasoning_of_earlier_turns_is_not_sent_to_openai_again(model: str, said_again: int) -> None:
+    spent = {"output_tokens": 100, "output_tokens_details": {"reasoning_tokens": 40}}
+    first = LogRow(1, "model_output", AT, 10, {"model": model, "usage": {"input_tokens": 500, **spent}}, {})
+    within = count(first, results(2, 0), output(3, 600, model=model))
+    assert within.parts["assistant"] == 100
+    after = count(first, said(2, 0), output(3, 600, model=model))
+    assert after.parts["assistant"] == said_again
+
+
+def test_usage_of_codex_names_its_reasoning() -> None:
+    usage: dict[str, Any] = {"output_tokens": 100, "reasoning_output_tokens": 40}
+    found = count(output(1, 500, **usage), said(2, 0), output(3, 560))
+    assert found.parts["assistant"] == 60
+
+
+def test_an_output_is_never_smaller_than_its_text() -> None:
+    found = count(output(1, 500, tokens=200, output_tokens=1), output(2, 700))
+    assert found.parts["assistant"] == 200
+
+
+def test_channels_tell_people_from_harnesses_and_summaries() -> None:
+    found = count(said(1, 5), said(2, 6, "meta"), said(3, 7, "compaction"), output(4, None), instruction=8)
+    assert found.parts == {"person": 5, "harness": 6, "summary": 7, "instruction": 8}
+
+
+@pytest.mark.parametrize(
+    ("model", "factor"),
+    [("gpt-5.4", 1.0), ("openai:gpt-5", 1.0), ("claude-opus-4-8", 1.55), ("anthropic/claude-opus-4-6", 1.2),
+     ("claude-sonnet-5-20260101", 1.55), ("minimax-m2", 1.1), ("", 1.1)],
+)  # fmt: skip
+def test_texts_count_by_the_factor_of_the_model(model: str, factor: float) -> None:
+    assert factor_for(model) == factor

@@ -1,0 +1,117 @@
+"""The window of a request: what the agent itself compacted, cleared or forgot is not in it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from historyapp.core.json import dump_json
+from historyapp.core.windows import CLEARED, LogRow, Window, find_window
+
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+PLENTY = 1_000_000
+
+
+def row(position: int, kind: str = "model_input", *, tokens: int = 10, **fields: Any) -> LogRow:
+    metadata = fields.pop("metadata", {})
+    return LogRow(position, kind, AT, tokens, metadata, fields)
+
+
+def said(position: int, content: Any = "go on", channel: str = "user") -> LogRow:
+    return row(position, content=content, channel=channel)
+
+
+def noted(position: int, message: str = "", category: str = "compaction", **metadata: Any) -> LogRow:
+    return row(position, "debug_log", tokens=0, category=category, message=message, metadata=metadata)
+
+
+def answer(position: int, uuid: str = "") -> LogRow:
+    return row(position, "model_output", metadata={"source": {"uuid": uuid}} if uuid else {})
+
+
+def window(rows: Sequence[LogRow], most_tokens: int = PLENTY) -> Window:
+    return find_window(reversed(rows), most_tokens)
+
+
+def positions(found: Window) -> list[int]:
+    return [each.position for each in found.rows]
+
+
+def test_without_a_compaction_everything_is_in_the_window() -> None:
+    found = window([said(1), answer(2), noted(3, category="hook"), said(4)])
+    assert (positions(found), found.begins, found.position) == ([1, 2, 4], "session", None)
+
+
+def test_a_summary_stands_in_place_of_what_is_older() -> None:
+    found = window([said(1), answer(2), noted(3), said(4, "summary", "compaction"), answer(5)])
+    assert (positions(found), found.begins, found.position) == ([4, 5], "compaction", 4)
+
+
+def test_the_newest_of_two_compactions_counts() -> None:
+    found = window([said(1, "old", "compaction"), answer(2), said(3, "new", "compaction")])
+    assert positions(found) == [3]
+
+
+def test_messages_that_claude_code_preserved_stand_after_the_summary() -> None:
+    kept = {"compactMetadata": {"preservedMessages": {"uuids": ["b", "c"]}}}
+    boundary = noted(4, f"Conversation compacted\n{dump_json(kept)}")
+    found = window([answer(1, "a"), answer(2, "b"), answer(3, "c"), boundary, said(5, "s", "compaction")])
+    assert positions(found) == [5, 2, 3]
+
+
+def test_a_boundary_that_is_not_json_preserves_nothing() -> None:
+    for facts in (
+        "[1",
+        "[" * 100_000,
+        '{"compactMetadata": 3}',
+        '{"compactMetadata": {"preservedMessages": [1]}}',
+    ):
+        found = window([answer(1, "a"), noted(2, f"compacted\n{facts}"), said(3, "s", "compaction")])
+        assert positions(found) == [3]
+
+
+def test_the_items_that_codex_put_in_place_of_its_history_take_its_place() -> None:
+    items = [{"type": "message", "role": "user", "content": "short"}]
+    found = window([said(1), answer(2), noted(3, replacement_history=items), said(4)])
+    assert positions(found) == [4]
+    assert (found.begins, found.replacement, found.replaced_by) == ("compaction", tuple(items), 3)
+
+
+def test_the_summary_of_codex_is_not_shown_twice() -> None:
+    items = [{"type": "message", "role": "user", "content": "short"}]
+    found = window(
+        [answer(1), noted(2, replacement_history=items), said(3, "short", "compaction"), answer(4)]
+    )
+    assert (positions(found), found.position) == ([4], 3)
+
+
+def test_clearing_of_old_results_alone_begins_no_window() -> None:
+    assert window([answer(1), noted(2, "Context microcompacted"), answer(3)]).begins == "session"
+
+
+def test_a_cleared_context_begins_with_the_command() -> None:
+    found = window([said(1), said(2, CLEARED, "command"), said(3)])
+    assert (positions(found), found.begins) == ([2, 3], "cleared")
+
+
+def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
+    assert window([said(1), said(2, CLEARED)]).begins == "session"
+
+
+def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
+    forgetful = noted(4, category="Condensation", forgotten_events=["b", 7])
+    rows = [answer(1, "a"), answer(2, "b"), row(3, "tool_results", metadata={"source": {"id": 7}}), forgetful]
+    found = window(rows)
+    assert (positions(found), found.forgotten, found.begins) == ([1], 2, "session")
+
+
+def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
+    read: list[int] = []
+
+    def newest_first() -> Any:
+        for position in range(1_000, 0, -1):
+            read.append(position)
+            yield answer(position)
+
+    found = find_window(newest_first(), 100)
+    assert (found.begins, len(found.rows), len(read)) == ("older", 11, 11)
+    assert found.position == 990

@@ -1,0 +1,241 @@
+"""What the model saw before a step: the snapshot that was sent, else what the log holds of the request."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import DebugLog, EntryDraft, ModelInput, ModelOutput, SystemInstruction, ToolCall
+from historyapp.core.errors import NotFound
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.contexts import RequestedContext
+from historyapp.services.recorded import RecordedRequest, message_count, messages, recorded_request
+from historyapp.services.recorded_changes import RequestChanges, request_changes
+from historyapp.services.recorded_words import notes
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.snapshots import record_snapshot, serve
+from tests.services.drafts import draft, ok, said
+
+AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+MODEL = "gpt-5"
+
+
+def step(
+    number: int, sent: int | None = None, *, at: datetime = AT, read: int = 0, **facts: Any
+) -> EntryDraft:
+    usage = {"input_tokens": sent, "output_tokens": 8, "input_tokens_details": {"cached_tokens": read}}
+    metadata = {"model": MODEL, "source": {"line": number}, **facts} | ({"usage": usage} if sent else {})
+    calls = (ToolCall(id=f"call_{number}", name="read", arguments={"path": f"file-{number}.txt"}),)
+    return EntryDraft(ModelOutput(tool_calls=calls), at, metadata)
+
+
+def steps(*sent: int | None) -> Iterator[EntryDraft]:
+    for number, tokens in enumerate(sent, 1):
+        yield step(number, tokens)
+        yield ok(f"call_{number}", f"text of file {number}")
+
+
+def summary(text: str = "It went well.") -> list[EntryDraft]:
+    compacted = draft(DebugLog(category="compaction", message="Conversation compacted"))
+    return [compacted, draft(ModelInput(channel="compaction", content=text))]
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return create_session(project, names={"title": "a run", "model": MODEL})
+
+
+def record(session: Session, *drafts: EntryDraft) -> Session:
+    append(session.project, session.pk, drafts)
+    session.refresh_from_db()
+    return session
+
+
+def seen(session: Session, number: int) -> RecordedRequest:
+    history = History(session)
+    return recorded_request(history, history.resolve(number))
+
+
+def positions(request: RecordedRequest) -> list[int]:
+    return [row.position for row in request.window.rows]
+
+
+def compared(request: RecordedRequest) -> RequestChanges:
+    changes = request_changes(request)
+    assert changes
+    return changes
+
+
+def test_a_request_holds_what_was_live_before_its_step(session: Session) -> None:
+    record(session, said("go"), *steps(None, None, None))
+    request = seen(session, 2)
+    assert positions(request) == [1, 2, 3]
+    assert (request.first_step, request.source, request.model) == (1, "transcript", MODEL)
+
+
+def test_what_came_after_the_step_was_not_seen(session: Session) -> None:
+    record(session, said("go"), *steps(None, None), said("stop"), step(3))
+    assert 6 not in positions(seen(session, 2))
+    assert 6 in positions(seen(session, 3))
+
+
+def test_a_take_was_not_seen(session: Session) -> None:
+    record(session, said("go"), *steps(None, None))
+    rewind(session.project, session.pk, Target(to_step=1))
+    record(session, step(9))
+    assert positions(seen(session, 2)) == [1, 2, 3]
+
+
+def test_a_fork_saw_what_its_parent_had(session: Session) -> None:
+    record(session, said("go"), *steps(None, None, None))
+    made = fork(session.project, session.pk, at_step=2)
+    made.refresh_from_db()
+    record(made, step(9))
+    assert positions(seen(made, 2)) == [1, 2, 3]
+    assert positions(seen(made, 3)) == [1, 2, 3, 4, 5]
+
+
+def test_compacted_steps_are_not_in_the_request(session: Session) -> None:
+    record(session, said("go"), *steps(None, None), *summary(), step(3), ok("call_3"), step(4))
+    request = seen(session, 3)
+    assert positions(request) == [7]
+    assert request.window.begins == "compaction"
+    assert request.first_step == 3
+    assert seen(session, 4).first_step == 3
+    assert "Steps 1 to 2 had been compacted" in " ".join(notes(request, None))
+
+
+def test_a_step_that_does_not_exist_has_no_request(session: Session) -> None:
+    record(session, said("go"), step(1))
+    with pytest.raises(NotFound):
+        recorded_request(History(session), 7)
+
+
+def test_the_reported_input_stands_beside_our_count(session: Session) -> None:
+    record(session, said("go"), *steps(12_500, 12_520))
+    first, second = seen(session, 1), seen(session, 2)
+    assert (first.total, second.total) == (12_500, 12_520)
+    assert first.tokens.parts["unseen"] == second.tokens.parts["unseen"]
+    assert abs(second.tokens.difference or 0) < 20
+    assert "tokens of the request are not in the transcript: tools and system prompt" in notes(first, None)[1]
+
+
+def test_what_is_unknown_is_said_to_be_unknown(session: Session) -> None:
+    record(session, said("go"), *steps(None))
+    request = seen(session, 1)
+    assert request.reported is None
+    assert "unknown" in " ".join(notes(request, request_changes(request)))
+
+
+def test_a_request_that_goes_on_shares_all_of_the_one_before(session: Session) -> None:
+    record(session, said("go"), *steps(12_500, 12_520))
+    changes = compared(seen(session, 2))
+    assert (changes.place, changes.first_byte, changes.shared) == ("end", None, 12_500)
+    assert [row.position for row in changes.new] == [2, 3]
+
+
+def test_a_new_instruction_breaks_the_cache_at_its_first_new_byte(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"), *steps(12_500))
+    record(session, draft(SystemInstruction(text="You review.")), step(2, 12_520))
+    changes = compared(seen(session, 2))
+    assert (changes.place, changes.first_byte, changes.shared) == ("instruction", len("You re"), 0)
+
+
+def test_a_compaction_leaves_only_the_instruction(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You répair.")), said("go"), *steps(12_500), *summary())
+    record(session, step(2, 9_000))
+    changes = compared(seen(session, 2))
+    assert (changes.place, changes.first_byte) == ("history", len("You répair.".encode()))
+
+
+def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Session) -> None:
+    later = AT + timedelta(minutes=12)
+    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, at=later))
+    request = seen(session, 2)
+    changes = compared(request)
+    assert changes.is_missed
+    assert "The reason is unknown; 12 minutes had passed" in " ".join(notes(request, changes))
+
+
+def test_a_cache_that_was_read_needs_no_word(session: Session) -> None:
+    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=49_920))
+    request = seen(session, 2)
+    assert not compared(request).is_missed
+    assert "did not read" not in " ".join(notes(request, compared(request)))
+
+
+def test_the_snapshot_that_the_output_names_is_the_request(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"))
+    snapshot = record_snapshot(serve(session, RequestedContext()))
+    record(session, step(1, 40, snapshot=str(snapshot.pk)))
+    request = seen(session, 1)
+    assert (request.snapshot, request.source) == (snapshot, "snapshot")
+    assert request.tokens.expected == snapshot.estimated
+    assert message_count(request) == len(messages(request, 0, 50)) == 2
+    assert messages(request, 1, 1)[0].content["content"] == "go"
+
+
+def test_else_the_newest_one_served_at_that_head(session: Session) -> None:
+    record(session, said("go"))
+    record_snapshot(serve(session, RequestedContext(policy="masked")))
+    newest = record_snapshot(serve(session, RequestedContext(policy="live")))
+    now = datetime.now(UTC) + timedelta(seconds=1)
+    record(session, EntryDraft(ModelOutput(text="done"), now, {"snapshot": "nonsense"}))
+    request = seen(session, 1)
+    assert (request.snapshot, request.source) == (newest, "served")
+
+
+def test_a_context_that_somebody_looked_at_later_was_not_sent(session: Session) -> None:
+    record(session, said("go"), step(1))
+    record_snapshot(serve(session, RequestedContext(as_of=1)))
+    assert seen(session, 1).snapshot is None
+
+
+def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
+    record(session, said("go"))
+    for number in (1, 2):
+        snapshot = record_snapshot(serve(session, RequestedContext()))
+        record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
+    changes = compared(seen(session, 2))
+    assert changes.place == "history"
+    assert changes.first_byte
+
+
+def test_messages_come_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You repair.")), said("go"), *steps(None, None), step(3))
+    request = seen(session, 3)
+    found = messages(request, 0, 50)
+    assert [(each.role, each.step) for each in found] == [
+        ("system", None), ("user", None), ("assistant", 1), ("tool", 1), ("assistant", 2), ("tool", 2),
+    ]  # fmt: skip
+    assert message_count(request) == len(found)
+    paged = [each for start in range(0, 6, 2) for each in messages(request, start, 2)]
+    assert paged == found
+
+
+def test_the_items_of_codex_are_messages_of_the_request(session: Session) -> None:
+    items = [
+        {"type": "message", "role": "user", "content": "short"},
+        {"type": "compaction", "encrypted_content": "x"},
+    ]
+    log = draft(DebugLog(category="compaction", message="replaced"), replacement_history=items)
+    record(session, said("go"), *steps(None), log, step(2))
+    request = seen(session, 2)
+    assert [each.content for each in messages(request, 0, 9)] == items
+    assert request.tokens.parts == {"summary": 1}
+
+
+def test_a_long_session_costs_no_more_queries_and_rows_than_its_window(session: Session) -> None:
+    record(session, said("go"), *steps(*[None] * 300), *summary(), *steps(None, None, None))
+    with CaptureQueriesContext(connection) as queries:
+        request = seen(session, 303)
+        request_changes(request)
+        messages(request, 0, 50)
+    assert len(request.window.rows) == 5
+    assert len(queries) <= 12
