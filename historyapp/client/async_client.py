@@ -76,6 +76,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
     episodes = _listed(endpoints.episodes.episodes)
     full_episodes = _listed(endpoints.episodes.full_episodes)
     episode = _answered(endpoints.episodes.episode)
+    recorded_request = _answered(endpoints.episodes.recorded_request)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)
     messages = _answered(endpoints.episodes.messages)

@@ -8,6 +8,7 @@ from historyapp.client.endpoints.entries import Order
 from historyapp.wire.base import Page
 from historyapp.wire.contexts import MessagesOut, TextOut
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut
+from historyapp.wire.recorded import RecordedRequestOut
 
 
 class StepQuery(TypedDict, total=False):
@@ -49,6 +50,14 @@ def _parameters(query: StepQuery) -> dict[str, Any]:
 def episode(session_id: Id, number: int, *, as_of: int | None = None) -> ApiCall[EpisodeOut]:
     """One step with its bodies; -1 is the newest."""
     return get(at("sessions", session_id, "episodes", number), EpisodeOut, as_of=as_of)
+
+
+def recorded_request(
+    session_id: Id, number: int, *, limit: int | None = None, as_of: int | None = None
+) -> ApiCall[RecordedRequestOut]:
+    """What the model saw before a step, with the first ``limit`` messages of the request."""
+    path = at("sessions", session_id, "episodes", number, "request")
+    return get(path, RecordedRequestOut, limit=limit, as_of=as_of)
 
 
 def progress(
