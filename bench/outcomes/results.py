@@ -10,6 +10,7 @@ from historyapp.core.call_subjects import Kind, call_subject
 from historyapp.core.conversation import Progress
 from historyapp.core.entries import ModelOutput, ToolResult, ToolResults
 from historyapp.core.errors import UnreadableTranscript
+from historyapp.core.failures import Check, check_of
 from historyapp.core.importers import detect
 from historyapp.core.importers.base import Append, RewindTo, SessionStart, Source
 from historyapp.core.results import returned_text
@@ -31,6 +32,7 @@ class Recorded(NamedTuple):
     tool: str
     target: str
     result: ToolResult
+    check: Check
 
     @property
     def text(self) -> str:
@@ -88,4 +90,5 @@ def _results_of(path: Path, name: str) -> Iterator[Recorded]:
                             call.name,
                             subject.target,
                             result,
+                            check_of(call.name, call.arguments),
                         )

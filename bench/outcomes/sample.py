@@ -1,9 +1,10 @@
 """Chooses the results that are labelled by hand: a seeded random sample, in strata.
 
-A stratum is a format, a group of kinds of tools, and the words in the text: of a failure, of its neighbourhood, or
-neither. Most results with words of a failure are no failures: they show code, tests and logs. Strata are drawn from
-in turns, so that rare formats and tools are in the sample; from results of a shell with words of a failure three at
-a time, because most failures are among them. Of one file at most four results are in the sample.
+A stratum is a format, a group of kinds of tools, and the words in the text: of a failure, of its
+neighbourhood, or neither. Most results with words of a failure are no failures: they show code, tests and
+logs. Strata are drawn from in turns, so that rare formats and tools are in the sample; from results of a
+shell with words of a failure three at a time, because most failures are among them. Of one file at most four
+results are in the sample.
 
     python -m bench.outcomes.sample FOLDER > chosen.jsonl
 """
@@ -22,10 +23,10 @@ QUOTAS = {2: 120, 1: 40, 0: 40}
 """Results of the sample by level: with words of a failure, with words around failures, with neither."""
 MOST_OF_A_FILE = 4
 FAILURE = (
-    "traceback (most recent", "no such file", "not found", "fatal:", "error:", "error[", "errors:", "failed",
-    "failures", "fail ", "fail:", "exception:", "code: 1", "code: 2", "code 1", "code 2", "code 127", "code>1",
-    "code>2", "denied", "timed out", "syntaxerror", "not recognized", "cannot open", "unable to", "invalid ",
-    "refused", "does not exist", "not been applied", "no matches",
+    "traceback (most recent", "no such file", "not found", "fatal:", "error:", "error[", "errors:",
+    "failed", "failures", "fail ", "fail:", "exception:", "code: 1", "code: 2", "code 1", "code 2",
+    "code 127", "code>1", "code>2", "denied", "timed out", "syntaxerror", "not recognized", "cannot open",
+    "unable to", "invalid ", "refused", "does not exist", "not been applied", "no matches",
 )  # fmt: skip
 AROUND = (
     "error", "fail", "exception", "cannot", "can't", "undefined", "timeout", "abort", "panic", "unexpected",
@@ -71,7 +72,7 @@ def choose(all_of_them: Iterable[Recorded]) -> list[Recorded]:
             left = [key for key in sorted(strata) if key[2] == level and strata[key]]
             if not left:
                 break
-            for key in (key for key in left for _ in range(3 if key[1:] == ("shell", 2) else 1)):
+            for key in (one for one in left for _ in range(3 if one[1:] == ("shell", 2) else 1)):
                 one = _next(strata[key], of_file)
                 if one is not None and len(chosen) < end:
                     chosen.append(one)

@@ -96,6 +96,15 @@ def call_subject(name: str, arguments: Any) -> CallSubject:
     return CallSubject(_by_name(name.lower()), preview(text))
 
 
+def command_line(arguments: Any) -> str:
+    """The command line of a call of a shell; where a script runs commands, those, one in a line."""
+    text = _command(arguments) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(text, str):
+        return ""
+    parts = text.replace('cmd: "', 'cmd:"').split('cmd:"')
+    return "\n".join(part.partition('"')[0] for part in parts[1:]) if len(parts) > 1 else text
+
+
 def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     path, pattern = _text(arguments, _PATHS), _text(arguments, _PATTERNS)
     editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None

@@ -1,8 +1,112 @@
-"""What failed: the line of a result that says so."""
+"""What failed: the line of a result that says so, and failures in results that were reported as successes.
 
+A **likely failure** is found by the first rule of :mod:`historyapp.core.failure_rules` that fits. Which rules
+are tried depends on the call: a program that only shows text (``cat``, ``git log``) shows errors of others,
+and other tools than shells fail in their first line. How often this is right is in docs/likely-failures.md.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from historyapp.core.call_subjects import Kind, call_subject, command_line
+from historyapp.core.commands import exit_code_of, only_show, programs_of
 from historyapp.core.entries import ToolResult
+from historyapp.core.failure_rules import (
+    OF_PROGRAMS,
+    OF_THE_END,
+    OF_TOOLS,
+    OF_VIEWERS,
+    SIGNS,
+    Rule,
+    after_passed_tests,
+    exit_code,
+)
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
+
+_HEAD, _TAIL = 3000, 9000
+"""Characters at the beginning and the end of a long output that rules read."""
+_CODE = 300
+"""Characters at the end in which the exit code may be."""
+_LONGEST_LINE = 300
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_SHOWN_BY_RUNNER = (
+    "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
+    "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
+    "Original token count", "Chunk ID: ",
+)  # fmt: skip
+"""Lines that an agent's runner puts around what a program wrote."""
+_ZERO = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
+_RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
+"""Tools that give the output of a program that another call began."""
+
+
+class Finding(NamedTuple):
+    """Why a result looks like a failure."""
+
+    rule: str
+    line: str
+    """The first line that says so, at most 200 characters."""
+
+
+class Check(NamedTuple):
+    """What is remembered of a call until its result is here."""
+
+    rules: str
+    """``program``, ``viewer`` or ``tool``."""
+    programs: tuple[str, ...] = ()
+    exit_code_of: str = ""
+    """See :func:`historyapp.core.commands.exit_code_of`."""
+
+    @classmethod
+    def load(cls, data: Sequence[Any]) -> "Check":
+        """From its stored form, a list."""
+        rules, programs, exit_code = data
+        return cls(rules, tuple(programs), exit_code)
+
+
+TOOL = Check("tool")
+
+
+def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
+    """How the result of a call is read. ``kind``: of the call, where it is known."""
+    if (kind or call_subject(name, arguments).kind) != "shell":
+        return Check("program") if name.lower() in _RUNNERS else TOOL
+    command = command_line(arguments)
+    programs = programs_of(command)
+    return Check("viewer" if only_show(programs) else "program", programs, exit_code_of(command))
+
+
+def likely_failure(result: ToolResult, check: Check) -> Finding | None:
+    """The failure in a result that was reported as a success, or None."""
+    if result.status != "success":
+        return None
+    text = _ends_of(returned_text(result))
+    if not any(map(text.__contains__, SIGNS)):  # of most results
+        return None
+    lines = _lines(text)
+    rules: tuple[Rule, ...] = {"program": OF_PROGRAMS, "viewer": OF_VIEWERS}.get(check.rules, OF_TOOLS)
+    if check.exit_code_of and any(mark in text[:_HEAD] or mark in text[-_CODE:] for mark in _ZERO):
+        rules = () if check.exit_code_of == "all" else tuple(rule for rule in rules if rule not in OF_THE_END)
+    later = after_passed_tests(lines) if check.rules == "program" else lines
+    for rule in rules:
+        found = rule(lines if rule is exit_code else later, check.programs)
+        if found:
+            return Finding(rule.__name__, preview(found.strip()))
+    return None
+
+
+def _ends_of(text: str) -> str:
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that rules read."""
+    if "\x1b" in text:
+        text = _SEQUENCE.sub("", text)
+    lines = (line.rstrip()[:_LONGEST_LINE] for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith(_SHOWN_BY_RUNNER)]
 
 
 def error_line(result: ToolResult) -> str:

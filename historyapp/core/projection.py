@@ -5,15 +5,24 @@ made again from the log. It keeps what it needs between appends in :class:`Tail`
 appending never reads earlier entries. The values here are named tuples, which change faster than dataclasses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from historyapp.core.call_subjects import CallSubject, Kind, call_subject
-from historyapp.core.conversation import Progress, Status, calls_text
-from historyapp.core.entries import Entry, ModelInput, ModelOutput, Review, ToolResults, text_of
+from historyapp.core.conversation import PairedResult, Progress, Status, calls_text
+from historyapp.core.entries import (
+    Entry,
+    ModelInput,
+    ModelOutput,
+    Review,
+    ToolCall,
+    ToolResults,
+    UseTool,
+    text_of,
+)
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
-from historyapp.core.failures import error_line
+from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
 from historyapp.core.results import result_text
 from historyapp.core.text import preview
@@ -21,6 +30,9 @@ from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
 
 MOST_MODELS = 20
 """The most models with totals of their own; further models are added up under the empty name."""
+MOST_CHECKED = 50
+"""Calls of a step whose results are looked at for likely failures. What is remembered of each is stored with
+the session until its result is here."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 
 
@@ -118,6 +130,8 @@ class Step(NamedTuple):
     """The first line that says what failed, reported or likely, up to 200 characters."""
     total_likely_failures: int = 0
     """Live steps up to and including this one that have a ``likely_failure``."""
+    checks: tuple[tuple[str, Check], ...] = ()
+    """How the results of the calls with these ids are read. Not in the row."""
     excerpt: Excerpt | None = None
     """Null: not computed here. The row may have it."""
 
@@ -128,13 +142,16 @@ class Step(NamedTuple):
     def dump(self) -> dict[str, Any]:
         """As stored with a session. The excerpt of a step that has ended is in its row alone."""
         excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
-        return {**self._asdict(), "pending": list(self.pending), "excerpt": excerpt}
+        checks = self.checks if self.pending else ()
+        return {**self._asdict(), "pending": list(self.pending), "checks": checks, "excerpt": excerpt}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Step":
         tuples = {name: tuple(data[name]) for name in ("statuses", "tool_names")}
         excerpt = Excerpt.load(data["excerpt"]) if data.get("excerpt") else None
-        return cls(**{**data, **tuples, "pending": OpenCalls(data["pending"]), "excerpt": excerpt})
+        checks = tuple([(id, Check.load(check)) for id, check in data.get("checks", ())])
+        pending = OpenCalls(data["pending"])
+        return cls(**{**data, **tuples, "pending": pending, "checks": checks, "excerpt": excerpt})
 
 
 class Tail(NamedTuple):
@@ -184,8 +201,9 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
     progress, started_at = Progress.begin(output), entry.created_at.isoformat()
-    names = [output.use_tool.name] if output.use_tool else [call.name for call in output.tool_calls]
-    subject = _subject(output)
+    calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
+    names = [call.name for call in calls]
+    subject = call_subject(calls[0].name, calls[0].arguments) if calls else None
     step = Step(
         anchor=entry.position,
         number=totals.steps,
@@ -206,6 +224,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         kind=subject.kind if subject else "",
         target=subject.target if subject else "",
         total_likely_failures=tail.step.total_likely_failures if tail.step else 0,
+        checks=_checks(output, subject),
         excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
     if tail.step is not None and tail.step.status == "in_flight":
@@ -213,11 +232,13 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
     return Advance(Tail(totals, step), (step,))
 
 
-def _subject(output: ModelOutput) -> CallSubject | None:
-    """What the first call is about; None in an answer."""
-    for call in (output.use_tool,) if output.use_tool else output.tool_calls[:1]:
-        return call_subject(call.name, call.arguments)
-    return None
+def _checks(output: ModelOutput, first: CallSubject | None) -> tuple[tuple[str, Check], ...]:
+    """How the results of an output's calls are read, by the calls' ids."""
+    if output.use_tool and first:
+        return (("", check_of(output.use_tool.name, output.use_tool.arguments, first.kind)),)
+    kinds = (first.kind if first else None, *[None] * MOST_CHECKED)
+    calls = zip(output.tool_calls[:MOST_CHECKED], kinds, strict=False)
+    return tuple([(call.id, check_of(call.name, call.arguments, kind)) for call, kind in calls])
 
 
 def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
@@ -252,11 +273,29 @@ def _answer(
     if progress is not before:
         changes["pending"], changes["statuses"], changes["status"] = progress
         changes["result_preview"] = shown
-        changes["error_line"] = step.error_line or next(
-            (error_line(result) for result, calls in answered if calls and result.status == "error"), ""
-        )
+        changes |= _failure(step, progress.status, answered)
         changes["finished_at"] = None if progress.pending else entry.created_at.isoformat()
     unpaired = tuple([(n, result.tool_call_id) for n, (result, calls) in enumerate(answered) if not calls])
     if unpaired:
         changes["unpaired"] = step.unpaired + len(unpaired)
     return changes, unpaired
+
+
+def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> dict[str, Any]:
+    """The columns about what failed. A step that ended in an error is no likely failure."""
+    before = step.total_likely_failures - bool(step.likely_failure)
+    reported = next((result for result, calls in answered if calls and result.status == "error"), None)
+    if reported and "error" not in step.statuses:
+        line = error_line(reported)
+        return {"likely_failure": "", "error_line": line, "total_likely_failures": before}
+    if step.likely_failure and status == "interrupted_by_human":
+        return {"likely_failure": "", "error_line": "", "total_likely_failures": before}
+    if step.error_line or status in ("error", "interrupted_by_human"):
+        return {}
+    checks = dict(step.checks)
+    for result, calls in answered:
+        found = likely_failure(result, checks[calls[0]]) if calls and calls[0] in checks else None
+        if found:
+            new = {"likely_failure": found.rule, "error_line": found.line}
+            return {**new, "total_likely_failures": before + 1}
+    return {}

@@ -259,7 +259,7 @@ class Episode(models.Model):
 def columns(step: Step) -> dict[str, Any]:
     """A step's values for the row's columns, without its key."""
     values = step._asdict()
-    for name in ("anchor", "pending", "statuses"):
+    for name in ("anchor", "pending", "statuses", "checks"):
         del values[name]
     values["tool_names"] = list(step.tool_names)
     values["tool"] = tool_of(step.tool_names)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
-from historyapp.core.projection import Step, Tail, advance
+from historyapp.core.projection import MOST_CHECKED, Step, Tail, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,3 +61,54 @@ def test_a_long_error_line_is_cut() -> None:
 def test_a_result_that_answers_no_call_gives_no_error_line() -> None:
     late = ToolResults(results=(ToolResult(tool_call_id="gone", status="error", reason="late"),))
     assert newest(calling(("bash", {})), late).error_line == ""
+
+
+def ran(*ids: str, outputs: str = "make: *** [all] Error 2") -> ToolResults:
+    results = [ToolResult(tool_call_id=id, status="success", outputs=outputs) for id in ids]
+    return ToolResults(results=tuple(results))
+
+
+MAKE = ("bash", {"command": "make | tail"})
+
+
+def test_a_step_has_the_rule_and_the_line_of_its_likely_failure() -> None:
+    step = newest(calling(MAKE), ran("0"))
+    assert (step.status, step.likely_failure) == ("success", "command_error")
+    assert step.error_line == "make: *** [all] Error 2"
+    assert step.total_likely_failures == 1
+
+
+def test_each_result_is_read_as_its_own_call_says() -> None:
+    called = calling(("read", {"path": "a.log"}), MAKE)
+    assert newest(called, ran("0")).likely_failure == ""
+    assert newest(called, ran("0"), ran("1")).likely_failure == "command_error"
+
+
+def test_a_reported_error_is_no_likely_failure_whichever_came_first() -> None:
+    called = calling(MAKE, MAKE)
+    error = ToolResults(results=(ToolResult(tool_call_id="1", status="error", reason="no"),))
+    for bodies in ((ran("0"), error), (error, ran("0"))):
+        step = newest(called, *bodies)
+        assert (step.status, step.likely_failure, step.error_line) == ("error", "", "no")
+        assert step.total_likely_failures == 0
+
+
+def test_what_a_person_interrupted_is_no_likely_failure() -> None:
+    stopped = ToolResults(results=(ToolResult(tool_call_id="1", status="interrupted_by_human"),))
+    step = newest(calling(MAKE, MAKE), ran("0"), stopped)
+    assert (step.likely_failure, step.error_line, step.total_likely_failures) == ("", "", 0)
+
+
+def test_likely_failures_are_counted_apart_from_errors() -> None:
+    step = newest(
+        calling(MAKE), ran("0"), calling(MAKE), failing("no"), calling(MAKE), ran("0"), calling(MAKE)
+    )
+    assert (step.total_likely_failures, step.total_errors) == (2, 1)
+
+
+def test_what_is_remembered_of_many_calls_is_bounded() -> None:
+    assert len(newest(calling(*[MAKE] * 200)).checks) == MOST_CHECKED
+
+
+def test_nothing_is_remembered_of_calls_that_are_answered() -> None:
+    assert newest(calling(MAKE), ran("0")).checks == ()

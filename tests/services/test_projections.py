@@ -5,6 +5,7 @@ import pytest
 from historyapp.core.entries import ModelOutput
 from historyapp.core.projection import Totals
 from historyapp.models import Episode, Project, Session
+from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
@@ -91,3 +92,22 @@ def test_parents_come_before_their_forks(project: Project, session: Session) -> 
     child = fork(project, session.pk)
     grandchild = fork(project, child.pk)
     assert list(parents_first()) == [session, child, grandchild]
+
+
+def test_the_count_of_likely_failures_goes_back_with_a_rewind(project: Project, session: Session) -> None:
+    def run(outputs: str) -> None:
+        append(project, session.pk, [act("bash", command="make | tail"), ok(outputs=outputs)])
+
+    for outputs in ("error: one", "fine", "error: two"):
+        run(outputs)
+    rewind(project, session.pk, Target(to_step=2))
+    run("error: three")
+    child = fork(project, session.pk, at_step=1)
+    append(project, child.pk, [act("bash", command="make | tail"), ok(outputs="error: four")])
+    for one, total in ((session, 2), (child, 2)):
+        one.refresh_from_db()
+        assert one.live_tail.step is not None
+        assert one.live_tail.step.total_likely_failures == total
+        assert rebuild(one, check_only=True).differences == []
+    assert History(session, as_of=6).tail.step is not None
+    assert [row.total_likely_failures for row in History(session, as_of=6).rows(1, 3)] == [1, 1, 2]

@@ -1,0 +1,101 @@
+"""Which programs a command line runs, and whether they only show text that was there before.
+
+This is no parser of a shell: quoted text is passed over, and what is left is split where commands end.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+_LONGEST = 2000
+"""Characters of a command line that are read."""
+_MOST_PROGRAMS = 12
+_LONGEST_NAME = 20
+_PASSED_OVER = {
+    "sudo", "time", "env", "nice", "command", "exec", "xargs", "rtk", "timeout", "do", "then", "else",
+    "if", "while", "!", "{", "(", "stdbuf", "nohup", "elif", "until",
+}  # fmt: skip
+"""What may stand before the name of a program."""
+_VIEWERS = {
+    "cat", "head", "tail", "sed", "grep", "egrep", "rg", "ag", "awk", "nl", "less", "more", "ls", "find",
+    "fd", "tree", "wc", "echo", "printf", "cd", "pwd", "jq", "yq", "sort", "uniq", "cut", "tr", "column",
+    "stat", "file", "strings", "xxd", "hexdump", "od", "diff", "cmp", "du", "df", "which", "whereis",
+    "type", "date", "basename", "dirname", "realpath", "readlink", "test", "[", "true", "false", "set",
+    "export", "bat", "open", "goto", "scroll_down", "scroll_up", "search_file", "search_dir", "find_file",
+    "for", "done", "fi", "comm", "tac", "rev", "fold", "env", "printenv", "sleep", "gh", "get-content",
+    "select-string", "get-childitem", "cursor", "set_cursors", "decompile", "disassemble",
+}  # fmt: skip
+_VIEWING_GIT = {
+    "diff", "log", "show", "status", "branch", "blame", "grep", "ls-files", "rev-parse", "reflog",
+    "remote", "config", "tag", "describe", "shortlog", "cat-file", "merge-base", "rev-list",
+    "check-ignore", "ls-tree", "stash",
+}  # fmt: skip
+
+
+def programs_of(command: str) -> tuple[str, ...]:
+    """The names of the programs that a command line runs, each once, at most 12. ``git`` has its command."""
+    found: dict[str, None] = {}
+    for part in _commands(_unquoted(command[:_LONGEST])):
+        name = _program(part.split())
+        if name:
+            found[name[:_LONGEST_NAME]] = None
+        if len(found) == _MOST_PROGRAMS:
+            break
+    return tuple(found)
+
+
+def only_show(programs: tuple[str, ...]) -> bool:
+    """Whether these programs show text, in which errors are those of somebody else. Without any, they do
+    not."""
+    return bool(programs) and all(_shows(program) for program in programs)
+
+
+def exit_code_of(command: str) -> Literal["", "last", "all"]:
+    """Of which of its commands a command line has the exit code: in a pipe, the others may have failed."""
+    text = _unquoted(command[:_LONGEST]).replace("&&", " ").strip()
+    if len(command) >= _LONGEST or "|" in text.replace(";", "\n").rpartition("\n")[2]:
+        return ""
+    return "last" if any(mark in text for mark in ";|&\n") else "all"
+
+
+def _shows(program: str) -> bool:
+    name, _, sub = program.partition(" ")
+    return sub in _VIEWING_GIT if name == "git" else name.lower() in _VIEWERS
+
+
+def _program(words: list[str]) -> str:
+    for place, word in enumerate(words):
+        if word in _PASSED_OVER or "=" in word or word.startswith("-") or word.isdigit():
+            continue
+        name = word.rpartition("/")[2].lstrip("(")
+        if name != "git":
+            return name
+        rest = [
+            one for one in words[place + 1 :] if not one.startswith("-") and "/" not in one and "=" not in one
+        ]
+        return f"git {rest[0]}" if rest else name
+    return ""
+
+
+def _commands(text: str) -> Iterator[str]:
+    for mark in ("&&", "||", ";", "|", "&"):
+        text = text.replace(mark, "\n")
+    return (line for line in text.split("\n") if line.strip())
+
+
+def _unquoted(text: str) -> str:
+    """The text with each quoted part replaced by a word, and without the redirections of ``2>&1``."""
+    kept: list[str] = []
+    rest = (
+        text.replace("2>&1", "").replace("&>", ">").replace('\\"', "").replace("\\'", "").replace("\\\n", " ")
+    )
+    while rest:
+        places = [place for place in (rest.find("'"), rest.find('"')) if place >= 0]
+        if not places:
+            break
+        start = min(places)
+        end = rest.find(rest[start], start + 1)
+        if end < 0:
+            break
+        kept.append(rest[:start] + "QUOTED")
+        rest = rest[end + 1 :]
+    return "".join([*kept, rest])

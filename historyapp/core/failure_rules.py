@@ -1,0 +1,170 @@
+"""The rules by which the output of a program looks like a failure, each with a name.
+
+A rule reads lines. It knows nothing of who ran the program: :mod:`historyapp.core.failures` chooses the lines
+and the rules. All patterns take linear time, and a line is cut before one reads it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+Lines = Sequence[str]
+"""Lines of an output without blank ones, without terminal sequences, each at most 300 characters."""
+NEWEST = 6
+"""Lines at the end of an output: a program that fails says so last."""
+_ENDING = 12
+"""Lines at the end within which the line of an exception is: clean-up may follow it."""
+
+_EXIT_CODE = re.compile(
+    r"(?:^exit code:? |exited with code |with exit code |exit status |^<returncode>|exit code: |"
+    r'"exit_?code": ?|"return_?code": ?|PROCESS-DONE:)(-?[0-9]{1,5})\b',
+    re.IGNORECASE,
+)
+_CODE_MARKS = ("xit", "XIT", "code", "DONE:")
+_TIMED_OUT = re.compile(
+    r"^(?:execution|command|process|script|the command)\b.{0,40}\btimed out\b", re.IGNORECASE
+)
+_EXCEPTION = re.compile(
+    r"^[A-Za-z_][\w.]{2,100}(?:Error|Exception|Exit|Interrupt|Warning|NotFound|DoesNotExist)\b"
+)
+_CRASHES = (
+    "thread 'main' panicked", "panic: ", "goroutine 1 [running]", 'Exception in thread "main"',
+    "Segmentation fault", "Unhandled exception", "Uncaught ", "Node.js v", "core dumped", "fatal error: ",
+    "stack smashing",
+)  # fmt: skip
+_FAILED_TESTS = re.compile(
+    r"^=+ .{0,80}\b[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest
+    r"|^!+ Interrupted: [1-9]"
+    r"|^[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest -q
+    r"|^FAILED \((?:failures|errors|unexpected)"  # unittest
+    r"|^ *Tests:? +[1-9][0-9]{0,5} failed"  # jest, vitest
+    r"|^ *Test (?:Suites:|Files) +[1-9][0-9]{0,5} failed"
+    r"|^ *[1-9][0-9]{0,5} (?:fail|failing)$"  # bun, mocha
+    r"|^[ℹ#] fail [1-9]"  # node
+    r"|^FAIL(?:$|\t)|^--- FAIL: "  # go
+    r"|^test result: FAILED"  # cargo
+    r"|^[0-9]{1,6} examples, [1-9][0-9]{0,5} failure"  # rspec
+    r"|^FAILURES!$|^BUILD FAIL(?:ED|URE)|^\[ERROR\] BUILD FAILURE|^(?:\[INFO\] )?BUILD FAILURE"
+    r"|^FAIL:? "
+)
+_PASSED_TESTS = re.compile(
+    r"^=+ [1-9][0-9]{0,5} passed\b|^[1-9][0-9]{0,5} passed\b.{0,80} in [0-9]|^OK(?: \(|$)|^ *0 fail$"
+    r"|^ *Tests:? +[1-9][0-9]{0,5} passed|^test result: ok|^PASS$|^[ℹ#] fail 0$"
+)
+_COMPILER = re.compile(
+    r"^[^\s:]{1,200}:[0-9]{1,7}(?::[0-9]{1,7})?:? +(?:fatal )?error\b"
+    r"|^[^\s(]{1,200}\([0-9]{1,7},[0-9]{1,7}\): error\b"
+    r"|^[^\s:]{1,200}:[0-9]{1,7}:[0-9]{1,7} - error\b"
+    r"|^error(?:\[E[0-9]{1,5}\])?: could not compile|^error\[E[0-9]{1,5}\]"
+    r"|^- E999 |^ *Found [1-9][0-9]{0,5} errors?\b|✖ [1-9][0-9]{0,5} problems? \([1-9]"
+)
+_COMMAND = re.compile(
+    r"^(?:error|ERROR|fatal|FATAL|E): |^npm (?:ERR!|error)|^error Command failed"
+    r"|^make(?:\[[0-9]{1,3}\])?: \*\*\*|^ ! \[(?:remote )?rejected\]|^level=error|^Command failed"
+    r"|^FAILED: |^\[error\] |^CMake Error|^ERROR! "
+)
+_COMMAND_MARKS = ("ERROR task failed", "ERR_PNPM", "ELIFECYCLE", "pre-commit script failed")
+_MISSING = re.compile(
+    r"No such file(?: or directory)?\b|command not found|: not found$|is not recognized as"
+    r"|cannot open |cannot access |Permission denied|: Is a directory|Not a directory"
+)
+_BY_A_SHELL = re.compile(r"^(?:/[a-z/]{1,20}/)?([\w.+-]{1,30}): ")
+_REFUSED = (
+    "Your proposed edit has introduced", "Your changes have NOT been applied", "Ran into [Errno",
+    "Invalid `", "No replacement was performed", "No match found", "File not found", "ERROR: ", "Error: ",
+    "error: ", "Error executing", "Tool error", "Unknown tool", "Failed to ", "failed to ",
+    "Error calling", "Exception: ", "String to replace not", "apply_patch verification failed",
+    "Invalid Context",
+)  # fmt: skip
+
+
+def exit_code(lines: Lines, programs: Sequence[str]) -> str:
+    """A code other than 0, where the runner of the program wrote it: at the beginning or the end."""
+    for line in (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:]):
+        found = _EXIT_CODE.search(line) if any(mark in line for mark in _CODE_MARKS) else None
+        if found and int(found[1]) != 0:
+            return line
+    return ""
+
+
+def timeout(lines: Lines, programs: Sequence[str]) -> str:
+    """The runner ended the program because it took too long."""
+    return next((line for line in lines[-NEWEST:] if _TIMED_OUT.match(line)), "")
+
+
+def traceback(lines: Lines, programs: Sequence[str]) -> str:
+    """A Python program ended in an exception that nothing caught."""
+    if not any(line.startswith(("Traceback (most recent", '  File "')) for line in lines):
+        return ""
+    return next((line for line in reversed(lines[-_ENDING:]) if _EXCEPTION.match(line)), "")
+
+
+def crash(lines: Lines, programs: Sequence[str]) -> str:
+    """A program in another language ended in an exception, a panic or a signal."""
+    return next((line for line in lines[-3 * NEWEST :] if any(mark in line for mark in _CRASHES)), "")
+
+
+def failed_tests(lines: Lines, programs: Sequence[str]) -> str:
+    """The summary of a test run counts failed tests, or a check says that it failed."""
+    return next((line for line in lines[-5 * _ENDING :] if _FAILED_TESTS.match(line)), "")
+
+
+def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
+    """A compiler or a linter names a place with an error, or counts errors."""
+    return next((line for line in lines if _mentions_error(line) and _COMPILER.search(line)), "")
+
+
+def _mentions_error(line: str) -> bool:
+    """Most lines do not, and then no pattern has to be tried."""
+    return "rror" in line or "✖" in line or "- E999" in line
+
+
+def command_error(lines: Lines, programs: Sequence[str]) -> str:
+    """A program's last words are an error."""
+    for line in lines[-NEWEST:]:
+        if _COMMAND.match(line) or any(mark in line for mark in _COMMAND_MARKS):
+            return line
+    return ""
+
+
+def missing_file(lines: Lines, programs: Sequence[str]) -> str:
+    """A shell, or a program that it ran, says that a file or a command is not there or not allowed."""
+    for line in (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:]):
+        if _MISSING.search(line):
+            named = _BY_A_SHELL.match(line)
+            by = named[1] if named else ""
+            if by in ("bash", "sh", "zsh") or by in programs or len(lines) <= 3:
+                return line
+    return ""
+
+
+def refused(lines: Lines, programs: Sequence[str]) -> str:
+    """A tool says first that it did not do what it was called for."""
+    return next((line for line in lines[:2] if line.startswith(_REFUSED)), "")
+
+
+SIGNS = (
+    "rror", "RROR", "ERR_", "ERR!", "ail", "FAIL", "xit", "code", "imed out", "IMED OUT", 'File "', "panic",
+    "xception", "o such file", "ot found", "not recognized", "annot ", "enied", "a directory", "atal: ",
+    "ATAL: ", "rejected", "*** ", "- E999", "NOT been", "Invalid", "core dumped", "Segmentation", "Node.js v",
+    "Uncaught", "No match", "No replacement", "Unknown tool", "goroutine", "PROCESS-DONE", "smashing", "E: ",
+    "Interrupted", "✖", "ELIFECYCLE",
+)  # fmt: skip
+"""Each line that a rule finds contains one of these."""
+Rule = Callable[[Lines, Sequence[str]], str]
+OF_PROGRAMS: tuple[Rule, ...] = (
+    exit_code, timeout, traceback, failed_tests, compiler_error, crash, command_error, missing_file, refused,
+)  # fmt: skip
+OF_VIEWERS: tuple[Rule, ...] = (timeout, missing_file)
+OF_TOOLS: tuple[Rule, ...] = (refused,)
+OF_THE_END: tuple[Rule, ...] = (traceback, crash, command_error)
+"""They read the last lines, which the last program wrote."""
+RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in OF_PROGRAMS}
+"""What each rule finds, by its name."""
+
+
+def after_passed_tests(lines: Lines) -> Lines:
+    """The lines after the summary of the last test run that passed: errors above it belong to tests."""
+    for place in range(len(lines) - 1, -1, -1):
+        if _PASSED_TESTS.match(lines[place]):
+            return lines[place + 1 :]
+    return lines

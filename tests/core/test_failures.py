@@ -1,0 +1,134 @@
+"""Failures in results that were reported as successes."""
+
+import time
+from typing import Any
+
+import pytest
+
+from historyapp.core.entries import ToolResult
+from historyapp.core.failure_rules import OF_PROGRAMS, RULES
+from historyapp.core.failures import Finding, check_of, error_line, likely_failure
+
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\nValueError: no {}\n'
+)
+PYTEST = "tests/a.py F.\n=========== 1 failed, 1 passed in 0.12s ===========\n"
+
+
+def found(outputs: Any, command: str = "run | tail", name: str = "bash") -> Finding | None:
+    arguments = {"command": command} if name == "bash" else {"path": command}
+    return likely_failure(ToolResult(status="success", outputs=outputs), check_of(name, arguments))
+
+
+def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
+    finding = found(outputs, command, name)
+    return finding.rule if finding else ""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ("fine\nProcess exited with code 3", "exit_code"),
+        ("<returncode>-9</returncode>\n<output>\n</output>", "exit_code"),
+        ({"exit_code": 101, "output": "boom"}, "exit_code"),
+        ("\nEXECUTION TIMED OUT\n(Open file: n/a)\nbash-$", "timeout"),
+        (f"begins\n{TRACEBACK}", "traceback"),
+        ('  File "a.py", line 9, in f\n    g()\napp.errors.DeepError: no', "traceback"),
+        (PYTEST, "failed_tests"),
+        ("Ran 2 tests in 0.1s\n\nFAILED (errors=1)", "failed_tests"),
+        (" Tests  5 failed | 220 passed (225)\n Time 3s", "failed_tests"),
+        ("--- FAIL: TestA (0.01s)\nFAIL\texample.com/a\t0.1s", "failed_tests"),
+        (" 3 pass\n 1 fail\nRan 4 tests", "failed_tests"),
+        ("test result: FAILED. 1 passed; 1 failed", "failed_tests"),
+        ("a.c:3:4: error: expected ';'\n1 error generated.", "compiler_error"),
+        ("src/a.ts(572,32): error TS18046: 'x' is of type 'unknown'.", "compiler_error"),
+        ("error[E0425]: cannot find value `x`", "compiler_error"),
+        ("Found 2 errors in 1 file (checked 3 source files)", "compiler_error"),
+        ("goroutine 1 [running]:\nmain.main()", "crash"),
+        ("begin\nmake: *** [Makefile:3: all] Error 2", "command_error"),
+        ("To origin\n ! [remote rejected] main -> main\nerror: failed to push some refs", "command_error"),
+        ("=== here\nbash: line 3: omp: command not found", "missing_file"),
+        ("\x1b[31mfatal: not a git repository\x1b[0m", "command_error"),
+        ("Your proposed edit has introduced new syntax error(s).", "refused"),
+    ],
+)
+def test_a_rule_finds_what_it_is_named_for(outputs: Any, expected: str) -> None:
+    assert rule(outputs) == expected
+
+
+def test_each_rule_has_a_case_above_and_says_what_it_finds() -> None:
+    marks = test_a_rule_finds_what_it_is_named_for.pytestmark
+    assert {expected for _, expected in marks[0].args[1]} == set(RULES)
+    assert set(RULES) == {one.__name__ for one in OF_PROGRAMS}
+    assert all(text.endswith(".") for text in RULES.values())
+    assert max(map(len, RULES)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("outputs", "command"),
+    [
+        ("all fine", "run"),
+        (None, "run"),
+        ("", "run"),
+        ("Process exited with code 0\nOutput:\n", "run"),
+        (TRACEBACK, "cat a.log"),
+        (PYTEST, "gh run view 3 --log | tail"),
+        ("error: no such table", "grep -rn error: src"),
+        ("raise ValueError\nexit code 1 means trouble", "sed -n 1,9p a.py"),
+        (f"{TRACEBACK}" + "went on\n" * 30, "run | tail -99"),
+        ("error: Item 3 failed\n 1309 pass\n 0 fail\n", "bun test 2>&1 | tail"),
+        ("docker not found\n---\n", "which docker; echo ---"),
+        ("=========== 9 passed in 0.12s ===========", "pytest | tail"),
+    ],
+)
+def test_what_shows_no_failure_is_none(outputs: Any, command: str) -> None:
+    assert rule(outputs, command) == ""
+
+
+def test_an_exit_code_of_0_is_believed_where_it_is_that_of_all_commands() -> None:
+    text = f"Exit code: 0\nOutput:\n{TRACEBACK}"
+    assert rule(text, "cd a && python a.py") == ""
+    assert rule(text, "python a.py | tail") == "traceback"
+
+
+def test_an_exit_code_of_0_speaks_for_the_last_command_alone() -> None:
+    assert rule(f"Exit code: 0\nOutput:\n{TRACEBACK}", "make; python a.py") == ""
+    assert rule(f"Exit code: 0\nOutput:\n{PYTEST}done", "pytest; echo done") == "failed_tests"
+
+
+def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
+    line = "grep: src/Config.js: No such file or directory"
+    assert found(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
+
+
+def test_other_tools_fail_in_their_first_lines() -> None:
+    assert rule("Invalid `path` parameter: a.py", "a.py", "view") == "refused"
+    assert rule(TRACEBACK, "a.py", "view") == ""
+    assert rule("1  import os\n2  Error: none", "a.py", "view") == ""
+
+
+@pytest.mark.parametrize("status", ["error", "skipped", "interrupted_by_human"])
+def test_only_what_was_reported_as_a_success_is_a_likely_failure(status: Any) -> None:
+    result = ToolResult(status=status, reason=TRACEBACK, outputs=TRACEBACK)
+    assert likely_failure(result, check_of("bash", {"command": "run"})) is None
+
+
+def test_the_line_says_what_failed_in_at_most_200_characters() -> None:
+    assert found(TRACEBACK) == Finding("traceback", "ValueError: no {}")
+    long = found(TRACEBACK.replace("no {}", "x" * 5000))
+    assert long
+    assert len(long.line) == 200
+
+
+def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
+    assert error_line(ToolResult(status="error", reason="\n\n no \x1b such\nfile")) == "no \x1b such"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Traceback (most recent call last):\n", "= 1 failed", "1 ", "\x1b[", "a:1:1: ", "E: " * 99 + "\n"],
+)
+def test_long_outputs_take_no_longer_than_short_ones(text: str) -> None:
+    begun = time.thread_time()
+    rule(text * 200_000)
+    assert time.thread_time() - begun < 0.3
