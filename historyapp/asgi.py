@@ -31,7 +31,7 @@ def make_front(threads: int) -> Front:
         client_calls=settings.PLAYHEAD_CLIENT_CALLS,
         client_bytes=settings.PLAYHEAD_CLIENT_BYTES,
         client_connections=settings.PLAYHEAD_CLIENT_CONNECTIONS,
-        spare_disk=settings.PLAYHEAD_DISK_ALARM,
+        min_free_disk=settings.PLAYHEAD_DISK_ALARM,
         client_unread=settings.PLAYHEAD_CLIENT_UNREAD,
         all_unread=settings.PLAYHEAD_ALL_UNREAD,
     )

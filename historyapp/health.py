@@ -1,7 +1,6 @@
 """Health checks for load balancers and for ``playhead up``."""
 
 import logging
-import shutil
 from typing import Any
 
 from django.conf import settings
@@ -9,8 +8,8 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from historyapp import disk
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, open_redis
-from historyapp.metrics import data_folder
 from historyapp.models import QueuedMessage, Worker
 from historyapp.services.faults import current, note
 
@@ -69,7 +68,7 @@ def _table(database: str, rows: QuerySet[Any], *, may_be_empty: bool) -> str:
 def _disk() -> str:
     """Whether the disk of the data folder has as much free space as ``PLAYHEAD_DISK_ALARM`` asks for."""
     try:
-        free = shutil.disk_usage(data_folder()).free
+        free = disk.free_bytes()
     except OSError as error:
         log.error("The free disk space cannot be read: %s", error.strerror)
         return "unknown"

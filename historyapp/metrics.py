@@ -6,7 +6,6 @@ grows with the queue and the runs under way, and not with the log.
 
 import hmac
 import logging
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +19,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, gener
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from historyapp import meters
+from historyapp import disk, meters
 from historyapp.api.auth import bearer_token
 from historyapp.core.usage import MICRO
 from historyapp.lag import oldest_message_age, oldest_queued_run_age, waiting_messages
@@ -70,16 +69,8 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 def _disk() -> Iterator[Metric]:
-    usage = shutil.disk_usage(data_folder())
-    yield _gauge("disk_free_bytes", "Free disk space of the data folder.", usage.free)
-    yield _gauge("disk_size_bytes", "Size of the disk with the data folder.", usage.total)
-
-
-def data_folder() -> Path:
-    """The folder of the SQLite file; with PostgreSQL the data folder of this server."""
-    if on_sqlite():
-        return Path(connection.settings_dict["NAME"]).parent
-    return Path(settings.PLAYHEAD_HOME)
+    yield _gauge("disk_free_bytes", "Free disk space of the data folder.", disk.free_bytes())
+    yield _gauge("disk_size_bytes", "Size of the disk with the data folder.", disk.size_bytes())
 
 
 def _database_size() -> Iterator[Metric]:

@@ -1,7 +1,6 @@
 """The health checks respond as load balancers expect."""
 
 import json
-import shutil
 import socket
 import time
 from datetime import timedelta
@@ -13,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from uuid_utils.compat import uuid7
 
+from historyapp.disk import free_bytes
 from historyapp.lag import QUEUE
-from historyapp.metrics import data_folder
 from historyapp.models import CompressionRun, Project, QueuedMessage, Worker
 from historyapp.models.workers import SILENCE
 from historyapp.services.queue import put
@@ -137,7 +136,7 @@ def test_a_queue_without_its_table_is_reported(client: Client, monkeypatch: pyte
 @pytest.mark.django_db
 def test_a_disk_with_too_little_space_is_low(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     note_worker(uuid7())
-    free = shutil.disk_usage(data_folder()).free
+    free = free_bytes()
     monkeypatch.setattr("django.conf.settings.PLAYHEAD_DISK_ALARM", free * 2)
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "low"})
     monkeypatch.setattr("django.conf.settings.PLAYHEAD_DISK_ALARM", free // 2)
@@ -149,7 +148,7 @@ def test_a_data_folder_that_is_gone_has_an_unknown_disk(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     note_worker(uuid7())
-    monkeypatch.setattr("historyapp.health.data_folder", lambda: tmp_path / "gone")
+    monkeypatch.setattr("historyapp.disk.data_folder", lambda: tmp_path / "gone")
     assert parts(client) == ("degraded", {**ALL_OK, "disk": "unknown"})
 
 

@@ -41,7 +41,7 @@ class BodyRoom:
     """Counts the bodies that are kept, by their announced lengths. Only the event loop calls it."""
 
     def __init__(self, limits: Limits) -> None:
-        self._spare_disk = limits.spare_disk
+        self._min_free_disk = limits.min_free_disk
         self._in_memory = self._in_files = 0
 
     @contextmanager
@@ -58,7 +58,7 @@ class BodyRoom:
             finally:
                 self._in_memory -= length
             return
-        if not disk_has_room(self._in_files + length, self._spare_disk):
+        if not disk_has_room(self._in_files + length, self._min_free_disk):
             raise ServerUnavailable(
                 "The server has too little disk for bodies that arrive. Send the request again later.",
                 retry_after=DISK_RETRY_SECONDS,

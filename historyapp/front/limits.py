@@ -34,8 +34,8 @@ class Limits:
     """Bodies of all requests that have not ended."""
     client_connections: int
     """Open connections of one address."""
-    spare_disk: int
-    """Bytes that responses in temporary files leave free on the disk."""
+    min_free_disk: int
+    """Bytes that bodies and responses in temporary files leave free on the disk."""
     client_unread: int
     """Responses of one client that wait in temporary files."""
     all_unread: int

@@ -20,6 +20,6 @@ def small_limits(**changes: Any) -> Limits:
         "client_connections": 100,
         "client_unread": 4 * MB,
         "all_unread": 16 * MB,
-        "spare_disk": 0,
+        "min_free_disk": 0,
     }
     return Limits(**{**values, **changes})

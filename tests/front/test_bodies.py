@@ -51,7 +51,7 @@ def test_bodies_that_would_fill_the_disk_are_refused(monkeypatch: pytest.MonkeyP
     """Announced lengths count: none of these bodies has arrived."""
     fields = (MB, MB, 9000, 20, 20, 0, 0, 0, 0, 255)
     monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
-    room = BodyRoom(small_limits(spare_disk=10 * MB))
+    room = BodyRoom(small_limits(min_free_disk=10 * MB))
     with room.keep(6 * MB):
         with pytest.raises(ServerUnavailable, match="too little disk"), room.keep(6 * MB):
             pass

@@ -76,7 +76,7 @@ def test_some_of_the_disk_stays_free(
 ) -> None:
     fields = (MB, MB, whole, free, free, 0, 0, 0, 0, 255)
     monkeypatch.setattr("historyapp.front.unread.os.statvfs", lambda _: os.statvfs_result(fields))
-    unread = UnreadBytes(small_limits(stall_seconds=0, spare_disk=256 * MB))
+    unread = UnreadBytes(small_limits(stall_seconds=0, min_free_disk=256 * MB))
     assert unread.take(ANN, 1, never, nullcontext) is fits
 
 

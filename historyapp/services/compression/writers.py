@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -42,7 +43,7 @@ class _Reply(NamedTuple):
     content: Any = None
 
 
-class _Running:
+class _WriterProcess:
     """One writer process and the summaries that it writes."""
 
     def __init__(self, module: str) -> None:
@@ -99,13 +100,44 @@ class _Running:
         self._child.stop()
 
 
+class _RepeatableCalls:
+    """The model calls of one summary. When it is written again, they have the same answers."""
+
+    def __init__(self, complete: Complete) -> None:
+        self._complete = complete
+        self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
+        self._next = 0
+        self.error: Exception | None = None
+        """Of the last call, where it failed."""
+
+    def repeat_from_start(self) -> None:
+        self._next = 0
+
+    def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
+        """The answer, or None when the call failed."""
+        if self._next < len(self._answers) and self._answers[self._next][0] == prompt:
+            answer = self._answers[self._next][1]
+        else:
+            del self._answers[self._next :]
+            try:
+                answer = self._complete(prompt)
+            except NotSummarised as refusal:
+                answer = refusal
+            except Exception as error:  # noqa: BLE001 it is raised once the process has given up
+                self.error = error
+                return None
+            self._answers.append((prompt, answer))
+        self._next += 1
+        return answer
+
+
 class ProcessWriter:
     """Writes in another process, which starts with the first summary. May be shared by threads."""
 
     def __init__(self, module: str = MODULE) -> None:
         self._module = module
         self._lock = Lock()
-        self._running: _Running | None = None
+        self._current: _WriterProcess | None = None
         self._numbers = count(1)
 
     def start(self, language: str) -> None:
@@ -115,11 +147,11 @@ class ProcessWriter:
     def stop(self) -> None:
         """Ends the process. The next summary starts another."""
         with self._lock:
-            if self._running:
-                self._running.stop()
+            if self._current:
+                self._current.stop()
 
     def language_note(self, name: str) -> str:
-        return str(self._until_done(lambda process: self._follow(process, "language", name, None)))
+        return str(self._with_process(partial(self._answer_prompts, "language", name, None)))
 
     def write(self, request: WriteRequest, complete: Complete | None) -> Written:
         """As :class:`Writer` says. Where another summary ended the process, no model call is made again.
@@ -127,34 +159,37 @@ class ProcessWriter:
         Raises:
             WriterFault: where a strategy raises something unexpected.
         """
-        again = _Recorded(complete) if complete else None
+        again = _RepeatableCalls(complete) if complete else None
         content = request, complete is not None
-        written: Written = self._until_done(lambda process: self._follow(process, "write", content, again))
+        written: Written = self._with_process(partial(self._answer_prompts, "write", content, again))
         return written
 
-    def _until_done(self, follow: Callable[[_Running], Any]) -> Any:
+    def _with_process(self, work: Callable[[_WriterProcess], Any]) -> Any:
+        """Does the work with another process when one has ended over the work of others."""
         idle_ends = 0
         while True:
             process = self._process()
             try:
-                return follow(process)
+                return work(process)
             except _Ended as ended:
                 idle_ends += not ended.while_working
                 if idle_ends == MOST_STARTS:
                     raise NotSummarised("The process that writes summaries ends again and again.") from None
 
-    def _process(self) -> _Running:
+    def _process(self) -> _WriterProcess:
         with self._lock:
-            if self._running is None or self._running.ended:
-                self._running = _Running(self._module)
-            return self._running
+            if self._current is None or self._current.ended:
+                self._current = _WriterProcess(self._module)
+            return self._current
 
-    def _follow(self, process: _Running, kind: str, content: Any, complete: "_Recorded | None") -> Any:
+    def _answer_prompts(
+        self, kind: str, content: Any, complete: _RepeatableCalls | None, process: _WriterProcess
+    ) -> Any:
         """Answers the prompts of one summary until it is written."""
         number = next(self._numbers)
         inbox = process.begin(kind, number, content)
         if complete:
-            complete.rewind()
+            complete.repeat_from_start()
         while True:
             match inbox.get():
                 case _Reply("prompt", prompt):
@@ -179,37 +214,6 @@ class ProcessWriter:
                     raise NotSummarised("The process that wrote the summary was killed. Is memory short?")
                 case _Reply(_, while_working):
                     raise _Ended(while_working)
-
-
-class _Recorded:
-    """The model calls of one summary. When it is written again, they have the same answers."""
-
-    def __init__(self, complete: Complete) -> None:
-        self._complete = complete
-        self._answers: list[tuple[SummaryPrompt, str | NotSummarised]] = []
-        self._next = 0
-        self.error: Exception | None = None
-        """Of the last call, where it failed."""
-
-    def rewind(self) -> None:
-        self._next = 0
-
-    def __call__(self, prompt: SummaryPrompt) -> str | NotSummarised | None:
-        """The answer, or None when the call failed."""
-        if self._next < len(self._answers) and self._answers[self._next][0] == prompt:
-            answer = self._answers[self._next][1]
-        else:
-            del self._answers[self._next :]
-            try:
-                answer = self._complete(prompt)
-            except NotSummarised as refusal:
-                answer = refusal
-            except Exception as error:  # noqa: BLE001 it is raised once the process has given up
-                self.error = error
-                return None
-            self._answers.append((prompt, answer))
-        self._next += 1
-        return answer
 
 
 WRITER = ProcessWriter()
