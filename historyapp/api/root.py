@@ -11,6 +11,7 @@ from historyapp.api import (
     episodes,
     ledger,
     model_calls,
+    overview,
     projects,
     recorded,
     rewinds,
@@ -35,7 +36,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, actions, episodes, recorded, contexts, snapshots, model_calls, ledger, summaries,
-    compressions, rewinds, transfers, projects, caps,
+    sessions, entries, actions, episodes, recorded, contexts, snapshots, model_calls, ledger, overview,
+    summaries, compressions, rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

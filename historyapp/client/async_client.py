@@ -92,6 +92,7 @@ class AsyncPlayhead(http_messages.ServerConnection[httpx.AsyncClient]):
 
     ledger = _answered(endpoints.ledger.ledger)
     step_ledgers = _listed(endpoints.ledger.step_ledgers)
+    overview = _answered(endpoints.overview.overview)
 
     rewind = _answered(endpoints.rewinds.rewind)
     undo_rewind = _answered(endpoints.rewinds.undo_rewind)

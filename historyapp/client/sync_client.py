@@ -107,6 +107,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
 
     ledger = _answered(endpoints.ledger.ledger)
     step_ledgers = _listed(endpoints.ledger.step_ledgers)
+    overview = _answered(endpoints.overview.overview)
 
     rewind = _answered(endpoints.rewinds.rewind)
     undo_rewind = _answered(endpoints.rewinds.undo_rewind)

@@ -15,6 +15,7 @@ from historyapp.models.projects import (
 )
 from historyapp.models.queue import QueuedMessage
 from historyapp.models.releases import Release
+from historyapp.models.run_figures import FiguresCheckpoint
 from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.spending import SpendingCounter, SpendingReservation
@@ -30,6 +31,7 @@ __all__ = [
     "CompressionRun",
     "Entry",
     "Episode",
+    "FiguresCheckpoint",
     "IdempotencyKey",
     "ImportSource",
     "Membership",

@@ -13,6 +13,7 @@ from historyapp.models.episodes import columns
 from historyapp.models.history import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.rewinds import reopen
+from historyapp.services.run_figures import recount
 from historyapp.services.transactions import writing
 
 _PROJECTED = (
@@ -59,6 +60,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
         found = Rebuilt(locked)
         _replay(locked, found)
         found.differences.extend(_compare(before, _stored(locked)))
+        found.differences.extend(recount(locked))
         if check_only:
             transaction.set_rollback(True)
     return found

@@ -165,3 +165,37 @@ RECORDED_REQUEST: dict[str, Any] = {
     "messages": [{"role": "user", "position": 1, "tokens": 8, "content": INPUT}],
     "next": "WyJyZXF1ZXN0IiwxXQ",
 }  # fmt: skip
+OVERVIEW: dict[str, Any] = {
+    "steps": 1, "counted_steps": 1,
+    "ending": {"kind": "unanswered", "text": "ended with a result that nobody answered", "steps": [1]},
+    "time": {"started_at": AT, "ended_at": LATER, "total": 2.5, "model": 2.1, "tools": 0.4, "waiting": 0.0},
+    "tokens": {**USAGE, "shown": 61, "source": "reported"},
+    "money": {"amount": 0.0021, "source": "reported", "prices_as_of": "2025-11-30", "unknown_models": []},
+    "worth_a_look": [
+        {
+            "kind": "unanswered", "text": "Ended with a result that nobody answered", "seconds": None,
+            "steps": [1],
+        }
+    ],
+    "context": {
+        "source": "reported", "model": "gpt-5-mini", "window": 272000, "steps_per_point": 1,
+        "points": [[1, 61]], "compactions": [], "rewinds": [], "turns": [1],
+    },
+    "tools": [
+        {
+            "name": "read_file", "kind": "read", "calls": 1, "errors": 0, "seconds": 0.4, "tokens": 12,
+            "steps": [1], "error_steps": [],
+        }
+    ],
+    "files": [
+        {
+            "path": "parser.py", "reads": 1, "edits": 0, "added": 0, "removed": 0, "steps": [1],
+            "edit_steps": [], "read_again": [],
+        }
+    ],
+    "commands": [{"command": "pytest", "runs": 1, "errors": 0, "seconds": 1.2, "steps": [4]}],
+    "subagents": [],
+    "slowest": [{"step": 1, "tool": "read_file", "target": "parser.py", "seconds": 0.4}],
+    "dearest": [{**USAGE, "step": 1, "tool": "read_file", "target": "parser.py", "money": 0.000095}],
+    "repeated": [],
+}  # fmt: skip

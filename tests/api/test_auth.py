@@ -156,6 +156,8 @@ CALLS = [
     ("GET", f"/snapshots/{SNAPSHOT}/diff?with={SNAPSHOT}", None),
     ("GET", "/ledger", None),
     ("GET", "/ledger/steps", None),
+    ("GET", "/overview", None),
+    ("GET", "/episodes/1/request", None),
 ]
 
 

@@ -29,6 +29,7 @@ PATHS = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": {"get"},
     "/sessions/{session_id}/ledger": {"get"},
     "/sessions/{session_id}/ledger/steps": {"get"},
+    "/sessions/{session_id}/overview": {"get"},
     "/sessions/{session_id}/summaries": {"get", "post"},
     "/sessions/{session_id}/compressions": {"get", "post"},
     "/sessions/{session_id}/compressions/estimate": {"get"},

@@ -7,6 +7,7 @@ from historyapp.client.endpoints import (
     episodes,
     ledger,
     model_calls,
+    overview,
     projects,
     rewinds,
     sessions,
@@ -14,6 +15,6 @@ from historyapp.client.endpoints import (
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "projects", "rewinds",
-    "sessions", "transfers",
+    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "overview", "projects",
+    "rewinds", "sessions", "transfers",
 ]  # fmt: skip

@@ -1,0 +1,232 @@
+"""What the overview page shows: bars of shares, rows of tables, and the size of the context as a picture."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import accumulate, groupby
+
+from dashboard.location import Location
+from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.repeats import Repeat
+from historyapp.core.overview.sizes import ContextSizes
+from historyapp.services.overview import RunOverview
+
+SHOWN = 12
+"""Rows of a table that are not folded."""
+MOST_ROWS, MOST_SLOWEST = 40, 8
+"""Rows of a table, and steps of the list of slowest ones. The API gives all."""
+LINKS = 60
+"""Parts of the picture of the context that each lead to a step."""
+MOST_MARKS = 40
+"""Lines of one kind in the picture."""
+ROWS = 40
+"""Rows of the table behind the picture, without compactions."""
+WIDTH, HEIGHT = 1000, 130
+"""Of the picture's coordinates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a bar, and its row below. ``x`` and ``width`` are percentages of the bar's width."""
+
+    name: str
+    style: str
+    """The class of its colour."""
+    value: int
+    x: str
+    width: str
+
+
+def shares(parts: Sequence[tuple[str, str, int]]) -> list[Share]:
+    """Parts, given as name, class and value, side by side."""
+    total = sum(value for _, _, value in parts) or 1
+    ends = accumulate(value for _, _, value in parts)
+    return [
+        Share(name, style, value, f"{100 * (end - value) / total:.2f}%", f"{100 * value / total:.2f}%")
+        for (name, style, value), end in zip(parts, ends, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line at a step."""
+
+    kind: str
+    step: int
+    x: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLink:
+    """A part of the picture that leads to a step."""
+
+    step: int
+    tokens: int
+    x: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChart:
+    """The size of the context over the run."""
+
+    sizes: ContextSizes
+    area: str
+    """The path of the filled shape, in coordinates of ``WIDTH`` and ``HEIGHT``; likewise ``line``."""
+    line: str
+    window: int
+    window_y: str
+    """Percentage of the height; empty where the window is far above all sizes."""
+    marks: list[Mark]
+    links: list[ChartLink]
+    rows: list[tuple[int, int]]
+    """Steps and tokens of the table behind it."""
+    last: int
+    most: int
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def draw_context(overview: RunOverview) -> ContextChart | None:
+    """The picture, or None where no step has a size."""
+    figures = overview.figures
+    sizes, last = figures.sizes, max(figures.steps, 1)
+    if not sizes.points:
+        return None
+    most = max(size for _, size in sizes.points)
+    shows_window = overview.window <= 4 * most
+    top = 1.1 * max(most, overview.window if shows_window else 0)
+    points = [(WIDTH * (step - 0.5) / last, HEIGHT * (1 - size / top)) for step, size in sizes.points]
+    line = "L".join(f"{x:.0f} {y:.1f}" for x, y in points)
+    return ContextChart(
+        sizes=sizes,
+        area=f"M{points[0][0]:.0f} {HEIGHT}L{line}L{points[-1][0]:.0f} {HEIGHT}Z",
+        line=f"M{line}",
+        window=overview.window,
+        window_y=f"{100 * (1 - overview.window / top):.1f}%" if shows_window else "",
+        marks=list(_marks(overview, last)),
+        links=list(_links(sizes, last)),
+        rows=sizes.points[:: max(1, -(-len(sizes.points) // ROWS))],
+        last=last,
+        most=most,
+    )
+
+
+def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
+    figures = overview.figures
+    turns = figures.turns if figures.turn_count <= MOST_MARKS else []
+    for step in turns:
+        yield Mark("turn", step, _percent(step - 1, last), f"input of a person before step {step:,}")
+    for compaction in figures.sizes.compactions[:MOST_MARKS]:
+        change = f"{compaction.before:,} → {compaction.after:,} tokens"
+        label = f"compacted before step {compaction.step:,}: {change}"
+        yield Mark("compaction", compaction.step, _percent(compaction.step - 1, last), label)
+    for step in overview.rewinds[:MOST_MARKS]:
+        if step <= figures.steps:
+            yield Mark("rewind", step, _percent(step, last), f"rewound to after step {step:,}")
+
+
+def _links(sizes: ContextSizes, last: int) -> Iterator[ChartLink]:
+    """Slices of equal width, each with the largest size in it."""
+    size = max(1, last / LINKS)
+    for slot, group in groupby(sizes.points, key=lambda point: int((point[0] - 1) / size)):
+        step, tokens = max(group, key=lambda point: point[1])
+        yield ChartLink(step, tokens, _percent(slot * size, last), _percent(size, last))
+
+
+def _percent(value: float, of: float) -> str:
+    return f"{100 * value / of:.2f}%"
+
+
+@dataclass(frozen=True)
+class OverviewPage:
+    """What the template shows."""
+
+    overview: RunOverview
+    location: Location
+
+    @property
+    def figures(self) -> RunFigures:
+        return self.overview.figures
+
+    @cached_property
+    def total_time(self) -> timedelta | None:
+        """From the first to the newest entry, or None if the run is undated."""
+        figures = self.figures
+        if not figures.is_dated:
+            return None
+        return timedelta(milliseconds=(figures.ended_at or 0) - (figures.started_at or 0))
+
+    @cached_property
+    def times(self) -> list[Share]:
+        """In milliseconds."""
+        figures = self.figures
+        parts = (
+            ("model", "share-model", figures.model_time),
+            ("tools", "share-tools", figures.tool_time),
+            ("waiting for a person", "share-person", figures.waiting_time),
+        )
+        return shares(parts)
+
+    @cached_property
+    def buckets(self) -> list[Share]:
+        """Input and output tokens as reported."""
+        usage = self.overview.tokens.usage
+        parts = (
+            ("read from cache", "share-cached", usage.cache_read),
+            ("written to cache", "share-written", usage.cache_write),
+            ("uncached input", "share-uncached", usage.uncached),
+            ("output", "share-output", usage.output),
+        )
+        return shares(parts)
+
+    @cached_property
+    def chart(self) -> ContextChart | None:
+        return draw_context(self.overview)
+
+    @cached_property
+    def tools(self) -> list[tuple[str, ToolFigures, str]]:
+        """Name, figures, and the width of a bar for its tokens."""
+        most = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
+        tools = self.overview.tools[:MOST_ROWS]
+        return [(name, tool, _percent(tool.tokens, most)) for name, tool in tools]
+
+    @cached_property
+    def files(self) -> list[tuple[str, str, FileFigures]]:
+        """Path, the path below the folder that all files share, and figures."""
+        return [(path, self._short(path), file) for path, file in self.overview.files[:MOST_ROWS]]
+
+    @property
+    def commands(self) -> list[tuple[str, CommandFigures]]:
+        return self.overview.commands[:MOST_ROWS]
+
+    @property
+    def slowest(self) -> list[tuple[StepFigure, str]]:
+        """The slowest steps, with their targets below the folder that all files share."""
+        slowest = self.figures.slowest[:MOST_SLOWEST]
+        return [(step, self._short(step.target)) for step in slowest]
+
+    @property
+    def repeats(self) -> list[tuple[Repeat, str]]:
+        """The findings of repeated work, likewise."""
+        return [(one, self._short(one.target)) for one in self.figures.repeated.findings()[:SHOWN]]
+
+    def _short(self, target: str) -> str:
+        return target.removeprefix(self._folder)
+
+    @cached_property
+    def _folder(self) -> str:
+        return _shared_folder([path for path, _ in self.overview.files])
+
+
+def _shared_folder(paths: Sequence[str]) -> str:
+    """The longest folder, with a slash at its end, in which all files are; empty where there is none."""
+    folder = ""
+    for depth in range(1, 50):
+        folders = {"/".join(path.split("/")[:depth]) + "/" for path in paths}
+        if len(folders) != 1 or not paths[0].startswith(found := folders.pop()):
+            break
+        folder = found
+    return folder

@@ -1,0 +1,66 @@
+"""Tags of the overview page."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from dashboard.location import Location
+from dashboard.templatetags.playhead import duration, icon, short_figure
+
+register = template.Library()
+
+RULES = {
+    "same_call_same_result": "same call, same result",
+    "alternating_calls": "two calls took turns",
+    "error_streak": "failed one after another",
+}
+"""The rules of repeated work in words."""
+SOURCES = {
+    "reported": "as reported",
+    "estimated": "estimated, no usage was reported",
+    "unknown": "unknown",
+    "none": "no usage was reported",
+}
+
+
+@register.simple_tag
+def step_links(location: Location, steps: Sequence[int], most: int = 3) -> SafeString:
+    """The first steps as links; a dash where there are none."""
+    if not steps:
+        return format_html('<span class="none">–</span>')
+    pairs = [(location.address_of(step), f"{step:,}") for step in steps[:most]]
+    links = format_html_join(", ", '<a href="{}">{}</a>', pairs)
+    return format_html("{} …", links) if len(steps) > most else links
+
+
+@register.simple_tag
+def kind_icon(kind: str) -> SafeString:
+    """The icon of a kind of tool."""
+    return icon(f"kind-{kind}", kind)
+
+
+@register.filter
+def round_figure(number: float) -> str:
+    """A number that need not be whole, in at most five characters."""
+    return short_figure(round(number))
+
+
+@register.filter
+def rule_words(rule: str) -> str:
+    """What a rule of repeated work finds."""
+    return RULES.get(rule, rule)
+
+
+@register.filter
+def source_words(source: str) -> str:
+    """Where a figure comes from."""
+    return SOURCES.get(source, source)
+
+
+@register.filter
+def took_milliseconds(milliseconds: float) -> str:
+    """A duration in milliseconds, as :func:`dashboard.templatetags.playhead.duration` writes it."""
+    return duration(timedelta(milliseconds=milliseconds))

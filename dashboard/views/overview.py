@@ -1,0 +1,32 @@
+"""The overview of a session: what the run did, what it took, and what is worth a look."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest, signed_in
+from dashboard.location import find_location
+from dashboard.overview import SHOWN, OverviewPage
+from dashboard.session_head import head_context
+from historyapp.services.overview import overview_of
+
+
+@signed_in
+@require_safe
+def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The page; for htmx only what is computed, while a long run is counted for the first time."""
+    location = find_location(request, session_id)
+    shown = OverviewPage(overview_of(location.history), location)
+    context = {
+        "shown": shown,
+        "session": location.session,
+        "location": location,
+        "most_rows": SHOWN,
+        "most_shown": f":{SHOWN}",
+        "after_shown": f"{SHOWN}:",
+    }
+    if request.htmx:
+        return render(request, "_overview.html", context)
+    return render(request, "overview.html", {**head_context(request, location), **context})

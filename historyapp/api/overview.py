@@ -1,0 +1,149 @@
+"""What a run did and what it took, in figures that lead to steps."""
+
+from datetime import UTC, datetime
+
+from django.http import HttpResponse
+from ninja import Router
+
+from historyapp.api.auth import ApiRequest, find_session
+from historyapp.api.fields import AsOf, SessionId
+from historyapp.api.ledger import usage_fields
+from historyapp.api.responses import fill, reply
+from historyapp.core.overview.figures import RunFigures, ToolFigures
+from historyapp.core.usage import MICRO
+from historyapp.models.history import History
+from historyapp.services.overview import RunOverview, Subagent, overview_of
+from historyapp.wire.overview import (
+    CommandOut,
+    CompactionOut,
+    ContextSizeOut,
+    DearStepOut,
+    EndingOut,
+    FindingOut,
+    MoneyFigureOut,
+    OverviewOut,
+    RepeatOut,
+    SlowStepOut,
+    SubagentOut,
+    TimeOut,
+    TokenFigureOut,
+    ToolOut,
+    TouchedFileOut,
+)
+
+router = Router(tags=["overview"])
+
+
+@router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="What a run did and took")
+def read_overview(request: ApiRequest, session_id: SessionId, as_of: AsOf = None) -> HttpResponse:
+    """Figures of the live history, each with steps that show it.
+
+    They are computed when they are first read, in parts if the session is long: see `counted_steps`.
+    """
+    overview = overview_of(History(find_session(request, session_id), as_of))
+    return reply(_overview(overview))
+
+
+def _overview(overview: RunOverview) -> OverviewOut:
+    figures, tokens, money = overview.figures, overview.tokens, overview.money
+    return OverviewOut(
+        steps=overview.counted.steps,
+        counted_steps=figures.steps,
+        ending=EndingOut(
+            kind=overview.ending.kind, text=overview.ending.text, steps=list(overview.ending.steps)
+        ),
+        time=_time(figures),
+        tokens=TokenFigureOut(**usage_fields(tokens.usage), shown=tokens.shown, source=tokens.source),
+        money=MoneyFigureOut(
+            amount=None if money.source in ("unknown", "none") else money.micros / MICRO,
+            source=money.source,
+            prices_as_of=money.prices_as_of,
+            unknown_models=list(money.unknown),
+        ),
+        worth_a_look=[
+            FindingOut(
+                kind=one.kind,
+                text=one.text,
+                seconds=one.milliseconds / 1000 if one.milliseconds else None,
+                steps=list(one.steps),
+            )
+            for one in overview.findings
+        ],
+        context=_context(overview),
+        tools=[_tool(figures, name, tool) for name, tool in overview.tools],
+        files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
+        commands=[
+            fill(CommandOut, one, command=command, seconds=_seconds(figures, one.milliseconds))
+            for command, one in overview.commands
+        ],
+        subagents=[_subagent(child) for child in overview.subagents],
+        slowest=_slowest(figures),
+        dearest=[
+            DearStepOut(
+                **usage_fields(one.figure.usage),
+                step=one.figure.step,
+                tool=one.figure.tool,
+                target=one.figure.target,
+                money=one.micros / MICRO,
+            )
+            for one in overview.dearest
+        ],
+        repeated=[fill(RepeatOut, one, last_step=one.last) for one in figures.repeated.findings()],
+    )
+
+
+def _time(figures: RunFigures) -> TimeOut:
+    if not figures.is_dated:
+        return TimeOut(started_at=None, ended_at=None, total=None, model=None, tools=None, waiting=None)
+    started, ended = figures.started_at or 0, figures.ended_at or 0
+    return TimeOut(
+        started_at=datetime.fromtimestamp(started / 1000, UTC),
+        ended_at=datetime.fromtimestamp(ended / 1000, UTC),
+        total=(ended - started) / 1000,
+        model=figures.model_time / 1000,
+        tools=figures.tool_time / 1000,
+        waiting=figures.waiting_time / 1000,
+    )
+
+
+def _seconds(figures: RunFigures, milliseconds: float) -> float | None:
+    return round(milliseconds) / 1000 if figures.is_dated else None
+
+
+def _context(overview: RunOverview) -> ContextSizeOut:
+    sizes = overview.figures.sizes
+    return ContextSizeOut(
+        source="reported" if sizes.reported else "estimated",
+        model=overview.model,
+        window=overview.window,
+        steps_per_point=sizes.stride,
+        points=sizes.points,
+        compactions=[fill(CompactionOut, compaction) for compaction in sizes.compactions],
+        rewinds=overview.rewinds,
+        turns=overview.figures.turns,
+    )
+
+
+def _tool(figures: RunFigures, name: str, tool: ToolFigures) -> ToolOut:
+    seconds = _seconds(figures, tool.milliseconds)
+    return fill(ToolOut, tool, name=name, seconds=seconds, tokens=round(tool.tokens))
+
+
+def _slowest(figures: RunFigures) -> list[SlowStepOut]:
+    if not figures.is_dated:
+        return []
+    return [fill(SlowStepOut, one, seconds=one.score / 1000) for one in figures.slowest]
+
+
+def _subagent(child: Subagent) -> SubagentOut:
+    session, passed = child.session, child.milliseconds
+    assert session.spawned_by_id is not None
+    return fill(
+        SubagentOut,
+        child,
+        session=session.pk,
+        started_by=session.spawned_by_id,
+        title=session.title,
+        money=child.micros / MICRO,
+        seconds=None if passed is None else passed / 1000,
+    )

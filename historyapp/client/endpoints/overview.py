@@ -1,0 +1,9 @@
+"""What a run did and what it took."""
+
+from historyapp.client.api_call import ApiCall, Id, at, get
+from historyapp.wire.overview import OverviewOut
+
+
+def overview(session_id: Id, *, as_of: int | None = None) -> ApiCall[OverviewOut]:
+    """Time, tokens, money, tools, files and repeated work, each with steps that show it."""
+    return get(at("sessions", session_id, "overview"), OverviewOut, as_of=as_of)

@@ -1,0 +1,290 @@
+"""The figures of a run: a fold over its live entries, whose state is bounded whatever the run's length."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+
+from pydantic import TypeAdapter
+
+from historyapp.core.call_subjects import Kind
+from historyapp.core.entries import DebugLog, Entry, ModelInput, ModelOutput, ToolResults
+from historyapp.core.overview.repeats import RepeatedWork
+from historyapp.core.overview.sizes import ContextSizes
+from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, milliseconds_of
+from historyapp.core.text import preview
+from historyapp.core.usage import Usage
+
+VERSION = 1
+"""Of the rules and of the state. Stored figures of another version are not read."""
+MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
+"""Names of which figures are kept, the first ones. Further tools are added up under the empty name."""
+MOST_STEPS = 8
+"""Steps that are kept of each tool, file and command: the first ones."""
+MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
+PERSON = "user"
+"""The channel of a person's inputs."""
+COMPACTION = "compaction"
+"""The channel of a summary that replaces the history, and the category of the note that says so."""
+
+
+@dataclass(slots=True)
+class ToolFigures:
+    kind: Kind
+    calls: int = 0
+    errors: int = 0
+    milliseconds: float = 0
+    tokens: float = 0
+    """Of results, by our own count."""
+    steps: list[int] = field(default_factory=list)
+    error_steps: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FileFigures:
+    reads: int = 0
+    edits: int = 0
+    added: int = 0
+    """Lines, as the arguments of edits say; likewise ``removed``."""
+    removed: int = 0
+    steps: list[int] = field(default_factory=list)
+    edit_steps: list[int] = field(default_factory=list)
+    read_before: int = -1
+    """Compactions before its newest read; -1: it was not read."""
+    again: list[int] = field(default_factory=list)
+    """Steps that read it again after a compaction."""
+
+
+@dataclass(slots=True)
+class CommandFigures:
+    runs: int = 0
+    errors: int = 0
+    milliseconds: float = 0
+    steps: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class StepFigure:
+    """A step among the slowest or the dearest ones."""
+
+    step: int
+    score: float
+    """What it is ranked by: milliseconds, or tokens weighted as most providers price them."""
+    tool: str
+    target: str
+    model: str
+    usage: Usage
+
+
+@dataclass(slots=True)
+class FailedStep:
+    step: int
+    tool: str
+    target: str
+    line: str
+    """The first line of the result, up to 200 characters."""
+
+
+@dataclass(slots=True)
+class RunFigures:
+    """All figures. Times are in milliseconds, since 1970 where they are moments."""
+
+    steps: int = 0
+    gaps: int = 0
+    """Pairs of consecutive entries, and how many of them lie apart in time."""
+    timed_gaps: int = 0
+    started_at: int | None = None
+    ended_at: int | None = None
+    waits_for_tools: bool = False
+    """Whether calls were open after the newest entry."""
+    model_time: int = 0
+    tool_time: int = 0
+    waiting_time: int = 0
+    waits: list[tuple[int, int]] = field(default_factory=list)
+    """The longest waits for a person, and the steps that followed them."""
+    turns: list[int] = field(default_factory=list)
+    """The steps that followed inputs of a person, the first ones."""
+    turn_count: int = 0
+    is_new_turn: bool = False
+    tools: dict[str, ToolFigures] = field(default_factory=dict)
+    files: dict[str, FileFigures] = field(default_factory=dict)
+    more_files: int = 0
+    """Reads and edits of further files."""
+    commands: dict[str, CommandFigures] = field(default_factory=dict)
+    more_commands: int = 0
+    compactions: int = 0
+    sizes: ContextSizes = field(default_factory=ContextSizes)
+    repeated: RepeatedWork = field(default_factory=RepeatedWork)
+    slowest: list[StepFigure] = field(default_factory=list)
+    dearest: list[StepFigure] = field(default_factory=list)
+    first_failure: FailedStep | None = None
+    last_failure: FailedStep | None = None
+    last_command: FailedStep | None = None
+    """The newest command; its ``line`` is empty unless it failed."""
+    last_status: str = ""
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the entries have times of their own.
+
+        Entries of a file without times have the time of their import, which is the same for all entries that
+        were written together.
+        """
+        return self.timed_gaps > 0 and self.timed_gaps * 100 >= self.gaps
+
+    def add_run(self, run: Sequence[Entry]) -> None:
+        """Adds what was recorded before the first output, or an output and what follows it."""
+        first = run[0]
+        if not isinstance(first.body, ModelOutput):
+            self._add_entries(run)
+            return
+        self._add_time(first, "model")
+        self.steps += 1
+        step = facts_of(self.steps, run)
+        self.sizes.add(step.number, step.usage.input)
+        self._add_turn(step.number)
+        self._add_step(step)
+        self.sizes.since_compaction += first.tokens
+        self.waits_for_tools = bool(step.calls)
+        self._add_entries(run[1:])
+
+    def _add_entries(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            body = entry.body
+            if isinstance(body, ToolResults):
+                self._add_time(entry, "tools" if self.steps else "")
+                self.waits_for_tools = False
+            elif isinstance(body, ModelInput):
+                self._add_input(entry, body.channel)
+            elif isinstance(body, DebugLog):
+                if body.category == COMPACTION:
+                    self._compact()
+                continue  # a model never reads it
+            self.sizes.since_compaction += entry.tokens
+
+    def _add_input(self, entry: Entry, channel: str) -> None:
+        if channel == COMPACTION:
+            self._compact()
+            self._add_time(entry, "model")
+        elif channel == PERSON:
+            self._add_time(entry, "tools" if self.waits_for_tools else "person")
+            self.is_new_turn = True
+
+    def _compact(self) -> None:
+        self.compactions += not self.sizes.is_compacted
+        self.sizes.compact()
+
+    def _add_time(self, entry: Entry, spent_by: str) -> None:
+        """Adds the time since the entry before to what it was spent on."""
+        now, before = milliseconds_of(entry.created_at), self.ended_at
+        self.ended_at = now if before is None else max(before, now)
+        if before is None:
+            self.started_at = now
+            return
+        passed = max(0, now - before)
+        self.gaps += 1
+        self.timed_gaps += passed > 0
+        if spent_by == "model":
+            self.model_time += passed
+        elif spent_by == "tools":
+            self.tool_time += passed
+        elif spent_by == "person":
+            self.waiting_time += passed
+            if passed and self.steps:
+                self.waits = nlargest(MOST_WAITS, [*self.waits, (passed, self.steps + 1)])
+
+    def _add_turn(self, number: int) -> None:
+        if self.is_new_turn:
+            self.is_new_turn = False
+            self.turn_count += 1
+            if len(self.turns) < MOST_TURNS:
+                self.turns.append(number)
+
+    def _add_step(self, step: StepFacts) -> None:
+        self.last_status = step.status
+        for call in step.calls:
+            self._add_call(step.number, call)
+        if step.status == "error":
+            call = next((call for call in step.calls if call.status == "error"), step.calls[0])
+            self.last_failure = FailedStep(step.number, call.name, call.subject.target, call.error_line)
+            self.first_failure = self.first_failure or self.last_failure
+        self.repeated.add(step)
+        self.slowest = _ranked(self.slowest, step, step.milliseconds, MOST_SLOW)
+        usage = step.usage
+        weight = usage.uncached + usage.cache_read / 10 + usage.cache_write * 1.25 + usage.output * 5
+        self.dearest = _ranked(self.dearest, step, weight, MOST_DEAR)
+
+    def _add_call(self, number: int, call: CallFacts) -> None:
+        name = call.name if call.name in self.tools or len(self.tools) < MOST_TOOLS else ""
+        tool = self.tools.setdefault(name, ToolFigures(call.subject.kind if name else "other"))
+        failed = call.status == "error"
+        tool.calls += 1
+        tool.errors += failed
+        tool.milliseconds += call.milliseconds
+        tool.tokens += call.tokens
+        _note(tool.steps, number)
+        if failed:
+            _note(tool.error_steps, number)
+        if call.subject.kind == "shell":
+            self._add_command(number, call)
+        for file in call.subject.files:
+            self._add_file(number, call, preview(file))
+
+    def _add_command(self, number: int, call: CallFacts) -> None:
+        command = call.subject.target
+        self.last_command = FailedStep(number, call.name, command, call.error_line)
+        if command not in self.commands and len(self.commands) >= MOST_COMMANDS:
+            self.more_commands += 1
+            return
+        figures = self.commands.setdefault(command, CommandFigures())
+        figures.runs += 1
+        figures.errors += call.status == "error"
+        figures.milliseconds += call.milliseconds
+        _note(figures.steps, number)
+
+    def _add_file(self, number: int, call: CallFacts, path: str) -> None:
+        if path not in self.files and len(self.files) >= MOST_FILES:
+            self.more_files += 1
+            return
+        file = self.files.setdefault(path, FileFigures())
+        _note(file.steps, number)
+        if call.subject.kind == "edit":
+            file.edits += 1
+            _note(file.edit_steps, number)
+            if len(call.subject.files) == 1:  # a call that changes several does not say which lines are whose
+                file.added += call.lines.added
+                file.removed += call.lines.removed
+            return
+        file.reads += 1
+        if -1 < file.read_before < self.compactions:
+            _note(file.again, number)
+        file.read_before = self.compactions
+
+
+def _note(steps: list[int], number: int) -> None:
+    if len(steps) < MOST_STEPS and (not steps or steps[-1] != number):
+        steps.append(number)
+
+
+def _ranked(found: list[StepFigure], step: StepFacts, score: float, most: int) -> list[StepFigure]:
+    """The steps with the highest scores, this one among them if its own is high enough."""
+    if score <= 0 or (len(found) == most and score <= found[-1].score):
+        return found
+    call = step.calls[0] if step.calls else None
+    target = call.subject.target if call else ""
+    figure = StepFigure(
+        step.number, score, call.name if call else "", target, preview(step.model, 100), step.usage
+    )
+    return sorted([*found, figure], key=lambda one: (-one.score, one.step))[:most]
+
+
+_STORED: TypeAdapter[RunFigures] = TypeAdapter(RunFigures)
+
+
+def dump_figures(figures: RunFigures) -> str:
+    """As stored."""
+    return _STORED.dump_json(figures).decode()
+
+
+def load_figures(stored: str) -> RunFigures:
+    """Figures of the same version, as they were."""
+    return _STORED.validate_json(stored)

@@ -1,0 +1,115 @@
+"""How a run ended, and the sentences of "Worth a look"."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from historyapp.core.overview.figures import RunFigures
+from historyapp.core.overview.repeats import Repeat, RepeatRule
+
+EndingKind = Literal[
+    "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered"
+]
+MOST_FINDINGS = 5
+LONG_WAIT, LONG_STEP = 60_000, 60_000
+"""Milliseconds from which a wait for a person, or a step, is worth a look."""
+_TEXTS: dict[EndingKind, str] = {
+    "empty": "nothing recorded yet",
+    "running": "running",
+    "no_result": "ended with a call that got no result",
+    "interrupted": "interrupted by a person",
+    "error": "ended with an error",
+    "failed_command": "answered after a failed command",
+    "answered": "ended with an answer",
+    "unanswered": "ended with a result that nobody answered",
+}
+_BY_STATUS: dict[str, EndingKind] = {
+    "in_flight": "no_result",
+    "abandoned": "no_result",
+    "interrupted_by_human": "interrupted",
+    "error": "error",
+    "success": "unanswered",
+}
+
+
+class Ending(NamedTuple):
+    """How a run ended, or where it is."""
+
+    kind: EndingKind
+    text: str
+    steps: tuple[int, ...]
+    """The steps that show it."""
+
+    @property
+    def is_good(self) -> bool:
+        return self.kind == "answered"
+
+    @property
+    def is_bad(self) -> bool:
+        return self.kind in ("no_result", "error", "failed_command", "interrupted")
+
+
+class Notice(NamedTuple):
+    """A sentence that leads to steps."""
+
+    kind: str
+    text: str
+    steps: tuple[int, ...]
+    milliseconds: int = 0
+    """How long it took, where it is about time."""
+
+
+def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
+    """How the run ended.
+
+    Args:
+        is_live: whether the agent may go on.
+    """
+    last = figures.steps
+    if not last:
+        return Ending("empty", _TEXTS["empty"], ())
+    if is_live and figures.last_status in ("in_flight", "success"):
+        return Ending("running", _TEXTS["running"], (last,))
+    command = figures.last_command
+    if figures.last_status == "answered":
+        if command and command.line:
+            return Ending("failed_command", _TEXTS["failed_command"], (command.step, last))
+        return Ending("answered", _TEXTS["answered"], (last,))
+    kind = _BY_STATUS[figures.last_status]
+    return Ending(kind, _TEXTS[kind], (last,))
+
+
+def worth_a_look(figures: RunFigures, ending: Ending) -> list[Notice]:
+    """At most five sentences, the most urgent first."""
+    return list(_findings(figures, ending))[:MOST_FINDINGS]
+
+
+def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
+    failure = figures.first_failure
+    if failure:
+        yield Notice("first_failure", f"First failure: {failure.tool}", (failure.step,))
+    if ending.is_bad or ending.kind == "unanswered":
+        yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
+    found = figures.repeated.findings()
+    yield from _repeats(found, "error_streak", "{} steps in a row failed")
+    yield from _repeats(found, "alternating_calls", "Two calls took turns, {} steps long")
+    yield from _repeats(found, "same_call_same_result", "Same call, same result, {} times: {}")
+    again = sorted({step for file in figures.files.values() for step in file.again})
+    files = sum(bool(file.again) for file in figures.files.values())
+    if files:
+        text = f"{files} file{'s' * (files != 1)} read again after a compaction"
+        yield Notice("read_again", text, tuple(again[:8]))
+    if figures.is_dated and figures.waits and figures.waits[0][0] >= LONG_WAIT:
+        passed, step = figures.waits[0]
+        yield Notice("longest_pause", "Longest pause, before the next input", (step,), passed)
+    if figures.is_dated and figures.slowest and figures.slowest[0].score >= LONG_STEP:
+        slow = figures.slowest[0]
+        text = f"Slowest step: {slow.tool}"
+        yield Notice("slowest_step", text, (slow.step,), round(slow.score))
+
+
+def _repeats(found: list[Repeat], rule: RepeatRule, text: str) -> Iterator[Notice]:
+    """The longest finding of a rule."""
+    for repeat in found:
+        if repeat.rule == rule:
+            yield Notice(rule, text.format(repeat.count, repeat.tool), tuple(repeat.steps))
+            return

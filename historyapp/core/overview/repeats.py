@@ -1,0 +1,113 @@
+"""Rules that find repeated work. Each has a name, under which its findings are listed."""
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from historyapp.core.overview.step_facts import CallFacts, StepFacts
+
+RepeatRule = Literal["same_call_same_result", "alternating_calls", "error_streak"]
+RULES: tuple[RepeatRule, ...] = get_args(RepeatRule)
+"""``same_call_same_result``: a tool was called again with the same arguments and gave the same result.
+``alternating_calls``: two calls took turns at least three times. ``error_streak``: at least three steps with
+tool calls in a row ended in an error."""
+LEAST_TURNS, LEAST_ERRORS = 6, 3
+"""Steps of the shortest finding of the second and of the third rule."""
+MOST_STEPS, MOST_FINDINGS = 8, 20
+MOST_SEEN = 300
+"""Calls with their results that are remembered. Those that were not repeated are forgotten first."""
+
+
+@dataclass(slots=True)
+class Repeat:
+    """A finding of a rule."""
+
+    rule: RepeatRule
+    count: int
+    """How often the call was made, or how many steps in a row."""
+    steps: list[int]
+    """The first ones."""
+    last: int
+    tool: str
+    target: str
+
+
+@dataclass(slots=True)
+class RepeatedWork:
+    """What the rules need to know, and what they have found."""
+
+    seen: dict[str, Repeat] = field(default_factory=dict)
+    """By the digests of call and result."""
+    recent: list[tuple[int, str]] = field(default_factory=list)
+    """The newest steps with calls, and a digest of each step's calls."""
+    alternating: list[Repeat] = field(default_factory=list)
+    streak: Repeat | None = None
+    """Of the newest steps; it may still be too short for a finding."""
+    streaks: list[Repeat] = field(default_factory=list)
+    """Those that have ended, the longest ones."""
+
+    def add(self, step: StepFacts) -> None:
+        if not step.calls:
+            return
+        for call in step.calls:
+            if call.result_digest:
+                self._add_call(step.number, call)
+        self._add_turn(step)
+        self._add_outcome(step)
+
+    def findings(self) -> list[Repeat]:
+        """All findings, the longest of each rule first."""
+        same = [repeat for repeat in self.seen.values() if repeat.count > 1]
+        streaks = [*self.streaks, self.streak] if self.streak else self.streaks
+        long = [streak for streak in streaks if streak.count >= LEAST_ERRORS]
+        found: list[Repeat] = []
+        for repeats in (same, self.alternating, long):
+            found += sorted(repeats, key=lambda repeat: (-repeat.count, repeat.steps))[:MOST_FINDINGS]
+        return found
+
+    def _add_call(self, number: int, call: CallFacts) -> None:
+        key = call.digest + call.result_digest
+        known = self.seen.get(key)
+        if known is None:
+            if len(self.seen) >= MOST_SEEN:
+                del self.seen[min(self.seen, key=lambda key: self.seen[key].count)]
+            self.seen[key] = _found("same_call_same_result", [number], call)
+            return
+        known.count += 1
+        known.last = number
+        if len(known.steps) < MOST_STEPS and known.steps[-1] != number:
+            known.steps.append(number)
+
+    def _add_turn(self, step: StepFacts) -> None:
+        digest = "".join([call.digest for call in step.calls[:20]])
+        self.recent = [*self.recent[1 - LEAST_TURNS :], (step.number, digest)]
+        digests = [digest for _, digest in self.recent]
+        alternate = len(digests) == LEAST_TURNS and digests[2:] == digests[:-2] and digests[0] != digests[1]
+        if not alternate:
+            return
+        newest = self.alternating[-1] if self.alternating else None
+        if newest and newest.last == self.recent[-2][0]:
+            newest.count += 1
+            newest.last = step.number
+            newest.steps = [*newest.steps, step.number][:MOST_STEPS]
+        elif len(self.alternating) < MOST_FINDINGS:
+            steps = [number for number, _ in self.recent]
+            self.alternating.append(_found("alternating_calls", steps, step.calls[0]))
+
+    def _add_outcome(self, step: StepFacts) -> None:
+        if step.status == "error":
+            failed = next((call for call in step.calls if call.status == "error"), step.calls[0])
+            if self.streak is None:
+                self.streak = _found("error_streak", [step.number], failed)
+                return
+            self.streak.count += 1
+            self.streak.last = step.number
+            self.streak.steps = [*self.streak.steps, step.number][:MOST_STEPS]
+        elif self.streak is not None:
+            if self.streak.count >= LEAST_ERRORS:
+                longest = sorted([*self.streaks, self.streak], key=lambda repeat: -repeat.count)
+                self.streaks = longest[:MOST_FINDINGS]
+            self.streak = None
+
+
+def _found(rule: RepeatRule, steps: list[int], call: CallFacts) -> Repeat:
+    return Repeat(rule, len(steps), steps, steps[-1], call.name, call.subject.target)

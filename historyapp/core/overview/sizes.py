@@ -1,0 +1,78 @@
+"""The size of the context over a run, in a bounded number of points."""
+
+from dataclasses import dataclass, field
+
+MOST_POINTS = 400
+"""Points that are kept. With more, each stands for twice as many steps."""
+MOST_COMPACTIONS = 100
+
+
+@dataclass(slots=True)
+class Compaction:
+    """The agent replaced its history by a summary."""
+
+    step: int
+    """The first step after it."""
+    before: int
+    """Tokens of the request before it, and of the one after it; 0 where unknown."""
+    after: int
+
+
+@dataclass(slots=True)
+class ContextSizes:
+    """Tokens that the model was given, by step."""
+
+    stride: int = 1
+    """Steps for which one point stands."""
+    points: list[tuple[int, int]] = field(default_factory=list)
+    """Step and tokens: of every ``stride`` steps the largest."""
+    reported: bool = False
+    """Whether the provider reported the sizes. Else they are our count of what was live."""
+    newest: int = 0
+    since_compaction: int = 0
+    """Tokens of the entries since the last compaction, by our own count."""
+    compactions: list[Compaction] = field(default_factory=list)
+    more_compactions: int = 0
+    is_compacted: bool = False
+    """Whether a compaction precedes the next step."""
+
+    def compact(self) -> None:
+        """Notes a compaction. A file may say it twice: with its mark and with its summary."""
+        self.is_compacted = True
+        self.since_compaction = 0
+
+    def add(self, step: int, reported: int) -> None:
+        """Adds the size of the request that led to a step.
+
+        Args:
+            reported: input tokens as the provider reported them; 0 where it did not.
+        """
+        if reported and not self.reported:
+            self.reported, self.points, self.stride = True, [], 1
+        size = reported or (0 if self.reported else self.since_compaction)
+        if self.is_compacted:
+            self._add_compaction(Compaction(step, self.newest, size))
+        if size:
+            self.newest = size
+            self._add_point(step, size)
+
+    def _add_compaction(self, compaction: Compaction) -> None:
+        self.is_compacted = False
+        if len(self.compactions) < MOST_COMPACTIONS:
+            self.compactions.append(compaction)
+        else:
+            self.more_compactions += 1
+
+    def _add_point(self, step: int, size: int) -> None:
+        points = self.points
+        if points and (points[-1][0] - 1) // self.stride == (step - 1) // self.stride:
+            points[-1] = max(points[-1], (step, size), key=lambda point: point[1])
+            return
+        points.append((step, size))
+        if len(points) > MOST_POINTS:
+            self.stride *= 2
+            kept: dict[int, tuple[int, int]] = {}
+            for point in points:
+                slot = (point[0] - 1) // self.stride
+                kept[slot] = max(kept.get(slot, point), point, key=lambda one: one[1])
+            self.points = list(kept.values())

@@ -1,0 +1,130 @@
+"""What the figures need of one step: its tool calls with their results, times and tokens, and its usage."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from historyapp.core.call_subjects import CallSubject, call_subject
+from historyapp.core.conversation import PairedResult, Progress, Status
+from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
+from historyapp.core.failures import error_line
+from historyapp.core.json import dump_json
+from historyapp.core.overview.edited_lines import LineCount, edited_lines
+from historyapp.core.results import returned_text
+from historyapp.core.text import preview
+from historyapp.core.usage import Usage, usage_of
+
+_NO_LINES = LineCount()
+
+
+@dataclass(slots=True)
+class CallFacts:
+    """One tool call and what came back."""
+
+    name: str
+    subject: CallSubject
+    lines: LineCount
+    digest: str
+    """Equal for calls of the same tool with the same arguments."""
+    status: str = ""
+    """Of its result; empty without one."""
+    error_line: str = ""
+    result_digest: str = ""
+    tokens: float = 0
+    """Of its result, by our own count. A result's entry is divided by the length of its texts."""
+    milliseconds: float = 0
+    """From the call or the result before to its result. Results of one entry share the time."""
+
+
+class StepFacts(NamedTuple):
+    """One step."""
+
+    number: int
+    status: Status
+    model: str
+    """Empty where the entry does not name it."""
+    usage: Usage
+    tokens: int
+    """Of its entries, by our own count."""
+    milliseconds: int
+    """From the output to the last result."""
+    calls: list[CallFacts]
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """A time as milliseconds since 1970."""
+    return int(moment.timestamp() * 1000)
+
+
+def facts_of(number: int, run: Sequence[Entry]) -> StepFacts:
+    """The facts of a step.
+
+    Args:
+        run: its output and the live entries after it, up to the next output.
+    """
+    first = run[0]
+    output = first.body
+    assert isinstance(output, ModelOutput)
+    calls = _calls(output)
+    progress, before = Progress.begin(output), milliseconds_of(first.created_at)
+    begun, ended = before, before
+    for entry in run[1:]:
+        if isinstance(entry.body, ToolResults):
+            progress, answered = progress.take(entry.body.results)
+            now = milliseconds_of(entry.created_at)
+            _share(calls, answered, entry.tokens, max(0, now - before))
+            before = ended = max(before, now)
+    model = first.metadata.get("model")
+    return StepFacts(
+        number=number,
+        status=progress.status,
+        model=model if isinstance(model, str) else "",
+        usage=usage_of(first.metadata),
+        tokens=sum(entry.tokens for entry in run if entry.body.in_step),
+        milliseconds=ended - begun,
+        calls=list(calls.values()),
+    )
+
+
+def _calls(output: ModelOutput) -> dict[str, CallFacts]:
+    """The calls of an output by their ids; an action without provider calls has an empty one."""
+    if output.use_tool and not output.tool_calls:
+        return {"": _call(output.use_tool.name, output.use_tool.arguments)}
+    return {call.id: _call(call.name, call.arguments) for call in output.tool_calls}
+
+
+def _call(name: str, arguments: Any) -> CallFacts:
+    subject = call_subject(name, arguments)
+    lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
+    return CallFacts(preview(name, 100), subject, lines, digest_of(f"{name}\n{dump_json(arguments)}"))
+
+
+def digest_of(text: str) -> str:
+    """A short digest: two of 100,000 different texts are equal with a chance of one in 3,000 million."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _share(calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens: int, passed: int) -> None:
+    """Gives each answered call its result, and its share of the entry's tokens and of the time."""
+    found = list(_answers(calls, answered))
+    characters = sum(size for _, _, _, size in found)
+    for call, result, text, size in found:
+        call.status = result.status
+        call.error_line = error_line(result) if result.status == "error" else ""
+        call.result_digest = digest_of(text)
+        call.tokens += tokens * size / characters
+        call.milliseconds += passed / len(found)
+
+
+def _answers(
+    calls: dict[str, CallFacts], answered: Sequence[PairedResult]
+) -> Iterator[tuple[CallFacts, ToolResult, str, float]]:
+    """Each answered call with its result, the result's text, and the characters that are its share."""
+    for result, ids in answered:
+        known = [calls[id] for id in ids if id in calls]
+        if known:
+            text = returned_text(result)
+            for call in known:
+                yield call, result, text, (len(text) + 1) / len(known)

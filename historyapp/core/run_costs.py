@@ -1,0 +1,84 @@
+"""The one token figure and the one money figure of a run, each with where it comes from.
+
+Lists, heads of sessions, ledgers and overviews show these, so that they agree.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from historyapp.core.prices import Prices
+from historyapp.core.projection import Totals
+from historyapp.core.usage import ModelTotals, Usage
+
+TokenSource = Literal["reported", "estimated"]
+MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
+
+
+class RunTokens(NamedTuple):
+    """Tokens of a run."""
+
+    usage: Usage
+    """What the providers reported; zeros with ``estimated``."""
+    estimated: int
+    """The live entries by our own count."""
+    source: TokenSource
+
+    @property
+    def shown(self) -> int:
+        """The one figure: input as reported, else the entries by our own count."""
+        return self.usage.input if self.source == "reported" else self.estimated
+
+
+class RunMoney(NamedTuple):
+    """What the model calls of a run cost."""
+
+    micros: int
+    """Millionths of a US dollar. Calls of models without a known price are left out."""
+    source: MoneySource
+    """``reported``: by the transcript or the agent. ``priced``: by the price list. ``unknown``: only models
+    without a price were used. ``none``: no call has reported its usage."""
+    prices_as_of: str
+    unknown: tuple[str, ...] = ()
+    """The models that the figure leaves out."""
+
+
+def tokens_of(totals: Totals) -> RunTokens:
+    """The tokens of a run."""
+    usage = sum_usage(totals.models) if totals.models else Usage(totals.input_tokens, totals.output_tokens)
+    return RunTokens(usage, totals.tokens, "reported" if usage.input or usage.output else "estimated")
+
+
+def sum_usage(models: Mapping[str, ModelTotals]) -> Usage:
+    """The usage of all models together."""
+    return Usage(*map(sum, zip(Usage(), *(totals.usage for totals in models.values()), strict=True)))
+
+
+def money_of(totals: Totals, default_model: str, prices: Prices) -> RunMoney:
+    """The money of a run. Of each model, what was reported counts; else the price list does.
+
+    Args:
+        default_model: the session's, for calls that do not name one.
+    """
+    micros, sources, unknown = 0, set[str](), list[str]()
+    for model, used in totals.models.items():
+        name = model or default_model
+        price = prices.of(name)
+        if used.cost:
+            micros += used.cost
+            sources.add("reported")
+        elif price is not None:
+            micros += price.cost(used.usage)
+            sources.add("priced")
+        else:
+            unknown.append(name)
+    if not totals.models and totals.cost:  # entries of earlier versions have no totals by model
+        micros, sources = totals.cost, {"reported"}
+    return RunMoney(micros, _source(sources, unknown), prices.as_of, tuple(unknown))
+
+
+def _source(sources: set[str], unknown: list[str]) -> MoneySource:
+    if len(sources) == 2:
+        return "reported and priced"
+    if sources:
+        return "reported" if "reported" in sources else "priced"
+    return "unknown" if unknown else "none"

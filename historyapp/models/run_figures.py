@@ -1,0 +1,63 @@
+"""Checkpoints of a run's figures, from which the figures of any later position are computed."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import models
+
+from historyapp.core.lineage import Lineage
+from historyapp.core.overview.figures import VERSION
+from historyapp.models.fields import PackedText
+from historyapp.models.places import first_with
+from historyapp.models.sessions import Session
+
+_LOOKED_AT = 16
+"""Newest checkpoints of which each is looked at, whether it is live."""
+
+
+class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
+    def newest_in(self, lineage: Lineage, owners: Sequence[str], steps: int) -> "FiguresCheckpoint | None":
+        """The newest checkpoint before an output of the lineage, or None.
+
+        Mostly it is among the newest ones of all. Takes may have many, after the same numbers of steps. Then
+        each number is looked up where the lineage has its step: a few reads for each number.
+
+        Args:
+            owners: the sessions whose entries the lineage may hold.
+            steps: of the lineage.
+        """
+        rows = self.filter(session_id__in=[UUID(owner) for owner in owners], version=VERSION, steps__lt=steps)
+        newest = rows.order_by("-steps", "-position")
+        for session, position in newest.values_list("session_id", "position")[:_LOOKED_AT]:
+            if lineage.contains(str(session), position):
+                return self.get(session_id=session, position=position)
+        numbers = newest.values_list("steps", flat=True).distinct().order_by("-steps")
+        for number in numbers.iterator(chunk_size=_LOOKED_AT):
+            place = first_with(lineage, "steps", number + 1)
+            at_place = rows.filter(session_id=UUID(place[0]), position=place[1]) if place else rows.none()
+            if found := at_place.first():
+                return found
+        return None
+
+
+class FiguresCheckpoint(models.Model):
+    """The figures of everything before an output. What precedes an entry is the same in every lineage."""
+
+    pk = models.CompositePrimaryKey("session", "position")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="figures", db_index=False)
+    position = models.PositiveIntegerField()
+    """Of the output."""
+    steps = models.PositiveIntegerField()
+    """Steps before it."""
+    version = models.PositiveSmallIntegerField()
+    """Of the rules, see :data:`historyapp.core.overview.figures.VERSION`."""
+    state = PackedText()
+    """:class:`historyapp.core.overview.figures.RunFigures` as JSON."""
+
+    objects = FiguresCheckpointQuerySet.as_manager()
+
+    class Meta:
+        indexes = (models.Index(fields=("session", "steps"), name="figures_by_steps"),)
+
+    def __str__(self) -> str:
+        return f"figures of {self.steps} steps"

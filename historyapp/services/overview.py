@@ -1,0 +1,187 @@
+"""The overview of a session: its figures, what they point at, what it cost, and its sub-agents."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
+from historyapp.core.overview.findings import Ending, Notice, ending_of, worth_a_look
+from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
+from historyapp.core.settings import window_of
+from historyapp.models import Entry, Session
+from historyapp.models.history import History
+from historyapp.models.takes import takes
+from historyapp.services import run_figures
+from historyapp.services.prices import price_list
+from historyapp.services.run_figures import CountedRun, count_run
+
+MOST_SUBAGENTS, MOST_LEVELS = 200, 5
+"""Sub-agents of an overview, and sub-agents of sub-agents."""
+MOST_DEAREST = 8
+_COLUMNS = (
+    "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DearStep:
+    """What one step's model call cost by the price list."""
+
+    figure: StepFigure
+    micros: int
+
+
+@dataclass(slots=True)
+class Subagent:
+    """A session that this one's agent started, and the figures of it and of all sub-agents below it."""
+
+    session: Session
+    level: int
+    """1: started by the session itself."""
+    steps: int
+    errors: int
+    tokens: int
+    """As the provider reported them, else by our own count."""
+    micros: int
+    milliseconds: int | None
+    """From its first entry to its last one, or None without entries. Not added up: some run side by side."""
+    below: int = 0
+    """Sub-agents below it."""
+
+
+@dataclass(frozen=True)
+class RunOverview:
+    history: History
+    counted: CountedRun
+    tokens: RunTokens
+    money: RunMoney
+    subagents: list[Subagent]
+    """In the order of a tree: each directly below the one that started it."""
+
+    @property
+    def figures(self) -> RunFigures:
+        return self.counted.figures
+
+    @cached_property
+    def ending(self) -> Ending:
+        history = self.history
+        is_now = history.as_of is None or history.as_of == history.session.head
+        return ending_of(self.figures, is_live=is_now and history.session.status == Session.Status.LIVE)
+
+    @cached_property
+    def findings(self) -> list[Notice]:
+        return worth_a_look(self.figures, self.ending)
+
+    @cached_property
+    def model(self) -> str:
+        """The model that was used most, else the session's."""
+        used = {name: totals.calls for name, totals in self.history.tail.totals.models.items() if name}
+        return max(used, key=lambda name: used[name], default=self.history.session.model)
+
+    @property
+    def window(self) -> int:
+        """Tokens that the model takes."""
+        return window_of(self.model)
+
+    @cached_property
+    def dearest(self) -> list[DearStep]:
+        """The dearest steps whose models have a known price."""
+        prices, found = price_list(), list[DearStep]()
+        for figure in self.figures.dearest:
+            if price := prices.of(figure.model or self.history.session.model):
+                found.append(DearStep(figure, price.cost(figure.usage)))
+        return sorted(found, key=lambda step: -step.micros)[:MOST_DEAREST]
+
+    @cached_property
+    def tools(self) -> list[tuple[str, ToolFigures]]:
+        """By name, the most calls first."""
+        return sorted(self.figures.tools.items(), key=lambda item: -item[1].calls)
+
+    @cached_property
+    def files(self) -> list[tuple[str, FileFigures]]:
+        """By path, the most edits first, then the most reads."""
+        return sorted(self.figures.files.items(), key=lambda item: (-item[1].edits, -item[1].reads))
+
+    @cached_property
+    def commands(self) -> list[tuple[str, CommandFigures]]:
+        """The most runs first."""
+        return sorted(self.figures.commands.items(), key=lambda item: -item[1].runs)
+
+    @property
+    def subagents_money(self) -> int:
+        """Of all sub-agents, in millionths of a dollar."""
+        return sum(child.micros for child in self.subagents if child.level == 1)
+
+    @cached_property
+    def rewinds(self) -> list[int]:
+        """The steps after which something was cut off by a rewind, of the newest rewinds."""
+        return sorted({take.after_step for take in takes(self.history)})
+
+
+def overview_of(history: History) -> RunOverview:
+    """The overview of a history; the same for every length but for the steps since the newest checkpoint."""
+    totals = history.tail.totals
+    return RunOverview(
+        history=history,
+        counted=count_run(history, run_figures.SECONDS),
+        tokens=tokens_of(totals),
+        money=money_of(totals, history.session.model, price_list()),
+        subagents=subagents_of(history.session),
+    )
+
+
+def subagents_of(session: Session) -> list[Subagent]:
+    """The tree of a session's sub-agents with rolled-up figures; one query for each level."""
+    found: dict[UUID, Subagent] = {}
+    parents = [session.pk]
+    for level in range(1, MOST_LEVELS + 1):
+        left = MOST_SUBAGENTS - len(found)
+        children = Session.objects.filter(spawned_by__in=parents, project=session.project_id)
+        ordered = children.only(*_COLUMNS).order_by("created_at", "id")
+        rows = [row for row in ordered[:left] if row.pk not in found]
+        if not rows:
+            break
+        started = _started_at(row.pk for row in rows)
+        for row in rows:
+            found[row.pk] = _subagent(row, level, started.get(row.pk))
+        parents = [row.pk for row in rows]
+    for child in reversed(found.values()):
+        parent = found.get(child.session.spawned_by_id) if child.session.spawned_by_id else None
+        if parent is not None:
+            _add_up(parent, child)
+    return _as_tree(found, session.pk)
+
+
+def _subagent(row: Session, level: int, started: int | None) -> Subagent:
+    totals = row.live_tail.totals
+    money = money_of(totals, row.model, price_list())
+    passed = None if started is None else max(0, int(row.last_entry_at.timestamp() * 1000) - started)
+    return Subagent(row, level, totals.steps, totals.errors, tokens_of(totals).shown, money.micros, passed)
+
+
+def _add_up(parent: Subagent, child: Subagent) -> None:
+    parent.steps += child.steps
+    parent.errors += child.errors
+    parent.tokens += child.tokens
+    parent.micros += child.micros
+    parent.below += child.below + 1
+
+
+def _started_at(ids: Iterable[UUID]) -> dict[UUID, int]:
+    """When the sessions' first entries happened, in milliseconds since 1970."""
+    first = Entry.objects.filter(session_id__in=list(ids), position=1).values_list("session_id", "created_at")
+    return {id: int(created_at.timestamp() * 1000) for id, created_at in first}
+
+
+def _as_tree(found: dict[UUID, Subagent], root: UUID) -> list[Subagent]:
+    children: dict[UUID | None, list[Subagent]] = {}
+    for child in found.values():
+        children.setdefault(child.session.spawned_by_id, []).append(child)
+    ordered: list[Subagent] = []
+    waiting = children.get(root, [])[::-1]
+    while waiting:
+        newest = waiting.pop()
+        ordered.append(newest)
+        waiting += children.get(newest.session.pk, [])[::-1]
+    return ordered

@@ -1,0 +1,166 @@
+"""Computes the figures of a run: from the newest checkpoint on, as far as a request has time for.
+
+An append does nothing for it. Every :data:`INTERVAL` steps the computation stores a checkpoint, so a reader
+adds up the steps since the newest one. Where none was ever computed, for example after a large import, one
+request does a part, stores how far it came, and the next one goes on from there.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import accumulate
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from historyapp.core.entries import Entry as CoreEntry
+from historyapp.core.entries import ModelOutput
+from historyapp.core.lineage import Lineage
+from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
+from historyapp.models import Entry, FiguresCheckpoint, Session
+from historyapp.models.history import History
+from historyapp.models.sql import live_entries
+from historyapp.services.transactions import writing
+
+INTERVAL = 250
+"""Steps between two checkpoints."""
+SECONDS = 0.15
+"""How long one request computes."""
+KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
+AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
+"""Entries whose bodies are in memory at the same time, and their tokens. A single entry may have more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRun:
+    """Figures of the first steps of a history."""
+
+    figures: RunFigures
+    steps: int
+    """Of the whole history."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.figures.steps == self.steps
+
+
+@dataclass(slots=True)
+class _Counting:
+    """One computation."""
+
+    figures: RunFigures
+    lineage: Lineage
+    stored_at: int
+    """Steps of the newest checkpoint."""
+    checkpoints: list[FiguresCheckpoint] = field(default_factory=list)
+
+    def add_checkpoint(self, output: CoreEntry) -> None:
+        """Notes the figures of everything before an output."""
+        session = UUID(self.lineage.session_at(output.position))
+        state, steps = dump_figures(self.figures), self.figures.steps
+        row = FiguresCheckpoint(
+            session_id=session, position=output.position, steps=steps, version=VERSION, state=state
+        )
+        self.checkpoints.append(row)
+        self.stored_at = steps
+
+
+def count_run(history: History, seconds: float | None = None) -> CountedRun:
+    """The figures of a history; of its first steps where the time is not enough for all.
+
+    Args:
+        seconds: how long to compute; None: until all steps are counted.
+    """
+    owners = history.session.owners(history.lineage)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    counted = _count(history, known, seconds)
+    if counted.checkpoints:
+        with suppress(DatabaseError), writing():  # they only save time: a full disk must not close the page
+            store(counted.checkpoints)
+    return CountedRun(counted.figures, history.steps)
+
+
+def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
+    """Stores checkpoints, in place of those that an earlier version stored."""
+    FiguresCheckpoint.objects.bulk_create(
+        checkpoints,
+        update_conflicts=True,
+        unique_fields=["session", "position"],
+        update_fields=["steps", "version", "state"],
+    )
+
+
+def _count(history: History, known: FiguresCheckpoint | None, seconds: float | None) -> _Counting:
+    figures = load_figures(known.state) if known else RunFigures()
+    counting = _Counting(figures, history.lineage, figures.steps)
+    end = None if seconds is None else time.monotonic() + seconds
+    for run in _runs(history.lineage, known.position - 1 if known else 0):
+        is_output = isinstance(run[0].body, ModelOutput)
+        done = figures.steps - counting.stored_at
+        is_late = done > 0 and end is not None and time.monotonic() > end
+        if is_output and (is_late or done >= INTERVAL):
+            counting.add_checkpoint(run[0])
+        if is_output and is_late:
+            break
+        figures.add_run(run)
+    return counting
+
+
+def _runs(lineage: Lineage, after: int) -> Iterator[list[CoreEntry]]:
+    """What was recorded before the first output, then each output with what follows it."""
+    run: list[CoreEntry] = []
+    for entry in _entries(lineage, after):
+        if isinstance(entry.body, ModelOutput) and run:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run
+
+
+def _entries(lineage: Lineage, after: int) -> Iterator[CoreEntry]:
+    """Live entries after a position. Bodies are read a few at a time, because some are large."""
+    sizes = Entry.objects.only("session", "position", "tokens")
+    while window := list(sizes.live(lineage, after=after, limit=AT_ONCE)):
+        tokens = accumulate(row.tokens for row in window)
+        fitting = sum(total <= TOKENS_AT_ONCE for total in tokens)
+        last = window[max(0, fitting - 1)].position
+        yield from live_entries(lineage, KINDS, after=after, before=last + 1)
+        after = last
+
+
+def recount(session: Session) -> list[str]:
+    """Computes a session's checkpoints again, at the same outputs; names those that differ.
+
+    A fork reads its parent's checkpoints, so recount parents first.
+    """
+    stored = list(FiguresCheckpoint.objects.filter(session=session).order_by("position"))
+    FiguresCheckpoint.objects.filter(session=session).delete()
+    differences: list[str] = []
+    for row in stored:
+        if row.version != VERSION:
+            continue
+        made = _checkpoint_at(session, row.position)
+        if made is None or (made.steps, made.state) != (row.steps, row.state):
+            differences.append(f"figures before position {row.position} differed")
+        if made is not None:
+            store([made])
+    return differences
+
+
+def _checkpoint_at(session: Session, position: int) -> FiguresCheckpoint | None:
+    """The checkpoint before an output of a session's own, or None where it has no output there."""
+    if not session.fork_position < position <= session.head:
+        return None
+    history = History(session, position)
+    owners = session.owners(history.lineage)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    figures = load_figures(known.state) if known else RunFigures()
+    counting = _Counting(figures, history.lineage, figures.steps)
+    for run in _runs(history.lineage, known.position - 1 if known else 0):
+        if run[0].position == position and isinstance(run[0].body, ModelOutput):
+            counting.add_checkpoint(run[0])
+            return counting.checkpoints[-1]
+        figures.add_run(run)
+    return None

@@ -1,0 +1,168 @@
+"""The overview of a session. Times are in seconds, money is in US dollars."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+from historyapp.wire.ledger import UsageOut
+
+Steps = list[int]
+_STEPS = "Numbers of steps, the first ones."
+
+
+_ENDINGS = (
+    "empty", "running", "no_result", "interrupted", "error", "failed_command", "answered", "unanswered",
+)  # fmt: skip
+
+
+class EndingOut(Answer):
+    kind: str = Field(json_schema_extra={"enum": list(_ENDINGS)})
+    text: str
+    steps: Steps
+
+
+class TimeOut(Answer):
+    """How long the run took. Null throughout where the entries have no times of their own."""
+
+    started_at: datetime | None
+    ended_at: datetime | None
+    total: float | None
+    model: float | None = Field(description="Before outputs, and before the agent's own summaries.")
+    tools: float | None = Field(description="Between calls and their results.")
+    waiting: float | None = Field(description="Before a person's inputs while no call was open.")
+
+
+class TokenFigureOut(UsageOut):
+    shown: int = Field(description="The one figure: `input` as reported; else the entries by our own count.")
+    source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
+
+
+class MoneyFigureOut(Answer):
+    amount: float | None = Field(description="Null: unknown, because no price or no usage is known.")
+    source: str = Field(
+        json_schema_extra={"enum": ["reported", "priced", "reported and priced", "unknown", "none"]}
+    )
+    prices_as_of: str
+    unknown_models: list[str] = Field(description="The models that the amount leaves out.")
+
+
+class CompactionOut(Answer):
+    step: int = Field(description="The first step after it.")
+    before: int
+    after: int
+
+
+class ContextSizeOut(Answer):
+    """The size of what the model was given before each step."""
+
+    source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
+    model: str
+    window: int
+    steps_per_point: int
+    points: list[tuple[int, int]] = Field(description="Step and tokens, of so many steps the largest.")
+    compactions: list[CompactionOut]
+    rewinds: Steps = Field(description="The steps after which a rewind cut something off.")
+    turns: Steps = Field(description="The steps that followed inputs of a person.")
+
+
+class ToolOut(Answer):
+    name: str = Field(description="Empty: all further tools together.")
+    kind: str
+    calls: int
+    errors: int
+    seconds: float | None
+    tokens: int = Field(description="Of results, by our own count.")
+    steps: Steps = Field(description=_STEPS)
+    error_steps: Steps
+
+
+class TouchedFileOut(Answer):
+    path: str
+    reads: int
+    edits: int
+    added: int = Field(description="Lines, as the arguments of the edits say; likewise `removed`.")
+    removed: int
+    steps: Steps = Field(description=_STEPS)
+    edit_steps: Steps
+    read_again: Steps = Field(description="Steps that read it again after a compaction.")
+
+
+class CommandOut(Answer):
+    command: str = Field(description="Its first 200 characters, on one line.")
+    runs: int
+    errors: int
+    seconds: float | None
+    steps: Steps = Field(description=_STEPS)
+
+
+class SubagentOut(Answer):
+    """A sub-agent's figures include those of the sub-agents below it, except for `seconds`."""
+
+    session: UUID
+    started_by: UUID
+    title: str
+    level: int
+    steps: int
+    errors: int
+    tokens: int
+    money: float
+    seconds: float | None
+
+
+class SlowStepOut(Answer):
+    step: int
+    tool: str
+    target: str
+    seconds: float
+
+
+class DearStepOut(UsageOut):
+    step: int
+    tool: str
+    target: str
+    money: float
+
+
+class RepeatOut(Answer):
+    rule: str = Field(
+        json_schema_extra={"enum": ["same_call_same_result", "alternating_calls", "error_streak"]}
+    )
+    count: int
+    tool: str
+    target: str
+    steps: Steps = Field(description=_STEPS)
+    last_step: int
+
+
+class FindingOut(Answer):
+    kind: str
+    text: str
+    seconds: float | None
+    steps: Steps
+
+
+class OverviewOut(Answer):
+    """What a run did, and what it took."""
+
+    model_config = shown(examples.OVERVIEW)
+
+    steps: int
+    counted_steps: int = Field(
+        description="The steps that the figures cover. Fewer than `steps`: ask again, and more are counted."
+    )
+    ending: EndingOut
+    time: TimeOut
+    tokens: TokenFigureOut
+    money: MoneyFigureOut
+    worth_a_look: list[FindingOut] = Field(description="At most five, the most urgent first.")
+    context: ContextSizeOut
+    tools: list[ToolOut] = Field(description="The most calls first.")
+    files: list[TouchedFileOut] = Field(description="The most edits first.")
+    commands: list[CommandOut] = Field(description="The most runs first.")
+    subagents: list[SubagentOut] = Field(description="As a tree: each directly below what started it.")
+    slowest: list[SlowStepOut]
+    dearest: list[DearStepOut]
+    repeated: list[RepeatOut]

@@ -1,0 +1,138 @@
+"""Figures of whole runs."""
+
+import json
+
+from hypothesis import given
+
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.overview.figures import (
+    MOST_COMMANDS,
+    MOST_FILES,
+    MOST_TOOLS,
+    RunFigures,
+    dump_figures,
+    load_figures,
+)
+from tests.core.entries import LIVE
+from tests.core.overview.runs import Run
+
+
+def test_time_is_the_models_the_tools_or_a_persons() -> None:
+    run = Run().said().call(after=5).ok(after=30).answer(after=2).said(after=600).answer(after=4)
+    figures = run.figures
+    assert (figures.model_time, figures.tool_time, figures.waiting_time) == (11_000, 30_000, 600_000)
+    assert (figures.ended_at or 0) - (figures.started_at or 0) == 641_000
+    assert figures.waits == [(600_000, 3)]
+
+
+def test_an_input_while_a_call_is_open_is_no_waiting() -> None:
+    figures = Run().said().call(after=1).said(after=20).ok(after=10).figures
+    assert (figures.tool_time, figures.waiting_time) == (30_000, 0)
+
+
+def test_notes_take_no_time_of_their_own() -> None:
+    figures = Run().said().call().note("hook").ok(after=3).figures
+    assert figures.tool_time == 3000
+
+
+def test_a_clock_that_goes_back_takes_nothing_away() -> None:
+    figures = Run().said().call(after=10).ok(after=-5).answer(after=6).figures
+    assert (figures.model_time, figures.tool_time) == (11_000, 0)
+
+
+def test_entries_that_all_have_the_same_time_are_undated() -> None:
+    run = Run().said()
+    for _ in range(100):
+        run.call().ok()
+    assert not run.figures.is_dated
+    assert Run().said().answer(after=1).figures.is_dated
+    assert not Run().figures.is_dated
+    assert not Run().answer().figures.is_dated
+
+
+def test_a_tool_has_its_calls_failures_time_and_tokens_with_steps() -> None:
+    figures = Run().call("Bash", command="ls").ok(after=2).call("Bash", command="ls").failed(after=1).figures
+    tool = figures.tools["Bash"]
+    assert (tool.kind, tool.calls, tool.errors, tool.milliseconds, tool.tokens) == ("shell", 2, 1, 3000, 20)
+    assert (tool.steps, tool.error_steps) == ([1, 2], [2])
+    assert figures.commands["ls"].errors == 1
+    assert figures.first_failure is not None
+    assert (figures.first_failure.step, figures.first_failure.line) == (2, "no such file")
+
+
+def test_results_of_one_entry_share_its_tokens_by_length_and_its_time_equally() -> None:
+    calls = tuple(ToolCall(id=id, name=id, arguments={}) for id in ("short", "long"))
+    results = (
+        ToolResult(tool_call_id="short", status="success", outputs="x" * 9),
+        ToolResult(tool_call_id="long", status="success", outputs="x" * 29),
+    )
+    run = Run().add(ModelOutput(tool_calls=calls)).add(ToolResults(results=results), 4, tokens=400)
+    tools = run.figures.tools
+    assert {name: (tool.tokens, tool.milliseconds) for name, tool in tools.items()} == {
+        "short": (100, 2000),
+        "long": (300, 2000),
+    }
+
+
+def test_a_file_has_its_reads_edits_and_lines() -> None:
+    run = Run().call("Read", file_path="a.py").ok()
+    run.call("Edit", file_path="a.py", old_string="one\ntwo", new_string="one\n2\n3").ok()
+    file = run.figures.files["a.py"]
+    assert (file.reads, file.edits, file.added, file.removed) == (1, 1, 2, 1)
+    assert (file.steps, file.edit_steps) == ([1, 2], [2])
+
+
+def test_a_file_that_is_read_again_after_a_compaction_is_noted() -> None:
+    run = Run().call("Read", file_path="a.py").ok().call("Read", file_path="a.py").ok()
+    run.note("compaction").said(channel="compaction").call("Read", file_path="a.py").ok()
+    run.call("Read", file_path="b.py").ok()
+    assert {path: file.again for path, file in run.figures.files.items()} == {"a.py": [3], "b.py": []}
+    assert run.figures.compactions == 1
+
+
+def test_the_size_of_the_context_is_reported_or_estimated() -> None:
+    reported = Run().said().call(usage={"input_tokens": 500, "output_tokens": 1}).ok().answer()
+    assert (reported.figures.sizes.reported, reported.figures.sizes.points) == (True, [(1, 500)])
+    estimated = Run().said().call().ok().answer()
+    assert estimated.figures.sizes.points == [(1, 10), (2, 30)]
+    assert not estimated.figures.sizes.reported
+
+
+def test_a_compaction_has_the_sizes_before_and_after_it() -> None:
+    usage = [{"input_tokens": size} for size in (900, 100)]
+    run = Run().call(usage=usage[0]).ok().note("compaction").call(usage=usage[1]).ok()
+    (compaction,) = run.figures.sizes.compactions
+    assert (compaction.step, compaction.before, compaction.after) == (2, 900, 100)
+
+
+def test_a_step_of_2000_calls_is_counted_whole() -> None:
+    calls = tuple(ToolCall(id=str(n), name="Read", arguments={"path": f"{n}.py"}) for n in range(2000))
+    results = tuple(ToolResult(tool_call_id=str(n), status="success", outputs="x") for n in range(2000))
+    figures = Run().add(ModelOutput(tool_calls=calls)).add(ToolResults(results=results), 1).figures
+    assert (figures.tools["Read"].calls, figures.tools["Read"].steps) == (2000, [1])
+    assert (len(figures.files), figures.more_files) == (MOST_FILES, 2000 - MOST_FILES)
+
+
+def test_the_state_is_bounded_in_a_run_of_any_length() -> None:
+    run = Run()
+    for n in range(1500):
+        run.said(after=1).call(f"tool{n % 200}", command=f"run {n}").failed(f"reason {n}", after=n % 7)
+        run.call("Edit", file_path=f"{n}.py", old_string="a", new_string="b").ok(after=1)
+    figures = run.figures
+    assert (len(figures.tools), len(figures.commands)) == (MOST_TOOLS + 1, MOST_COMMANDS)
+    assert sum(tool.calls for tool in figures.tools.values()) == 3000
+    assert len(dump_figures(figures)) < 200_000
+    assert len(figures.sizes.points) <= 400
+
+
+@given(LIVE)
+def test_what_is_stored_comes_back_and_counting_goes_on_from_it(entries) -> None:  # type: ignore[no-untyped-def]
+    run = Run()
+    run.entries = entries
+    whole, again = RunFigures(), RunFigures()
+    for part in run.runs:
+        whole.add_run(part)
+        again.add_run(part)
+        again = load_figures(dump_figures(again))
+    assert again == whole
+    assert json.loads(dump_figures(whole))["steps"] == sum(isinstance(e.body, ModelOutput) for e in entries)

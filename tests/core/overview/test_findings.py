@@ -1,0 +1,64 @@
+"""How runs end, and what is worth a look."""
+
+import pytest
+
+from historyapp.core.overview.findings import MOST_FINDINGS, ending_of, worth_a_look
+from tests.core.overview.runs import Run
+
+CALLED = Run().said().call(command="go test")
+
+
+@pytest.mark.parametrize(
+    ("run", "is_live", "kind", "steps"),
+    [
+        (Run(), True, "empty", ()),
+        (Run().said(), False, "empty", ()),
+        (Run().call(), True, "running", (1,)),
+        (Run().call().ok(), True, "running", (1,)),
+        (Run().call(), False, "no_result", (1,)),
+        (Run().call().ok(), False, "unanswered", (1,)),
+        (Run().call().failed(), False, "error", (1,)),
+        (Run().call().ok().answer(), False, "answered", (2,)),
+        (Run().call(command="go test").failed("FAIL").answer(), False, "failed_command", (1, 2)),
+        (Run().call(command="x").failed().call(command="x").ok().answer(), False, "answered", (3,)),
+    ],
+)
+def test_the_newest_step_says_how_a_run_ended(
+    run: Run, *, is_live: bool, kind: str, steps: tuple[int, ...]
+) -> None:
+    ending = ending_of(run.figures, is_live=is_live)
+    assert (ending.kind, ending.steps) == (kind, steps)
+    assert ending.text
+
+
+def test_findings_lead_to_steps_and_the_most_urgent_come_first() -> None:
+    run = Run().said().call("Read", file_path="a.py").ok()
+    for n in range(3):
+        run.call(command=f"step {n}").failed(str(n))
+    run.call(command="ls").ok().call(command="ls").ok().note("compaction")
+    run.said(after=7200).call("Read", file_path="a.py").ok(after=90)
+    figures = run.figures
+    found = worth_a_look(figures, ending_of(figures, is_live=False))
+    assert [(finding.kind, finding.steps) for finding in found] == [
+        ("first_failure", (2,)),
+        ("unanswered", (7,)),
+        ("error_streak", (2, 3, 4)),
+        ("same_call_same_result", (1, 7)),
+        ("read_again", (7,)),
+    ]
+    assert len(found) == MOST_FINDINGS
+
+
+def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
+    run = Run().said().call(command="make", after=1).ok(after=61).answer(after=1).said(after=3600).answer()
+    figures = run.figures
+    found = worth_a_look(figures, ending_of(figures, is_live=False))
+    assert [(one.kind, one.steps, one.milliseconds) for one in found] == [
+        ("longest_pause", (3,), 3_600_000),
+        ("slowest_step", (1,), 61_000),
+    ]
+
+
+def test_a_run_without_trouble_has_no_finding() -> None:
+    figures = Run().said().call(command="ls", after=1).ok(after=1).answer(after=1).figures
+    assert worth_a_look(figures, ending_of(figures, is_live=False)) == []

@@ -1,0 +1,71 @@
+"""The rules of repeated work."""
+
+from historyapp.core.overview.repeats import MOST_SEEN
+from tests.core.overview.runs import Run
+
+
+def found(run: Run) -> list[tuple[str, int, list[int]]]:
+    return [(one.rule, one.count, one.steps) for one in run.figures.repeated.findings()]
+
+
+def test_the_same_call_with_the_same_result_is_repeated_work() -> None:
+    run = Run().call(command="ls").ok("a").call(command="ls").ok("b").call(command="ls").ok("a")
+    assert found(run) == [("same_call_same_result", 2, [1, 3])]
+
+
+def test_another_argument_or_another_tool_is_none() -> None:
+    run = Run().call(command="ls").ok().call(command="pwd").ok().call("Other", command="ls").ok()
+    assert found(run) == []
+
+
+def test_a_call_without_a_result_is_none() -> None:
+    assert found(Run().call(command="ls").call(command="ls")) == []
+
+
+def test_two_calls_that_take_turns_are_found_from_the_sixth_step_on() -> None:
+    def turns(steps: int) -> Run:
+        run = Run()
+        for n in range(steps):
+            run.call(command=f"command {n % 2}").ok(str(n))
+        return run
+
+    assert found(turns(5)) == []
+    assert found(turns(6)) == [("alternating_calls", 6, [1, 2, 3, 4, 5, 6])]
+    assert found(turns(9))[0][:2] == ("alternating_calls", 9)
+
+
+def test_one_call_again_and_again_takes_no_turns() -> None:
+    run = Run()
+    for n in range(8):
+        run.call(command="ls").ok(str(n))
+    assert found(run) == []
+
+
+def test_two_series_of_turns_are_two_findings() -> None:
+    run = Run()
+    for n in range(13):
+        run.call(command="pause" if n == 6 else f"command {n % 2}").ok(str(n))
+    assert [count for _, count, _ in found(run)] == [6, 6]
+
+
+def test_three_failed_steps_in_a_row_are_a_streak() -> None:
+    run = (
+        Run()
+        .call(command="a")
+        .failed("1")
+        .call(command="b")
+        .failed("2")
+        .answer()
+        .call(command="c")
+        .failed("3")
+    )
+    assert found(run) == [("error_streak", 3, [1, 2, 4])]
+    assert found(run.call(command="d").ok()) == [("error_streak", 3, [1, 2, 4])]
+    assert found(Run().call(command="a").failed("1").call(command="b").failed("2")) == []
+
+
+def test_repeated_calls_are_remembered_before_others() -> None:
+    run = Run().call(command="again").ok().call(command="again").ok()
+    for n in range(MOST_SEEN + 50):
+        run.call(command=f"once {n}").ok()
+    assert found(run.call(command="again").ok()) == [("same_call_same_result", 3, [1, 2, MOST_SEEN + 53])]

@@ -1,0 +1,30 @@
+"""Points of the size of the context."""
+
+from historyapp.core.overview.sizes import MOST_COMPACTIONS, MOST_POINTS, ContextSizes
+
+
+def test_each_point_stands_for_equal_shares_and_is_their_largest() -> None:
+    sizes = ContextSizes()
+    for step in range(1, 100_001):
+        sizes.add(step, 100 + step % 97)
+    assert MOST_POINTS / 2 < len(sizes.points) <= MOST_POINTS
+    assert {size for _, size in sizes.points} == {196}
+    slots = [(step - 1) // sizes.stride for step, _ in sizes.points]
+    assert slots == list(range(len(slots)))
+
+
+def test_reported_sizes_replace_estimates() -> None:
+    sizes = ContextSizes(since_compaction=50)
+    sizes.add(1, 0)
+    sizes.add(2, 700)
+    sizes.add(3, 0)
+    assert sizes.points == [(2, 700)]
+
+
+def test_further_compactions_are_counted() -> None:
+    sizes = ContextSizes()
+    for step in range(1, MOST_COMPACTIONS + 4):
+        sizes.compact()
+        sizes.compact()
+        sizes.add(step, 10)
+    assert (len(sizes.compactions), sizes.more_compactions) == (MOST_COMPACTIONS, 3)

@@ -1,0 +1,45 @@
+"""The one token figure and the one money figure."""
+
+from historyapp.core.prices import Price, Prices
+from historyapp.core.projection import Totals
+from historyapp.core.run_costs import money_of, tokens_of
+from historyapp.core.usage import ModelTotals
+
+PRICES = Prices("2026-01-01", {"known": Price(input=1, output=10)})
+USED = ModelTotals(calls=1, input=1000, output=100, cache_read=600)
+
+
+def test_tokens_are_those_that_were_reported() -> None:
+    tokens = tokens_of(Totals(tokens=50, models={"known": USED, "other": USED}))
+    assert (tokens.shown, tokens.source, tokens.usage.cache_read) == (2000, "reported", 1200)
+
+
+def test_without_a_report_tokens_are_estimated() -> None:
+    assert (tokens_of(Totals(tokens=50)).shown, tokens_of(Totals(tokens=50)).source) == (50, "estimated")
+    priced_alone = Totals(tokens=50, models={"": ModelTotals(calls=1, cost=7)})
+    assert tokens_of(priced_alone).source == "estimated"
+
+
+def test_totals_of_earlier_versions_have_no_models_but_count() -> None:
+    old = Totals(tokens=50, input_tokens=900, output_tokens=30, cost=5)
+    assert tokens_of(old).shown == 900
+    assert money_of(old, "", PRICES)[:2] == (5, "reported")
+
+
+def test_money_is_what_was_reported_else_what_the_list_says() -> None:
+    reported = ModelTotals(calls=1, input=10, cost=400)
+    assert money_of(Totals(models={"known": USED}), "", PRICES)[:2] == (2000, "priced")
+    assert money_of(Totals(models={"known": reported}), "", PRICES)[:2] == (400, "reported")
+    both = money_of(Totals(models={"known": USED, "other": reported}), "", PRICES)
+    assert both[:2] == (2400, "reported and priced")
+
+
+def test_a_model_without_a_price_is_named_and_left_out() -> None:
+    some = money_of(Totals(models={"known": USED, "other": USED}), "", PRICES)
+    assert (some.micros, some.source, some.unknown) == (2000, "priced", ("other",))
+    assert money_of(Totals(models={"other": USED}), "", PRICES).source == "unknown"
+    assert money_of(Totals(), "", PRICES).source == "none"
+
+
+def test_calls_without_a_name_are_the_sessions_models() -> None:
+    assert money_of(Totals(models={"": USED}), "known", PRICES).micros == 2000

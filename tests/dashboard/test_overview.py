@@ -1,0 +1,127 @@
+"""The overview page of a session."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import ModelOutput
+from historyapp.models import FiguresCheckpoint, Project, Session
+from historyapp.models.history import History
+from historyapp.services import run_figures
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, answer, draft, failed, ok, said
+
+MOST_QUERIES = 15
+HOSTILE = '"><script>alert(1)</script>\x1b[31m'
+
+
+def address(session: Session, query: str = "") -> str:
+    return f"/sessions/{session.pk}/overview{query}"
+
+
+def test_the_page_says_what_the_run_did(alice: Client, session: Session) -> None:
+    page = alice.get(address(session))
+    words = text(page)
+    for expected in ("Time", "Tokens", "Money", "Size of the context", "Worth a look", "Tools", "Files"):
+        assert expected in words
+    assert "First failure: read_file" in words
+    assert "file-1.txt" in words
+    assert f'href="/sessions/{session.pk}?step=3"' in html(page)
+
+
+def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}"))
+    assert f'href="{address(session)}">Overview</a>' in page
+    assert 'aria-current="page">Overview</a>' in html(alice.get(address(session)))
+
+
+def test_links_keep_the_position(alice: Client, session: Session) -> None:
+    page = html(alice.get(address(session, "?as_of=7")))
+    assert f"/sessions/{session.pk}?step=3&amp;as_of=7" in page
+    assert "step=4" not in page
+
+
+def test_htmx_gets_the_part(alice: Client, session: Session) -> None:
+    part = fragment(alice, address(session))
+    assert "<html" not in html(part)
+    assert "Worth a look" in text(part)
+
+
+def test_a_member_sees_it_and_a_stranger_gets_404(bob: Client, charlie: Client, session: Session) -> None:
+    assert bob.get(address(session)).status_code == 200
+    assert charlie.get(address(session)).status_code == 404
+
+
+def test_a_session_without_steps_shows_something_sensible(alice: Client, project: Project) -> None:
+    words = text(alice.get(address(create_session(project))))
+    assert "nothing recorded yet" in words
+    assert "undated" in words
+    assert "No tool was called." in words
+
+
+def test_a_single_answer_shows_something_sensible(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [answer()])
+    assert "ended with an answer" in text(alice.get(address(session)))
+
+
+def test_text_of_agents_is_inert(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    for _ in range(3):
+        drafts = [act(HOSTILE, command=HOSTILE), failed(reason=HOSTILE), act("Read", path=HOSTILE), ok()]
+        append(project, session.pk, drafts)
+    append(project, session.pk, [draft(ModelOutput(text="x"), model=HOSTILE, usage=usage)])
+    page = html(alice.get(address(session)))
+    assert "<script>alert" not in page
+    assert "\x1b" not in page
+
+
+def test_rewinds_and_compactions_are_in_the_picture_and_its_table(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [said("again"), act("ls"), ok()])
+    page = alice.get(address(session))
+    assert 'class="context-rewind"' in html(page)
+    assert 'class="context-turn"' in html(page)
+    assert "rewound to after step 2" in text(page)
+
+
+def test_a_page_needs_few_queries_however_long_the_run_is(alice: Client, project: Project) -> None:
+    counts = []
+    for steps in (60, 3000):
+        session = long_session(project, steps)
+        run_figures.count_run(History(session))
+        assert (
+            FiguresCheckpoint.objects.filter(session=session).count() == (steps - 1) // run_figures.INTERVAL
+        )
+        with CaptureQueriesContext(connection) as queries:
+            assert alice.get(address(session)).status_code == 200
+        counts.append(len(queries))
+    assert max(counts) <= MOST_QUERIES
+
+
+def test_a_run_that_is_not_counted_yet_is_counted_on(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "SECONDS", 0.0)
+    page = alice.get(address(session))
+    assert "The figures cover 1 of 5 steps so far." in text(page)
+    assert 'hx-trigger="load delay:200ms"' in html(page)
+    for _ in range(4):
+        part = fragment(alice, address(session))
+    assert "so far" not in text(part)
+
+
+def test_the_page_is_small(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    for n in range(150):
+        read, ran = act(f"tool-{n}", path=f"/src/file-{n}.py"), act("bash", command=f"run {n}")
+        append(project, session.pk, [read, ok(), ran, ok()])
+    assert len(html(alice.get(address(session)))) < 110_000

@@ -1,0 +1,194 @@
+"""Figures are computed from checkpoints on, and are the same as if they were computed at once."""
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures
+from historyapp.models import FiguresCheckpoint, Project, Session
+from historyapp.models.history import History
+from historyapp.services import run_figures
+from historyapp.services.append import append
+from historyapp.services.projections import rebuild
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.run_figures import count_run
+from tests.services.drafts import act, answer, failed, ok, said
+
+
+@pytest.fixture(autouse=True)
+def _short_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_figures, "INTERVAL", 5)
+    monkeypatch.setattr(run_figures, "AT_ONCE", 4)
+
+
+def work(project: Project, session: Session, steps: int, name: str = "bash") -> Session:
+    """Steps after a person's input; every fourth one fails."""
+    drafts = [said("go on")]
+    for number in range(steps):
+        drafts += [act(name, command=f"make {number}"), failed() if number % 4 == 3 else ok()]
+    append(project, session.pk, drafts)
+    return Session.objects.get(pk=session.pk)
+
+
+def at_once(session: Session, as_of: int | None = None) -> RunFigures:
+    """The figures without any checkpoint."""
+    stored = list(FiguresCheckpoint.objects.all())
+    FiguresCheckpoint.objects.all().delete()
+    figures = count_run(History(session, as_of), None).figures
+    FiguresCheckpoint.objects.all().delete()
+    run_figures.store(stored)
+    return figures
+
+
+def steps_stored(session: Session) -> list[int]:
+    return list(
+        FiguresCheckpoint.objects.filter(session=session).order_by("position").values_list("steps", flat=True)
+    )
+
+
+def test_a_checkpoint_is_stored_each_time_enough_steps_were_added(project: Project, session: Session) -> None:
+    session = work(project, session, 12)
+    assert count_run(History(session)).figures.tools["bash"].calls == 12
+    assert steps_stored(session) == [5, 10]
+    session = work(project, session, 6)
+    counted = count_run(History(session))
+    assert counted.is_complete
+    assert counted.figures == at_once(session)
+    assert steps_stored(session) == [5, 10, 15]
+
+
+def test_what_is_stored_is_not_read_again(project: Project, session: Session) -> None:
+    session = work(project, session, 200)
+    count_run(History(session))
+
+    def read(session: Session) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            count_run(History(session))
+        return sum("body" in query["sql"] for query in queries)
+
+    few = read(session)
+    assert few <= 4
+    longer = work(project, session, 400)
+    count_run(History(longer))
+    assert read(longer) <= few + 2
+
+
+def test_a_take_has_figures_of_its_own_and_does_not_disturb_the_live_ones(
+    project: Project, session: Session
+) -> None:
+    session = work(project, session, 12)
+    count_run(History(session))
+    head = session.head
+    rewind(project, session.pk, Target(to_step=3))
+    session = work(project, Session.objects.get(pk=session.pk), 9, "other")
+    live = count_run(History(session))
+    assert live.is_complete
+    assert (live.figures.tools["bash"].calls, live.figures.tools["other"].calls) == (3, 9)
+    assert live.figures == at_once(session)
+    assert count_run(History(session, head)).figures == at_once(session, head)
+    assert "other" not in count_run(History(session, head)).figures.tools
+
+
+def test_a_restored_take_is_counted_from_its_checkpoints(project: Project, session: Session) -> None:
+    session = work(project, session, 12)
+    count_run(History(session))
+    cut = rewind(project, session.pk, Target(to_step=2))
+    undo_rewind(project, session.pk, cut.position)
+    session = Session.objects.get(pk=session.pk)
+    assert count_run(History(session)).figures.steps == 12
+    assert steps_stored(session) == [5, 10]
+
+
+def test_a_fork_goes_on_from_its_parents_checkpoints(project: Project, session: Session) -> None:
+    session = work(project, session, 12)
+    count_run(History(session))
+    child = fork(project, session.pk, at_step=11)
+    child = work(project, child, 6, "other")
+    counted = count_run(History(child))
+    assert counted.figures == at_once(child)
+    assert (counted.figures.tools["bash"].calls, counted.figures.tools["other"].calls) == (11, 6)
+    assert steps_stored(child) == [15]
+
+
+def test_figures_as_of_a_position_do_not_see_what_came_later(project: Project, session: Session) -> None:
+    session = work(project, session, 12)
+    count_run(History(session))
+    for as_of in range(session.head + 1):
+        counted = count_run(History(session, as_of))
+        assert counted.figures == at_once(session, as_of)
+        assert counted.figures.steps == History(session, as_of).steps
+
+
+def test_a_long_run_is_counted_in_parts(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = work(project, session, 12)
+    parts = []
+    for _ in range(20):
+        counted = count_run(History(session), seconds=0)
+        parts.append(counted.figures.steps)
+        if counted.is_complete:
+            break
+    assert parts == sorted(set(parts))
+    assert len(parts) > 2
+    assert counted.figures == at_once(session)
+
+
+def test_a_late_result_of_the_newest_step_is_counted(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("bash", command="make")] * 1)
+    session.refresh_from_db()
+    assert count_run(History(session)).figures.tools["bash"].errors == 0
+    append(project, session.pk, [failed()])
+    session = Session.objects.get(pk=session.pk)
+    assert count_run(History(session)).figures.tools["bash"].errors == 1
+
+
+def test_rebuilding_gives_equal_checkpoints(project: Project, session: Session) -> None:
+    session = work(project, session, 12)
+    count_run(History(session))
+    rewind(project, session.pk, Target(to_step=3))
+    session = work(project, Session.objects.get(pk=session.pk), 9)
+    count_run(History(session))
+    before = list(FiguresCheckpoint.objects.order_by("position").values())
+    assert rebuild(session).differences == []
+    assert list(FiguresCheckpoint.objects.order_by("position").values()) == before
+
+
+def test_a_wrong_checkpoint_is_named_and_mended(project: Project, session: Session) -> None:
+    session = work(project, session, 7)
+    count_run(History(session))
+    FiguresCheckpoint.objects.update(state=dump_figures(RunFigures(steps=5)))
+    position = FiguresCheckpoint.objects.get().position
+    assert rebuild(session).differences == [f"figures before position {position} differed"]
+    assert rebuild(session).differences == []
+    assert count_run(History(session)).figures == at_once(session)
+
+
+def test_checkpoints_of_another_version_are_replaced(project: Project, session: Session) -> None:
+    session = work(project, session, 7)
+    count_run(History(session))
+    FiguresCheckpoint.objects.update(version=0, state="{}")
+    assert count_run(History(session)).figures.steps == 7
+    assert FiguresCheckpoint.objects.get().version == VERSION
+
+
+def test_figures_are_shown_where_they_cannot_be_stored(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DatabaseError("disk full")
+
+    monkeypatch.setattr(run_figures, "store", refuse)
+    session = work(project, session, 7)
+    assert count_run(History(session)).is_complete
+
+
+def test_an_empty_session_has_empty_figures(session: Session) -> None:
+    counted = count_run(History(session))
+    assert (counted.is_complete, counted.figures.steps) == (True, 0)
+
+
+def test_an_answer_alone_is_one_step(project: Project, session: Session) -> None:
+    append(project, session.pk, [answer()])
+    session.refresh_from_db()
+    assert count_run(History(session)).figures.last_status == "answered"
