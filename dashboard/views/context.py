@@ -1,6 +1,6 @@
-"""The context panel: the context after a step, with any policy, budget, format and model."""
+"""The context panel: the recorded request of a step, or the context after it under any terms (What if)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import Location, find_location, read_number, render_fragment
 from dashboard.rendering.context import changes, composition, list_contents, request_json, request_parts
+from dashboard.views.recorded import show_recorded
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
@@ -18,12 +19,16 @@ from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
+from historyapp.services.recorded import model_of_step
 from historyapp.services.snapshots import serve
 
 MOST = 2_000_000
 """The largest budget that the panel accepts, in tokens: twice the largest window of a model."""
 UNLIMITED = 200_000
 """The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
+MODES = {"recorded": "Recorded", "what_if": "What if"}
+_TERMS = ("policy", "max_tokens", "format", "model", "view")
+"""An address with one of these asks What if, unless it names a mode."""
 VIEWS = {"contents": "Contents", "diff": "Diff", "messages": "Messages", "json": "JSON"}
 
 
@@ -32,6 +37,7 @@ class ContextForm:
     """The panel's form as filled in. Empty fields mean the session's settings."""
 
     location: Location
+    mode: str
     policy: str
     format: str
     model: str
@@ -41,8 +47,20 @@ class ContextForm:
     """The budget of the session's settings, in tokens; None: no limit."""
     budget: int
     """The budget in tokens."""
+    is_chosen: bool
+    """Whether somebody chose the budget, here or in the session's settings."""
     query: str
     """The form as an address has it, without a question mark."""
+
+    def of_step(self) -> "ContextForm":
+        """The form where empty fields mean the step: its model, and that model's window."""
+        location = self.location
+        model = self.model or (model_of_step(location.history, location.step) if location.step else "")
+        if not model or model == (self.model or location.session.model):
+            return self
+        default = load_settings(location.session.settings).budget(model)
+        budget = min(UNLIMITED if default is None else default, MOST)
+        return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
 
     def build(self, position: int | None) -> BuiltContext:
         """The context as of a position.
@@ -71,6 +89,7 @@ def form_context(location: Location, form: ContextForm | None = None) -> dict[st
         "policies": POLICIES,
         "request_formats": FORMATS,
         "views": VIEWS,
+        "modes": MODES,
         "most": MOST,
     }
 
@@ -87,15 +106,22 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")
+    mode = query.get("mode") or ("what_if" if any(query.get(name) for name in _TERMS) else "recorded")
+    if mode not in MODES:
+        raise Invalid(f"There is no mode {mode[:50]!r}. Use one of {', '.join(MODES)}.")
     lengths = {"policy": 50, "format": 50, "model": 200}
     policy, format, model = (clean(query.get(name, "").strip())[:most] for name, most in lengths.items())
     session = location.session
-    default = load_settings(session.settings).budget(model or session.model)
+    settings = load_settings(session.settings)
+    default = settings.budget(model or session.model)
     budget = min(UNLIMITED if default is None else default, MOST) if max_tokens is None else max_tokens
-    fields = {"policy": policy, "format": format, "model": model}
+    is_chosen = max_tokens is not None or settings.max_tokens not in ("window", None)
+    fields = {"mode": mode, "policy": policy, "format": format, "model": model}
     fields |= {"max_tokens": "" if max_tokens is None else str(max_tokens)}
     address = f"{location.query}&{urlencode(fields)}"
-    return ContextForm(location, policy, format, model, max_tokens, view, default, budget, address)
+    return ContextForm(
+        location, mode, policy, format, model, max_tokens, view, default, budget, is_chosen, address
+    )
 
 
 @signed_in
@@ -106,7 +132,7 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
     form = read_context_form(location, request.GET)
     status = 200
     try:
-        shown = _context(form)
+        shown = show_recorded(location) if form.mode == "recorded" else _context(form.of_step())
     except Invalid as error:
         smallest = error.fields.get("smallest", MOST + 1)
         shown = {"refusal": error, "smallest": smallest if smallest <= MOST else None}
@@ -142,6 +168,7 @@ def context_block(request: PersonRequest, session_id: UUID, key: str) -> HttpRes
     """The next part of one of a request's texts, from character ``start``."""
     location = find_location(request, session_id)
     form = read_context_form(location, request.GET)
+    form = form.of_step()
     model_request = form.build(form.positions()[1]).request
     blocks = {part.block.key: part.block for part in request_parts(model_request)}
     if key == "json":

@@ -21,7 +21,7 @@ from dashboard.step_filter import read_filter
 from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
 from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
-from dashboard.views.context import form_context
+from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
@@ -46,7 +46,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
         "tabs": TABS.values(),
-        **form_context(location),
+        **form_context(location, read_context_form(location, request.GET)),
     }
     if location.filter.query:
         context["found"] = matches_around(location, step)

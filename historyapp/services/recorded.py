@@ -83,8 +83,7 @@ def recorded_request(history: History, number: int) -> RecordedRequest:
     row = history.row(number)
     before = History(history.session, row.first_position - 1)
     output = _output(history, row.first_position)
-    named = output.metadata.get("model")
-    model = named if isinstance(named, str) and named else history.session.model
+    model = _model(history, output)
     snapshot, source = _snapshot(history, output)
     tokens = max(window_of(model), usage_of(output.metadata).input) * SPARE / factor_for(model)
     window = find_window(window_rows(before.lineage), round(tokens))
@@ -102,6 +101,20 @@ def recorded_request(history: History, number: int) -> RecordedRequest:
         counted = count_request(window.rows, fixed, output, model)
     request = RecordedRequest(number, output, source, model, before, window, instruction, notebook, counted)
     return replace(request, snapshot=snapshot)
+
+
+def model_of_step(history: History, number: int) -> str:
+    """The model that made a step, else the session's; may be empty.
+
+    Raises:
+        NotFound: when there is no such step.
+    """
+    return _model(history, _output(history, history.row(number).first_position))
+
+
+def _model(history: History, output: LogRow) -> str:
+    named = output.metadata.get("model")
+    return named if isinstance(named, str) and named else history.session.model
 
 
 def _output(history: History, position: int) -> LogRow:

@@ -30,12 +30,18 @@ def unseen_note(tokens: RequestTokens) -> str:
         return _difference(tokens)
     unseen = tokens.parts.get("unseen", 0)
     if unseen >= 0:
-        note = f"About {unseen:,} tokens of the request are not in the transcript: tools and system prompt"
+        note = f"About {_rounded(unseen):,} tokens of the request are not in the transcript: "
+        note += "tools and system prompt"
         note += ", and what the agent added unseen." if tokens.jumps else "."
     else:
-        note = f"The request had about {-unseen:,} tokens fewer than the transcript holds: "
+        note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript holds: "
         note += "the agent left something out, and what is unknown."
     return f"{note} {_difference(tokens)}".strip()
+
+
+def _rounded(tokens: int) -> int:
+    """In hundreds, as the count is no better than that."""
+    return round(tokens, -2) if tokens >= 1_000 else tokens
 
 
 _NO_USAGE = "The usage of this model call is not recorded: the size of the whole request is unknown."

@@ -20,12 +20,12 @@ def panel(page: Page) -> Locator:
 
 
 def expect_context_after(page: Page, step: int) -> None:
-    expect(panel(page).locator("h2")).to_have_text(f"Context after step {step}")
+    expect(panel(page).locator(".context-moment")).to_have_text(f"Context after step {step}")
 
 
 def test_the_panel_stands_beside_the_step(page: Page, session: Session) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
     step, context = page.locator("#step").bounding_box(), panel(page).bounding_box()
     assert step is not None
@@ -37,7 +37,7 @@ def test_the_panel_stands_beside_the_step(page: Page, session: Session) -> None:
 @pytest.mark.parametrize("width", [1100, 768, 360])
 def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
     for view in ("Diff", "Messages", "JSON", "Contents"):
         panel(page).get_by_text(view, exact=True).click()
@@ -50,7 +50,7 @@ def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session
 
 
 def test_it_follows_the_playhead_and_keeps_its_switches(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
+    page.goto(page_of(session, "?mode=what_if"))
     panel(page).get_by_label("Policy").select_option("masked")
     panel(page).get_by_text("Messages", exact=True).click()
     expect(panel(page).locator(".message").first).to_be_visible()
@@ -62,7 +62,7 @@ def test_it_follows_the_playhead_and_keeps_its_switches(page: Page, session: Ses
 
 
 def test_quick_moves_are_answered_by_one_context(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
     asked: list[str] = []
 
@@ -79,17 +79,17 @@ def test_quick_moves_are_answered_by_one_context(page: Page, session: Session) -
 
 
 def test_opening_a_fold_of_the_step_leaves_the_panel_alone(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
-    panel(page).locator("h2").evaluate("heading => heading.dataset.mark = 'same'")
+    panel(page).locator(".context-moment").evaluate("heading => heading.dataset.mark = 'same'")
     page.get_by_role("link", name="more lines").click()
     expect(page.get_by_role("link", name="more lines")).to_have_count(0)
     page.wait_for_load_state("networkidle")
-    expect(panel(page).locator("h2")).to_have_attribute("data-mark", "same")
+    expect(panel(page).locator(".context-moment")).to_have_attribute("data-mark", "same")
 
 
 def test_a_budget_too_small_is_mended_by_a_button(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
     panel(page).get_by_label("Policy").select_option("masked")
     panel(page).get_by_role("spinbutton", name="Budget").fill("3")
@@ -102,14 +102,14 @@ def test_a_budget_too_small_is_mended_by_a_button(page: Page, session: Session) 
 
 
 def test_a_step_in_the_list_moves_the_playhead(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=8"))
+    page.goto(page_of(session, "?step=8&mode=what_if"))
     panel(page).get_by_role("link", name="step 7", exact=True).click()
     expect(page.locator("#step h2").first).to_have_text("Step 7")
     expect_context_after(page, 7)
 
 
 def test_the_ledger_opens_with_a_chart_that_leads_to_steps(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=5"))
+    page.goto(page_of(session, "?step=5&mode=what_if"))
     panel(page).get_by_text("Usage and cost").click()
     bars = panel(page).locator(".chart a")
     expect(bars).to_have_count(12)
@@ -142,3 +142,36 @@ def test_a_ledger_opened_later_shows_where_the_playhead_went(page: Page, session
     expect(page.locator("#step h2").first).to_have_text("Step 120")
     panel(page).get_by_text("Usage and cost").click()
     expect(panel(page).locator(".chart [aria-current]")).to_have_attribute("data-step", "120")
+
+
+def test_recorded_comes_first_and_what_if_is_one_click_away(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    expect(panel(page).locator(".context-moment")).to_have_text("Before step 5")
+    expect(panel(page).get_by_label("Policy")).to_be_hidden()
+    panel(page).get_by_text("What if", exact=True).click()
+    expect_context_after(page, 5)
+    expect(panel(page).get_by_label("Policy")).to_be_visible()
+    panel(page).get_by_text("Recorded", exact=True).click()
+    expect(panel(page).locator(".context-moment")).to_have_text("Before step 5")
+
+
+def test_the_address_holds_mode_and_terms_at_every_step(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    panel(page).get_by_text("What if", exact=True).click()
+    panel(page).get_by_label("Policy").select_option("masked")
+    expect(panel(page).locator(".facts").first).to_contain_text("masked")
+    expect(page).to_have_url(re.compile(r"step=5&mode=what_if&policy=masked$"))
+    page.get_by_role("link", name="Next step").click()
+    expect_context_after(page, 6)
+    expect(page).to_have_url(re.compile(r"step=6&mode=what_if&policy=masked$"))
+    page.reload()
+    expect_context_after(page, 6)
+    expect(panel(page).get_by_label("Policy")).to_have_value("masked")
+    panel(page).get_by_text("Recorded", exact=True).click()
+    expect(page).to_have_url(re.compile(r"step=6$"))
+
+
+def test_the_messages_of_a_request_open_in_the_panel(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=5"))
+    panel(page).get_by_text("Messages of the request").click()
+    expect(panel(page).locator(".saw-list .message").first).to_be_visible()

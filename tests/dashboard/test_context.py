@@ -52,7 +52,7 @@ def spoken_of(step: int) -> str:
 
 def test_the_panel_shows_what_the_service_serves_as_of_the_step(alice: Client, session: Session) -> None:
     built = serve(session, RequestedContext(as_of=7)).built
-    shown = panel(alice, session, "?step=3")
+    shown = panel(alice, session, "?step=3&mode=what_if")
     assert f"{built.tokens:,} / 272,000 tokens" in shown
     assert built.tokens == built.manifest.tokens
     assert spoken_of(3) in shown
@@ -283,7 +283,7 @@ def assert_equal_queries(client: Client, project: Project, query: str, name: str
 
 def test_without_a_limit_the_panel_has_one_of_its_own(alice: Client, session: Session) -> None:
     change_session(session.project, session.pk, {"settings": {"max_tokens": None}})
-    assert "/ 200,000 tokens" in panel(alice, session)
+    assert "/ 200,000 tokens" in panel(alice, session, "?mode=what_if")
     assert "/ 2,000,000 tokens" in panel(alice, session, "?max_tokens=2000000")
 
 

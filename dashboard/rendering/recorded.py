@@ -1,0 +1,174 @@
+"""A recorded request for people: one number, one bar with its table, and what each figure means."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard.timeline import percent
+from historyapp.core.content import plain_text
+from historyapp.core.json import dump_json
+from historyapp.core.request_tokens import Part
+from historyapp.core.text import preview
+from historyapp.core.usage import dollar_text
+from historyapp.models.takes import Take, takes
+from historyapp.services.recorded import RecordedRequest, RequestMessage
+from historyapp.services.recorded_changes import RequestChanges
+from historyapp.services.recorded_words import (
+    cache_note,
+    change_note,
+    source_note,
+    unseen_note,
+    window_note,
+)
+
+LABELS: dict[Part, str] = {
+    "unseen": "system, tools (unseen)",
+    "instruction": "instruction",
+    "tools": "tools",
+    "notebook": "notebook",
+    "summary": "summary",
+    "person": "your words",
+    "harness": "added by the agent",
+    "results": "tool results",
+    "assistant": "assistant",
+    "steps": "steps",
+    "screen": "live screen",
+    "overhead": "overhead",
+}
+"""The parts of a request, in the order of the bar."""
+MOST_TAKES = 5
+SHOWN = 2_000
+"""Characters of a message in the list; the step has the whole text."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarPart:
+    """One part of the bar and its row in the table; ``x`` and ``width`` are percentages of the bar."""
+
+    kind: str
+    label: str
+    tokens: int
+    share: str
+    """Of the whole request, as a percentage; empty where it is below zero."""
+    x: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPanel:
+    """What the panel shows of a request."""
+
+    request: RecordedRequest
+    changes: RequestChanges | None
+    parts: list[BarPart]
+    read: str
+    """The share of the input that was read from a cache, as a percentage; empty if unknown."""
+    cache_facts: str
+    cache_note: str
+    change_note: str
+    absent: list[str]
+    """What is not in the request, in sentences."""
+    takes: list[Take]
+    """Takes that were cut off before the step, the newest last."""
+    source_note: str
+
+
+def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> RecordedPanel:
+    """The panel of a recorded request; reads the takes."""
+    since = request.first_step - 1
+    found = [take for take in takes(request.history) if take.steps and take.after_step >= since]
+    reported = request.reported
+    absent = [unseen_note(request.tokens), window_note(request)]
+    return RecordedPanel(
+        request=request,
+        changes=changes,
+        parts=_bar(request),
+        read=f"{100 * reported.cache_read // reported.input} %" if reported else "",
+        cache_facts=_cache_facts(request, changes),
+        cache_note=cache_note(request, changes),
+        change_note=_without_heading(change_note(request, changes)),
+        absent=[note for note in absent if note],
+        takes=found[-MOST_TAKES:],
+        source_note=source_note(request),
+    )
+
+
+def _without_heading(note: str) -> str:
+    """The note without its beginning, which the heading says: "The output of step 3 …"."""
+    _, is_heading, rest = note.partition(": ") if note.startswith("New since") else ("", "", note)
+    return f"{rest[:1].upper()}{rest[1:]}" if is_heading else note
+
+
+def _bar(request: RecordedRequest) -> list[BarPart]:
+    """The parts of the bar. Its width stands for the model's window."""
+    tokens, total = request.tokens.parts, max(1, request.total)
+    whole = sum(count for count in tokens.values() if count > 0)
+    scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
+    parts: list[BarPart] = []
+    before = 0
+    for part, label in LABELS.items():
+        count = tokens.get(part, 0)
+        if not count:
+            continue
+        width = round(max(0, count) * scale)
+        share = f"{count / total:.0%}".replace("%", " %") if count > 0 else ""
+        place = percent(before, request.window_tokens), percent(width, request.window_tokens)
+        parts.append(BarPart(part, label, count, share, *place))
+        before += width
+    if difference := request.tokens.difference:
+        parts.append(BarPart("difference", "difference to the bill", difference, "", "0", "0"))
+    return parts
+
+
+def _cache_facts(request: RecordedRequest, changes: RequestChanges | None) -> str:
+    usage = request.reported
+    if usage is None:
+        return "Unknown: the usage of this model call is not recorded."
+    facts = [f"{usage.cache_read:,} read", f"{usage.cache_write:,} written", f"{usage.uncached:,} new"]
+    facts.append("price unknown" if request.billed is None else dollar_text(request.billed))
+    if changes and changes.cache.saved:
+        facts.append(f"a cache could save {dollar_text(changes.cache.saved)}")
+    return " · ".join(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """One message in a list."""
+
+    message: RequestMessage
+    preview: str
+    text: str
+    """The beginning of its text."""
+    has_more: bool
+
+
+def message_rows(found: Sequence[RequestMessage]) -> list[MessageRow]:
+    """Messages as rows of a list."""
+    rows = []
+    for message in found:
+        text = message_text(message.content)
+        rows.append(MessageRow(message, preview(text, 90), text[:SHOWN], len(text) > SHOWN))
+    return rows
+
+
+def message_text(content: Mapping[str, Any]) -> str:
+    """What a message says; anything without a text of its own as JSON."""
+    match content:
+        case {"kind": "model_output"}:
+            actions = [*content.get("tool_calls", []), content.get("use_tool")]
+            calls = [f"{each['name']} {dump_json(each.get('arguments', {}))}" for each in actions if each]
+            return "\n\n".join(filter(None, [content.get("text", ""), *calls]))
+        case {"kind": "tool_results"}:
+            return "\n\n".join(map(_result_text, content.get("results", [])))
+        case {"text": str(text)} | {"content": str(text)}:
+            return text
+        case {"content": list(parts)}:
+            return plain_text(parts) or dump_json(parts)
+    return dump_json(content)
+
+
+def _result_text(result: Mapping[str, Any]) -> str:
+    for name in ("outputs", "reason", "feedback", "error"):
+        if value := result.get(name):
+            return value if isinstance(value, str) else plain_text(value) or dump_json(value)
+    return ""

@@ -1,0 +1,199 @@
+"""Recorded: the panel shows what the model saw before a step, and says what is unknown."""
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from dashboard.rendering.recorded import draw_recorded, message_text
+from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, SystemInstruction
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.recorded import recorded_request
+from historyapp.services.recorded_changes import request_changes
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, draft, ok, said
+
+ATTACK = "</pre><script>alert(1)</script>\x00\ud800<img src=x onerror=alert(1)>"
+MODEL = "gpt-5"
+
+
+def address(session: Session, query: str = "", name: str = "context") -> str:
+    return reverse(name, args=[session.pk]) + query
+
+
+def panel(client: Client, session: Session, query: str = "") -> str:
+    response = fragment(client, address(session, query))
+    assert response.status_code == 200
+    return text(response)
+
+
+def billed(sent: int, read: int = 0, **metadata: Any) -> Any:
+    usage = {"input_tokens": sent, "output_tokens": 9, "input_tokens_details": {"cached_tokens": read}}
+    return draft(ModelOutput(text="done"), model=MODEL, usage=usage, source={"line": 1}, **metadata)
+
+
+@pytest.fixture
+def imported(project: Project) -> Session:
+    session = create_session(project, names={"model": MODEL})
+    append(project, session.pk, [said("Repair the totals."), billed(87_000), billed(87_605, 86_000)])
+    return session
+
+
+def test_recorded_is_what_a_panel_shows_first(alice: Client, imported: Session) -> None:
+    shown = panel(alice, imported, "?step=2")
+    assert "Before step 2" in shown
+    assert "87,605 of 272,000 tokens, as billed" in shown
+    assert "Cache 98 % read 86,000 read · 0 written · 1,605 new · $" in shown
+    assert "About 87,000 tokens of the request are not in the transcript: tools and system prompt" in shown
+
+
+def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:
+    shown = panel(alice, imported, "?step=2")
+    assert re.search(r"system, tools \(unseen\) 86,99\d 99 % your words \d 0 % assistant 9 0 %", shown)
+
+
+def test_without_usage_the_number_is_our_count(alice: Client, session: Session) -> None:
+    shown = panel(alice, session, "?step=3")
+    assert "tokens, by our count" in shown
+    assert "Cache Unknown: the usage of this model call is not recorded." in shown
+
+
+def test_terms_in_an_address_ask_what_if(alice: Client, session: Session) -> None:
+    assert "Context after step 3" in panel(alice, session, "?step=3&policy=masked")
+    assert "Context after step 3" in panel(alice, session, "?step=3&mode=what_if")
+    assert "Before step 3" in panel(alice, session, "?step=3&mode=recorded&policy=masked")
+
+
+def test_an_unknown_mode_is_a_422(alice: Client, session: Session) -> None:
+    assert fragment(alice, address(session, "?mode=guessed")).status_code == 422
+
+
+def test_the_page_of_a_session_keeps_mode_and_terms(alice: Client, session: Session) -> None:
+    query = "?step=3&mode=what_if&policy=masked&max_tokens=777&format=plain&model=my-own&view=json"
+    page = html(alice.get(address(session, query, "session")))
+    form = page[page.index('id="context-form"') : page.index('id="context"')]
+    assert re.search(r'value="what_if" checked', form)
+    assert "<option selected>masked</option>" in form
+    assert "<option selected>plain</option>" in form
+    assert re.search(r'value="json" checked', form)
+    assert 'value="777"' in form
+    assert 'value="my-own"' in form
+
+
+def test_what_if_takes_the_window_of_the_model_of_the_step(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "gpt-5"})
+    output = draft(ModelOutput(text="done"), model="claude-opus-4-6")
+    append(project, session.pk, [said("go"), output])
+    assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
+    assert "/ 272,000 tokens" in panel(alice, session, "?step=1&mode=what_if&model=gpt-5")
+    change_session(project, session.pk, {"settings": {"max_tokens": 900}})
+    assert "/ 900 tokens" in panel(alice, session, "?step=1&mode=what_if")
+
+
+def test_a_budget_that_nobody_chose_is_not_refused_in_red(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "gpt-4"})
+    append(project, session.pk, [said("go"), act("ls"), ok(outputs="many words " * 20_000)])
+    query = "?step=1&mode=what_if&policy=masked"
+    refused = html(fragment(alice, address(session, f"{query}&max_tokens=10")))
+    assert 'class="refusal"' in refused
+    calm = html(fragment(alice, address(session, query.replace("masked", "live"))))
+    assert 'class="refusal"' not in calm
+
+
+def test_a_compaction_and_a_take_are_said_not_to_be_here(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    compacted = [
+        draft(DebugLog(category="compaction", message="c")),
+        draft(ModelInput(channel="compaction", content="s")),
+    ]
+    append(project, session.pk, [said("go"), act("a"), ok(), *compacted, act("b"), ok(), act("c"), ok()])
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("d"), ok()])
+    shown = panel(alice, session, "?step=3")
+    assert "Step 1 had been compacted by the agent and stood as a summary." in shown
+    assert "step 3 , rewound (take)." in shown
+
+
+def test_a_session_without_steps_says_so(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    assert "There is no step yet" in panel(alice, session)
+    assert fragment(alice, address(session, name="recorded-messages")).status_code == 200
+
+
+def test_messages_come_in_pages_with_their_steps(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [said("go"), *[each for n in range(40) for each in (act("read", n=n), ok())]])
+    page = html(fragment(alice, address(session, "?step=40", "recorded-messages")))
+    assert page.count('<details class="message">') == 50
+    link = re.search(r'href="([^"]*start=50[^"]*)"', page)
+    assert link
+    rest = text(fragment(alice, link[1].replace("&amp;", "&")))
+    assert "step 39" in rest
+    assert "step 40" not in rest
+
+
+def test_what_agents_write_is_text(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": ATTACK.replace("\ud800", "")})
+    drafts = [draft(SystemInstruction(text=ATTACK)), said(ATTACK)]
+    for _ in range(2):
+        drafts += [act(ATTACK, path=ATTACK), ok(outputs=ATTACK)]
+    append(project, session.pk, drafts)
+    for name in ("context", "recorded-messages"):
+        for page in (
+            alice.get(address(session, "?step=2", name)),
+            fragment(alice, address(session, "?step=2", name)),
+        ):
+            assert page.status_code == 200
+            assert "<script>alert" not in html(page)
+            assert "<img" not in html(page)
+            assert "\x00" not in html(page)
+
+
+@pytest.mark.parametrize("name", ["context", "recorded-messages"])
+def test_a_stranger_gets_404(charlie: Client, session: Session, name: str) -> None:
+    assert charlie.get(address(session, "?step=1", name)).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["context", "recorded-messages"])
+def test_a_long_session_issues_the_queries_of_a_short_one(alice: Client, project: Project, name: str) -> None:
+    counts = []
+    for steps in (100, 1_500):
+        session = long_session(project, steps)
+        with CaptureQueriesContext(connection) as captured:
+            assert fragment(alice, address(session, "?step=60", name)).status_code == 200
+        counts.append(len(captured))
+    assert counts[0] == counts[1] <= 15
+
+
+def test_the_bar_is_never_longer_than_the_bill(imported: Session) -> None:
+    append(imported.project, imported.pk, [said("word " * 50_000), billed(87_700)])
+    history = History(Session.objects.get(pk=imported.pk))
+    request = recorded_request(history, 3)
+    drawn = draw_recorded(request, request_changes(request))
+    assert sum(float(part.width.rstrip("%")) for part in drawn.parts) <= 100 * 87_700 / 272_000 + 0.05
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"kind": "model_input", "content": "hello"}, "hello"),
+        ({"kind": "system_instruction", "text": "Be kind."}, "Be kind."),
+        ({"kind": "model_output", "text": "so", "tool_calls": [{"name": "ls", "arguments": {"a": 1}}]},
+         'so\n\nls {"a":1}'),
+        ({"kind": "model_output", "use_tool": {"name": "ls"}}, "ls {}"),
+        ({"kind": "tool_results", "results": [{"outputs": "a"}, {"reason": "b"}, {}]}, "a\n\nb\n\n"),
+        ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, "hi"),
+        ({"type": "compaction"}, '{"type":"compaction"}'),
+    ],
+)  # fmt: skip
+def test_every_kind_of_message_has_a_text(content: dict[str, Any], expected: str) -> None:
+    assert message_text(content) == expected
