@@ -6,10 +6,9 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
-from historyapp.models.step_filters import StepFilter
+from historyapp.models.step_filters import STATUS_FILTERS, StepFilter
 from historyapp.services.append import as_utc
 
 
@@ -36,8 +35,8 @@ class FilterForm:
         Raises:
             Invalid: when the status is unknown or a time cannot be parsed.
         """
-        if self.status and self.status not in STATUSES:
-            raise Invalid(f"status must be one of {', '.join(STATUSES)}.")
+        if self.status and self.status not in STATUS_FILTERS:
+            raise Invalid(f"status must be one of {', '.join(STATUS_FILTERS)}.")
         times: dict[str, datetime] = {}
         for name, text in (("since", self.since), ("until", self.until)):
             try:

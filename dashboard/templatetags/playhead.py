@@ -30,6 +30,7 @@ OUTCOMES = {
     "answered": ("speech", "answered"),
     "in_flight": ("clock", "in flight"),
     "abandoned": ("missing", "no result"),
+    "likely_failed": ("alert", "likely failed"),
     "skipped": ("missing", "skipped"),
 }
 """Icon and word of each status of a step or a result."""
@@ -69,6 +70,12 @@ def outcome(status: str, words: bool = True) -> SafeString:
 def status_words(status: str) -> str:
     """The label of a status."""
     return OUTCOMES.get(status, ("", status))[1]
+
+
+@register.filter
+def rule_words(rule: str) -> str:
+    """The name of a rule for likely failures in words."""
+    return rule.replace("_", " ").capitalize()
 
 
 register.simple_tag(Location.address_of, name="step_url")

@@ -23,11 +23,11 @@ from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
-from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import STATUS_FILTERS
 from historyapp.models.takes import takes
 from historyapp.services.sessions import change_session
 
@@ -41,7 +41,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     context: dict[str, Any] = {
         **head_context(request, location),
         "timeline": draw_timeline(location, found),
-        "statuses": STATUSES,
+        "statuses": STATUS_FILTERS,
         "step": load_step(history, step) if step else None,
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),

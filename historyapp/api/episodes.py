@@ -34,7 +34,9 @@ class EpisodeFilter(PageQuery):
     order: Literal["oldest", "newest"] = Field(
         default="oldest", description="Whether the oldest or the newest come first."
     )
-    status: Status | None = Field(default=None, description="Only steps with this status.")
+    status: Status | Literal["likely_failed"] | None = Field(
+        default=None, description="Only steps with this status, or with a `likely_failure`."
+    )
     tool: Annotated[Line, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="Only steps that called this tool, as `tool_names` has it."
     )

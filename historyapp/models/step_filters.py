@@ -1,4 +1,4 @@
-"""Finding steps by status, tool and time, as filtering the whole list would, without reading the whole list.
+"""Finding steps by outcome, tool and time, as filtering the whole list would, without reading the whole list.
 
 An index gives candidates in the order of their numbers. Each is compared with the filter and with what is
 live; those that match are read as lists show them.
@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from historyapp.core.dates import UNDATED
+from historyapp.core.episodes import STATUSES
 from historyapp.core.projection import Totals
 from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
@@ -25,6 +26,11 @@ from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
 
+LIKELY_FAILED = "likely_failed"
+"""In the place of a status: steps with a ``likely_failure``, whatever their status is."""
+STATUS_FILTERS = (*STATUSES, LIKELY_FAILED)
+_LIKELY_FAILED = Q(likely_failure__gt="")
+"""The condition of the partial index."""
 MOST_READ = 20_000
 """Candidates that one search reads."""
 _PAGES = (200, 2_000)
@@ -42,6 +48,7 @@ class StepFilter:
     """Which steps to find; None means that a field is not compared."""
 
     status: str | None = None
+    """One of :data:`STATUS_FILTERS`."""
     tool: str | None = None
     """The name of a called tool as lists show it: at most 100 characters, among the first 20 of the step."""
     since: datetime | None = None
@@ -54,11 +61,14 @@ class StepFilter:
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
-            (self.status is None or step.status == self.status)
+            (self.status is None or self._has_status(step))
             and (self.tool is None or preview(self.tool, 100) in step.tool_names)
             and (self.since is None or step.started_at >= self.since)
             and (self.until is None or UNDATED < step.started_at < self.until)
         )
+
+    def _has_status(self, step: "StepCandidate | Episode") -> bool:
+        return bool(step.likely_failure) if self.status == LIKELY_FAILED else step.status == self.status
 
 
 class SearchCursor(NamedTuple):
@@ -83,6 +93,7 @@ class StepCandidate(NamedTuple):
     status: str
     started_at: datetime
     tool_names: list[str]
+    likely_failure: str
 
 
 class StepSearch:
@@ -186,7 +197,9 @@ class StepSearch:
     def _condition(self) -> Q:
         """What the database compares of the status and the time."""
         wanted = Q()
-        if self.wanted.status is not None:
+        if self.wanted.status == LIKELY_FAILED:
+            wanted &= _LIKELY_FAILED
+        elif self.wanted.status is not None:
             wanted &= Q(status=self.wanted.status)
         if self.wanted.since is not None:
             wanted &= Q(started_at__gte=self.wanted.since)
@@ -243,6 +256,8 @@ class StepSearch:
         queries = [rows]
         if self.wanted.status in INDEXED_STATUSES:
             queries = [rows.filter(status=self.wanted.status)]
+        elif self.wanted.status == LIKELY_FAILED:
+            queries = [rows.filter(_LIKELY_FAILED)]
         elif self.wanted.tool is not None:
             # Each value of the column has its own order in the index; one query would sort all rows.
             queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]

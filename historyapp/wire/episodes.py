@@ -22,6 +22,24 @@ class EpisodeFacts(Answer):
     tokens: int
     started_at: datetime | None = Field(description="Null if the transcript has no times.")
     finished_at: datetime | None
+    kind: str = Field(
+        default="",
+        description="Of the first tool call: `shell`, `read`, `edit`, `search`, `web`, `plan`, `agent` or "
+        "`other`; empty in an answer.",
+    )
+    target: Text = Field(
+        default="",
+        description="Command, file, pattern, address or task of the first call, up to 200 characters.",
+    )
+    likely_failure: str = Field(
+        default="",
+        description="The rule by which a result that was reported as a success looks like a failure; empty "
+        "without one.",
+    )
+    error_line: Text = Field(
+        default="",
+        description="The first line that says what failed, reported or likely, up to 200 characters.",
+    )
 
 
 class EpisodeItem(EpisodeFacts):

@@ -39,6 +39,7 @@ EPISODE: dict[str, Any] = {
     "number": 1, "status": "success", "first_position": 2, "last_position": 3, "tokens": 31,
     "started_at": AT, "finished_at": LATER, "thoughts": "Look at the parser first.", "action": USE_TOOL,
     "tool_calls": [CALL], "result": RESULT, "summary": None, "formatted": _FORMATTED,
+    "kind": "read", "target": "parser.py", "likely_failure": "", "error_line": "",
     "short": "Executed `read_file(path='parser.py')`: def parse(text): …",
 }  # fmt: skip
 EPISODE_ITEM: dict[str, Any] = {
@@ -46,6 +47,7 @@ EPISODE_ITEM: dict[str, Any] = {
     "started_at": AT, "finished_at": LATER, "tool_names": ["read_file"],
     "input_preview": "Make test_parser.py pass.", "thought_preview": "Look at the parser first.",
     "call_preview": "read_file(path='parser.py')", "result_preview": "def parse(text): …",
+    "kind": "read", "target": "parser.py", "likely_failure": "", "error_line": "",
 }  # fmt: skip
 SESSION_ITEM: dict[str, Any] = {
     "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",

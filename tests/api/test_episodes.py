@@ -201,6 +201,18 @@ def test_steps_are_found_by_status_tool_and_time(mixed: Agent, query: str, expec
     assert numbers(mixed, query) == expected
 
 
+def test_likely_failures_are_named_and_found(run: Agent) -> None:
+    make = {"kind": "model_output", "use_tool": {"name": "bash", "arguments": {"command": "make | tail"}}}
+    for outputs in ("fine", "error: no rule"):
+        done = {"status": "success", "outputs": outputs}
+        run.append(make, {"kind": "tool_results", "results": [done]})
+    assert numbers(run, "?status=likely_failed") == [2]
+    for step in (run.get("/episodes/2"), run.get("/episodes?from=2")["items"][0]):
+        assert (step["status"], step["likely_failure"]) == ("success", "command_error")
+        assert (step["kind"], step["target"]) == ("shell", "make | tail")
+        assert step["error_line"] == "error: no rule"
+
+
 def test_filtered_steps_come_in_pages_as_of_the_first(mixed: Agent) -> None:
     first = mixed.get("/episodes?tool=ls&limit=2")
     assert [item["number"] for item in first["items"]] == [1, 2]

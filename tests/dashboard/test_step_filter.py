@@ -34,6 +34,19 @@ def test_the_list_holds_what_matches(alice: Client, session: Session, query: str
     assert listed(alice.get(f"/sessions/{session.pk}?{query}")) == steps
 
 
+def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    make = act("bash", command="make | tail")
+    append(project, session.pk, [act(), ok(), make, ok(outputs="fine"), make, ok(outputs="error: <no> rule")])
+    assert listed(alice.get(f"/sessions/{session.pk}?status=error")) == []
+    page = alice.get(f"/sessions/{session.pk}?status=likely_failed&step=3")
+    assert listed(page) == [3]
+    assert '<option value="likely_failed" selected>likely failed</option>' in html(page)
+    assert html(page).count('class="outcome outcome-likely_failed"') == 2, "the row and the step"
+    assert "Command error: <code" in html(page)
+    assert "error: &lt;no&gt; rule" in html(page)
+
+
 def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}?step=4&as_of=10&status=error"))
     assert f'href="/sessions/{session.pk}?step=5&amp;as_of=10&amp;status=error"' in page  # one step forward

@@ -15,11 +15,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, UseTool
-from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import Conflict
 from historyapp.models import Episode, Project, Session, step_filters
 from historyapp.models.history import History
-from historyapp.models.step_filters import MOST_READ, SearchCursor, StepFilter, StepSearch
+from historyapp.models.step_filters import (
+    _LIKELY_FAILED,
+    MOST_READ,
+    STATUS_FILTERS,
+    SearchCursor,
+    StepFilter,
+    StepSearch,
+)
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
@@ -31,6 +37,7 @@ from tests.services.drafts import act, answer, call, failed, ok, said
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DRAFTS = [
     said("go"), act("ls"), act("cat"), call("a", "b"), answer(), ok(), ok("a"), failed(), failed("b"),
+    act("bash", command="make | tail"), ok(outputs="error: no rule"),
     EntryDraft(ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat")))),
     EntryDraft(ModelOutput(use_tool=UseTool(name="x" * 150))),
 ]  # fmt: skip
@@ -43,7 +50,7 @@ moves = st.one_of(
 times = st.none() | st.integers(0, 6).map(lambda minutes: NOW + timedelta(minutes=minutes))
 filters = st.builds(
     StepFilter,
-    status=st.none() | st.sampled_from(STATUSES),
+    status=st.none() | st.sampled_from(STATUS_FILTERS),
     tool=st.none() | st.sampled_from(["ls", "cat", "read", "x" * 150, "none", "\n", ""]),
     since=times,
     until=times,
@@ -171,6 +178,7 @@ def test_one_search_reads_a_bounded_number_of_steps(project: Project) -> None:
     [
         (StepFilter(status="error"), "episode_errors"),
         (StepFilter(status="answered"), "episode_answered"),
+        (StepFilter(status="likely_failed"), "episode_likely_failures"),
         (StepFilter(status="abandoned"), "episode_abandoned"),
         (StepFilter(status="interrupted_by_human"), "episode_interrupted"),
         (StepFilter(tool="no such tool"), "episode_by_tool"),
@@ -195,6 +203,17 @@ def test_every_filter_uses_its_index(project: Project, wanted: StepFilter, index
     names = whole_indexes()
     used = {names.get(word, word) for plan in plans for word in re.findall(r"\w+", plan)}
     assert any(name.startswith(index) for name in used), plans
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL gets the value within the statement")
+def test_likely_failures_are_found_by_their_index_also_where_the_value_is_a_parameter(
+    project: Project,
+) -> None:
+    rows = Episode.objects.filter(session=create_session(project)).filter(_LIKELY_FAILED).order_by("number")
+    sql, parameters = rows.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        assert "episode_likely_failures" in str(cursor.fetchall())
 
 
 def test_the_migration_gives_older_rows_their_tool(project: Project) -> None:
