@@ -7,16 +7,19 @@ for what was left.
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from uuid import UUID
 
 from django.conf import settings
+from django.db import DatabaseError
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
 from historyapp.models import Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
+from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
 
 log = logging.getLogger(__name__)
@@ -29,11 +32,15 @@ MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
 """How often a message goes back into the queue for another worker, and after how many seconds."""
 TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
+ASK_SECONDS = 10.0
+"""Seconds before this process asks again for the text index of a session."""
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
+_asked: dict[UUID, float] = {}
+"""When this process asked for the text index of a session, in seconds of the monotonic clock."""
 _lock = threading.Lock()
 
 
@@ -78,6 +85,27 @@ def wake(run: UUID, workers: int = WORKERS_PER_RUN) -> None:
                 compress.delay(str(run))
     except (OperationalError, OSError) as error:
         log.warning("The broker cannot be reached; the run %s waits for the next sweep: %s", run, error)
+
+
+@app.task(name="index_text")
+def index_text(session: str) -> None:
+    """Makes the text blocks that a session lacks, so that searches of it are quick."""
+    make_text_blocks(UUID(session), stopping.is_set)
+
+
+def want_text_index(sessions: Iterable[UUID]) -> None:
+    """Asks workers to index the texts of sessions. Without a broker, the next search asks again."""
+    now = time.monotonic()
+    with _lock:
+        for old in [id for id, asked in _asked.items() if now - asked >= ASK_SECONDS]:
+            del _asked[old]
+        wanted = [id for id in sessions if id not in _asked]
+        _asked.update(dict.fromkeys(wanted, now))
+    try:
+        for id in wanted:
+            index_text.delay(str(id))
+    except (OperationalError, OSError, DatabaseError) as error:
+        log.warning("The broker cannot be reached; searches stay slow until it can: %s", error)
 
 
 def sweep() -> None:

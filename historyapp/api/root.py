@@ -9,6 +9,7 @@ from historyapp.api import (
     contexts,
     entries,
     episodes,
+    finding,
     ledger,
     model_calls,
     overview,
@@ -36,7 +37,7 @@ api = PlayheadAPI(
 )
 api.add_decorator(with_shared_checks)
 for resource in (
-    sessions, entries, actions, episodes, recorded, contexts, snapshots, model_calls, ledger, overview,
-    summaries, compressions, rewinds, transfers, projects, caps,
+    sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
+    overview, summaries, compressions, rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

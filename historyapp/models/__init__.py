@@ -20,6 +20,7 @@ from historyapp.models.sessions import Session
 from historyapp.models.snapshots import Snapshot, TokenCorrection
 from historyapp.models.spending import SpendingCounter, SpendingReservation
 from historyapp.models.summaries import Summary
+from historyapp.models.text_blocks import TextBlock
 from historyapp.models.totals import Total
 from historyapp.models.workers import Worker
 
@@ -45,6 +46,7 @@ __all__ = [
     "SpendingCounter",
     "SpendingReservation",
     "Summary",
+    "TextBlock",
     "TokenCorrection",
     "Total",
     "Worker",

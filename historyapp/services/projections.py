@@ -14,6 +14,7 @@ from historyapp.models.history import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.rewinds import reopen
 from historyapp.services.run_figures import recount
+from historyapp.services.text_index import rebuild_text
 from historyapp.services.transactions import writing
 
 _PROJECTED = (
@@ -47,7 +48,7 @@ def parents_first() -> Iterator[Session]:
 
 
 def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
-    """Rebuilds a session's counters and episode rows by reading its log from the start.
+    """Rebuilds a session's counters, episode rows and text blocks by reading its log from the start.
 
     A fork reads its parent's rows, so rebuild parents first (:func:`parents_first`).
 
@@ -61,6 +62,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
         _replay(locked, found)
         found.differences.extend(_compare(before, _stored(locked)))
         found.differences.extend(recount(locked))
+        found.differences.extend(rebuild_text(locked))
         if check_only:
             transaction.set_rollback(True)
     return found

@@ -16,6 +16,7 @@ PATHS = {
     "/sessions/{session_id}/results": {"post"},
     "/sessions/{session_id}/steps": {"post"},
     "/sessions/{session_id}/episodes": {"get"},
+    "/sessions/{session_id}/find": {"get"},
     "/sessions/{session_id}/episodes/{number}": {"get"},
     "/sessions/{session_id}/episodes/{number}/request": {"get"},
     "/sessions/{session_id}/progress": {"get"},

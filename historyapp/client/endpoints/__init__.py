@@ -5,6 +5,7 @@ from historyapp.client.endpoints import (
     contexts,
     entries,
     episodes,
+    finding,
     ledger,
     model_calls,
     overview,
@@ -15,6 +16,6 @@ from historyapp.client.endpoints import (
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "ledger", "model_calls", "overview", "projects",
-    "rewinds", "sessions", "transfers",
+    "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "overview",
+    "projects", "rewinds", "sessions", "transfers",
 ]  # fmt: skip

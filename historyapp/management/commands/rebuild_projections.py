@@ -23,8 +23,8 @@ UNCHECKED = "cannot be checked before the session it was forked from is rebuilt"
 
 class Command(PlayheadCommand):
     help = (
-        "Rebuild counters and step rows from the log and report where they differed. In a sound database "
-        "nothing differs."
+        "Rebuild counters, step rows and text blocks from the log and report where they differed. In a "
+        "sound database nothing differs."
     )
     in_project = False
 

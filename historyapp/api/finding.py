@@ -1,0 +1,72 @@
+"""Finding a text in a session."""
+
+from typing import Annotated, Any, Literal
+from zlib import crc32
+
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import Field
+
+from historyapp.api.auth import ApiRequest, find_session
+from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
+from historyapp.api.fields import Line, SessionId
+from historyapp.api.responses import fill_json, reply_or_304
+from historyapp.models import Session
+from historyapp.models.history import History
+from historyapp.models.text_search import MOST_CHARACTERS, MOST_HITS, Hit, TextSearch
+from historyapp.tasks import want_text_index
+from historyapp.wire.finding import FoundEntry, FoundPage
+from historyapp.wire.problems import NotValid
+
+router = Router(tags=["find"])
+
+_LIST = "find"
+
+
+class FindQuery(PageQuery):
+    q: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] = Field(
+        description="The text to find, in any case. It may begin and end within words; no character in it "
+        "has a special meaning."
+    )
+    take: Literal["live", "all"] = Field(
+        default="live", description="`all`: also what rewinds cut off, marked `live: false`."
+    )
+
+
+@router.get("/sessions/{session_id}/find", response=FoundPage, summary="Find a text in a session")
+def find_text(request: ApiRequest, session_id: SessionId, query: Query[FindQuery]) -> HttpResponse:
+    """Searches instructions, inputs, thoughts, answers, tool calls with their arguments, results and reviews.
+
+    A page may hold fewer items than `limit`, or none, and still have a `next`: one request reads a bounded
+    part of a long session, and the next one goes on there.
+    """
+    session = find_session(request, session_id)
+    return reply_or_304(request, session, lambda: _page(session, query))
+
+
+def _page(session: Session, query: FindQuery) -> dict[str, Any]:
+    as_of, after = query.as_of, 0
+    asked = crc32(f"{query.take}{query.q.strip()}".encode()) & 0x7FFFFFFF
+    if query.cursor is not None:
+        as_of, after, asked_before = decode_cursor(_LIST, query.cursor, int, int, int)
+        if asked != asked_before:
+            raise NotValid("This cursor was made with another q or take. Send the same ones with each page.")
+    history = History(session, as_of)
+    found = TextSearch(history, query.q, with_takes=query.take == "all").find(MOST_HITS, after)
+    want_text_index(found.unindexed)
+    items, more = found.hits[: query.limit], found.more
+    if len(found.hits) > len(items):
+        more = items[-1].match.position
+    state = session.head if as_of is None else as_of
+    return {
+        "items": [_item(hit, history.steps) for hit in items],
+        "next": None if more is None else encode_cursor(_LIST, state, more, asked),
+        "count": len(found.hits),
+        "complete": found.more is None,
+    }
+
+
+def _item(hit: Hit, steps: int) -> dict[str, Any]:
+    """Of live hits the step that shows it, which is the newest one where the next does not exist yet."""
+    step = min(hit.match.step, steps) if hit.live else hit.match.step
+    return fill_json(FoundEntry, hit.match, episode=step, live=hit.live)

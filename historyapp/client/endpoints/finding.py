@@ -1,0 +1,21 @@
+"""Finding a text in a session."""
+
+from typing import Literal
+
+from historyapp.client.api_call import Id, Pages, at, pages
+from historyapp.wire.base import Page
+from historyapp.wire.finding import FoundEntry
+
+
+def find(
+    session_id: Id,
+    q: str,
+    *,
+    take: Literal["live", "all"] | None = None,
+    limit: int | None = None,
+    as_of: int | None = None,
+) -> Pages[FoundEntry]:
+    """Entries that have a text, oldest first; ``take="all"`` also finds what rewinds cut off."""
+    return pages(
+        at("sessions", session_id, "find"), Page[FoundEntry], q=q, take=take, limit=limit, as_of=as_of
+    )

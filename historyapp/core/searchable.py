@@ -1,0 +1,230 @@
+"""The texts of entries that people search, and signatures that tell quickly where a text cannot stand.
+
+A search finds any part of a text, in any case, as it was typed: there is no query language. A signature holds
+the trigrams of about 64 KB of text in about 8 KB, so most of a long session is ruled out without being read.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from struct import unpack_from
+from typing import Any, NamedTuple
+
+from historyapp.core.content import are_parts, plain_text
+from historyapp.core.json import dump_json
+
+FIELDS = ("instruction", "notebook", "input", "thought", "answer", "call", "result", "review", "note")
+"""What a passage is. Stored as indexes: append only."""
+_CODE = {field: code for code, field in enumerate(FIELDS)}
+_AROUND = 60
+"""Characters of a snippet on each side of the match."""
+_LEAST_BITS, _MOST_BITS = 1 << 10, 1 << 20
+_BITS_PER_TRIGRAM = 5
+_MULTIPLIER = 0x9E3779B1
+"""Spreads the trigrams over the bits (Knuth, multiplicative hashing)."""
+
+
+class Passage(NamedTuple):
+    """One text of an entry."""
+
+    position: int
+    step: int
+    """The step that shows it. An input stands before the step that follows it, which may not exist yet."""
+    field: str
+    text: str
+
+
+class Match(NamedTuple):
+    """The first match in an entry, with the text around it on one line."""
+
+    position: int
+    step: int
+    field: str
+    before: str
+    match: str
+    after: str
+    times: int
+    """How often all texts of the entry have it."""
+
+
+def lowered(text: str) -> str:
+    """The text in lower case, with as many characters as before, so that places in both agree."""
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
+
+
+def passages(position: int, steps: int, kind: str, body: Mapping[str, Any]) -> Iterator[Passage]:
+    """The texts of an entry.
+
+    Args:
+        steps: the running total after the entry.
+        body: as stored.
+    """
+    texts = _TEXTS.get(kind)
+    if texts is None:
+        return
+    step = steps if kind in _IN_STEP else steps + 1
+    for field, text in texts(body):
+        if text:
+            yield Passage(position, step, field, text)
+
+
+def _lines(value: Any) -> str:
+    """The texts of a JSON value, a line for each with its name; texts keep their line breaks."""
+    if isinstance(value, str):
+        return value
+    lines: list[str] = []
+    level = [("", value)]
+    while level:
+        name, item = level.pop()
+        if isinstance(item, dict):
+            level.extend((str(key), child) for key, child in reversed(item.items()))
+        elif isinstance(item, list):
+            level.extend((name, child) for child in reversed(item))
+        elif item is not None:
+            text = item if isinstance(item, str) else dump_json(item)
+            lines.append(f"{name}: {text}" if name else text)
+    return "\n".join(lines)
+
+
+def _content(value: Any) -> str:
+    """As :func:`_lines`; images and other parts that are no text are only named."""
+    return plain_text(value) if are_parts(value) else _lines(value)
+
+
+def _output_texts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "thought", _lines(body.get("thoughts"))
+    yield "answer", body.get("text", "")
+    action = body.get("use_tool")
+    for call in body.get("tool_calls") or ([action] if action else ()):
+        yield "call", f"{call['name']}\n{_lines(call.get('arguments'))}"
+
+
+def _result_texts(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "result", body.get("overall") or ""
+    for result in body.get("results", ()):
+        error = result.get("error") or {}
+        texts = (
+            _content(result.get("outputs")),
+            result.get("reason"),
+            error.get("message"),
+            error.get("repr"),
+            result.get("feedback"),
+        )
+        yield "result", "\n".join(dict.fromkeys(filter(None, texts)))
+
+
+_IN_STEP = {"model_output", "tool_results", "review"}
+_TEXTS: dict[str, Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]] = {
+    "system_instruction": lambda body: [("instruction", body["text"])],
+    "memory_notebook": lambda body: [("notebook", body["content"])],
+    "model_input": lambda body: [("input", _content(body["content"]))],
+    "model_output": _output_texts,
+    "tool_results": _result_texts,
+    "review": lambda body: [("review", _lines([body.get("analysis"), body.get("supervision")]))],
+    "debug_log": lambda body: [("note", body["message"])],
+}
+
+
+def dump_passages(found: Iterable[Passage]) -> str:
+    """Passages in one text: a line of JSON that says where each stands, then their texts."""
+    places, texts = [], []
+    for position, step, field, text in found:
+        places.append((position, step, _CODE[field], len(text)))
+        texts.append(text)
+    return f"{dump_json(places)}\n{''.join(texts)}"
+
+
+def load_passages(stored: str, needle: str = "") -> list[Passage]:
+    """What :func:`dump_passages` was given.
+
+    Args:
+        needle: in lower case. Passages without it are left out.
+    """
+    places, _, joined = stored.partition("\n")
+    folded = lowered(joined)
+    if needle not in folded:
+        return []
+    found, start = list[Passage](), 0
+    for position, step, code, length in json.loads(places):
+        if needle in folded[start : start + length]:
+            found.append(Passage(position, step, FIELDS[code], joined[start : start + length]))
+        start += length
+    return found
+
+
+def matches(found: Iterable[Passage], needle: str) -> Iterator[Match]:
+    """One match for each entry that has the text, in the order of the passages.
+
+    Args:
+        needle: in lower case.
+    """
+    first: Match | None = None
+    for passage in found:
+        folded = lowered(passage.text)
+        start = folded.find(needle)
+        if start < 0:
+            continue
+        times = folded.count(needle)
+        if first is not None and first.position == passage.position:
+            first = first._replace(times=first.times + times)
+            continue
+        if first is not None:
+            yield first
+        first = _match(passage, start, start + len(needle), times)
+    if first is not None:
+        yield first
+
+
+def _match(passage: Passage, start: int, end: int, times: int) -> Match:
+    text = passage.text
+    before = text[max(0, start - _AROUND) : start]
+    after = text[end : end + _AROUND]
+    return Match(
+        passage.position,
+        passage.step,
+        passage.field,
+        ("…" if start > _AROUND else "") + _one_line(before),
+        text[start:end],
+        _one_line(after) + ("…" if end + _AROUND < len(text) else ""),
+        times,
+    )
+
+
+def _one_line(text: str) -> str:
+    """The text with each run of white space as one space."""
+    inner = " ".join(text.split())
+    return (" " if text[:1].isspace() else "") + inner + (" " if inner and text[-1:].isspace() else "")
+
+
+def trigrams(text: str) -> set[int]:
+    """The trigrams of a text's bytes in UTF-8, as numbers. None for a text of one or two bytes."""
+    data = text.encode("utf-8", "surrogatepass") + b"\0"
+    found: set[int] = set()
+    for start in range(min(4, len(data))):  # four bytes at once, which is many times quicker than slices
+        found.update(unpack_from(f"<{(len(data) - start) // 4}I", data, start))
+    return {four & 0xFFFFFF for four in found}
+
+
+def signature(text: str) -> bytes:
+    """Bits for the trigrams of a text in lower case."""
+    found = trigrams(text)
+    size = _LEAST_BITS
+    while size < min(_MOST_BITS, _BITS_PER_TRIGRAM * len(found)):
+        size *= 2
+    bits = bytearray(size // 8)
+    mask = size - 1
+    for trigram in found:
+        place = (trigram * _MULTIPLIER >> 8) & mask
+        bits[place >> 3] |= 1 << (place & 7)
+    return bytes(bits)
+
+
+def may_contain(bits: bytes, wanted: Iterable[int]) -> bool:
+    """Whether a text with this signature may have all the trigrams. Never false where it has them."""
+    mask = len(bits) * 8 - 1
+    for trigram in wanted:
+        place = (trigram * _MULTIPLIER >> 8) & mask
+        if not bits[place >> 3] >> (place & 7) & 1:
+            return False
+    return True

@@ -1,0 +1,144 @@
+"""The texts of a session in blocks, from which searches are answered.
+
+Entries never change, so a block never changes either: it follows from the entries since the block before.
+Forks share the blocks of the sessions that they were forked from.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+from zstandard import ZstdCompressor, ZstdDecompressor
+
+from historyapp.core.json import load_dumped
+from historyapp.core.searchable import (
+    Passage,
+    dump_passages,
+    load_passages,
+    lowered,
+    may_contain,
+    passages,
+    signature,
+)
+from historyapp.models.fields import unpack, uuid_value
+from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
+
+BLOCK_CHARACTERS, BLOCK_ENTRIES = 1 << 16, 512
+"""A block ends with the entry that brings it to one of them."""
+_SIGNATURES_AT_ONCE, _TEXTS_AT_ONCE, _ENTRIES_AT_ONCE = 256, 16, 256
+_SIGNATURES = (
+    "SELECT first_position, last_position, signature FROM historyapp_textblock "
+    "WHERE session_id = %s AND first_position > %s AND first_position <= %s AND last_position >= %s "
+    "ORDER BY first_position LIMIT %s"
+)
+_TEXTS = (
+    "SELECT last_position, text FROM historyapp_textblock WHERE session_id = %s AND first_position IN ({}) "
+    "ORDER BY first_position"
+)
+_NEWEST = (
+    "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
+    "ORDER BY first_position DESC LIMIT 1"
+)
+_ENTRIES = (
+    "SELECT position, kind, body, totals FROM historyapp_entry WHERE session_id = %s AND position > %s "
+    "AND position <= %s ORDER BY position"
+)
+
+
+class TextBlock(models.Model):
+    """The texts of some entries that follow each other in one session."""
+
+    pk = models.CompositePrimaryKey("session", "first_position")
+    session = models.ForeignKey(Session, models.CASCADE, related_name="text_blocks", db_index=False)
+    first_position = models.PositiveIntegerField()
+    last_position = models.PositiveIntegerField()
+    signature = models.BinaryField()
+    """See :func:`historyapp.core.searchable.signature`."""
+    text = models.BinaryField()
+    """See :func:`historyapp.core.searchable.dump_passages`; compressed."""
+
+    def __str__(self) -> str:
+        return f"texts of {self.first_position} to {self.last_position}"
+
+    @classmethod
+    def of(cls, session: UUID, first: int, last: int, found: Sequence[Passage]) -> "TextBlock":
+        """The block of the entries ``first`` to ``last``."""
+        bits = signature(lowered("\n".join([passage.text for passage in found])))
+        raw = dump_passages(found).encode("utf-8", "surrogatepass")
+        packed = ZstdCompressor(level=3).compress(raw)
+        return cls(session_id=session, first_position=first, last_position=last, signature=bits, text=packed)
+
+    def content(self) -> tuple[int, bytes, str]:
+        """What of a block does not depend on the version of the compression."""
+        return self.last_position, bytes(self.signature), unpack_text(self.text)
+
+
+def unpack_text(stored: Any) -> str:
+    """The text of a block."""
+    raw: bytes = ZstdDecompressor().decompress(bytes(stored))
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def indexed_to(session: UUID) -> int:
+    """The last position that is in a block of the session; 0 if it has none."""
+    rows = fetch_all(_NEWEST, [uuid_value(session)])
+    return int(rows[0][0]) if rows else 0
+
+
+def candidates(session: UUID, first: int, last: int, wanted: set[int]) -> Iterator[int]:
+    """Where blocks begin that may have all the trigrams between two positions, oldest first."""
+    start = -1
+    while True:
+        rows = fetch_all(_SIGNATURES, [uuid_value(session), start, last, first, _SIGNATURES_AT_ONCE])
+        for begin, _, bits in rows:
+            if may_contain(bits, wanted):
+                yield begin
+        if len(rows) < _SIGNATURES_AT_ONCE:
+            return
+        start = rows[-1][0]
+
+
+def read_texts(
+    session: UUID, firsts: Iterator[int], needle: str, most: int
+) -> Iterator[tuple[int, list[Passage]]]:
+    """The last position of each block and its passages that have the text.
+
+    Args:
+        needle: in lower case.
+        most: blocks.
+    """
+    firsts = islice(firsts, most)
+    while batch := list(islice(firsts, _TEXTS_AT_ONCE)):
+        query = _TEXTS.format(", ".join(["%s"] * len(batch)))
+        for last, stored in fetch_all(query, [uuid_value(session), *batch]):
+            yield last, load_passages(unpack_text(stored), needle)
+
+
+def read_entries(session: UUID, after: int, last: int) -> Iterator[tuple[int, list[Passage]]]:
+    """The position and the passages of each entry of a session after one position and up to another."""
+    while after < last:
+        # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
+        end = min(last, after + _ENTRIES_AT_ONCE)
+        rows = fetch_all(_ENTRIES, [uuid_value(session), after, end])
+        for position, kind, body, totals in rows:
+            steps = load_dumped(totals).get("steps", 0)
+            yield position, list(passages(position, steps, kind, load_dumped(unpack(body))))
+        after = end
+
+
+def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
+    """The complete blocks of a session's own entries after a position and up to another.
+
+    Args:
+        after: where a block ends or, before the first one, the fork position.
+    """
+    held, first, characters = list[Passage](), after + 1, 0
+    for position, found in read_entries(session, after, last):
+        held += found
+        characters += sum([len(passage.text) for passage in found])
+        if characters >= BLOCK_CHARACTERS or position - first + 1 >= BLOCK_ENTRIES:
+            yield TextBlock.of(session, first, position, held)
+            held, first, characters = [], position + 1, 0

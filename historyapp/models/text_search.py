@@ -1,0 +1,161 @@
+"""Finds a text in a session: in its blocks, then in the entries that are not in one yet.
+
+One search reads a bounded number of blocks and entries. Where it stops early, the next one goes on there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from historyapp.core.errors import Invalid
+from historyapp.core.lineage import Span
+from historyapp.core.searchable import Match, Passage, lowered, matches, trigrams
+from historyapp.models.ancestors import parts
+from historyapp.models.history import History
+from historyapp.models.text_blocks import (
+    BLOCK_CHARACTERS,
+    BLOCK_ENTRIES,
+    candidates,
+    indexed_to,
+    read_entries,
+    read_texts,
+)
+
+MOST_CHARACTERS = 200
+"""Of a text to find."""
+MOST_HITS = 2_000
+"""Hits that are counted at once."""
+MOST_BLOCKS = 400
+"""Blocks that one search reads; each takes about 0.3 ms."""
+MOST_ENTRIES = 3_000
+"""Entries outside of blocks that one search reads; each takes about 0.03 ms."""
+MOST_TEXT = 1 << 24
+"""Characters of these entries."""
+
+
+class Hit(NamedTuple):
+    """An entry that has the text."""
+
+    session: UUID
+    live: bool
+    match: Match
+
+
+@dataclass(slots=True)
+class FoundText:
+    """The hits of one search, oldest first."""
+
+    hits: list[Hit] = field(default_factory=list)
+    more: int | None = None
+    """The position after which the next search goes on; None when the whole session has been searched."""
+    unindexed: set[UUID] = field(default_factory=set)
+    """Sessions of which a block or more is still to be made."""
+
+
+def wanted_text(text: str) -> str:
+    """A text to find, without white space around it.
+
+    Raises:
+        Invalid: when it is empty or too long.
+    """
+    text = text.strip()
+    if not text:
+        raise Invalid("The text to find is empty. Give at least one character.")
+    if len(text) > MOST_CHARACTERS:
+        raise Invalid(
+            f"The text to find has {len(text):,} characters. Use at most {MOST_CHARACTERS:,} of them."
+        )
+    return text
+
+
+class TextSearch:
+    """Searches what is live in a history, or its takes too, for one text.
+
+    Args:
+        text: see :func:`wanted_text`.
+        with_takes: also what rewinds cut off.
+    """
+
+    def __init__(self, history: History, text: str, *, with_takes: bool = False) -> None:
+        self.history = history
+        self.needle = lowered(wanted_text(text))
+        self.with_takes = with_takes
+        self.blocks_left, self.entries_left, self.text_left = MOST_BLOCKS, MOST_ENTRIES, MOST_TEXT
+
+    def find(self, limit: int, after: int = 0) -> FoundText:
+        """At most ``limit`` hits after a position."""
+        found = FoundText()
+        for part in self._parts():
+            if part.last <= after:
+                continue
+            session, first = UUID(part.session), max(part.first, after + 1)
+            reached = first - 1
+            for position, passages in self._read(session, first, part.last, found):
+                for match in matches(passages, self.needle):
+                    if not first <= match.position <= part.last:
+                        continue
+                    live = self.history.lineage.session_at(match.position) == part.session
+                    if not (live or self.with_takes):
+                        continue
+                    if len(found.hits) == limit:
+                        found.more = found.hits[-1].match.position
+                        return found
+                    found.hits.append(Hit(session, live, match))
+                reached = position
+            if self._is_spent:
+                found.more = min(reached, part.last)
+                return found
+        return found
+
+    @property
+    def _is_spent(self) -> bool:
+        return self.blocks_left <= 0 or self.entries_left <= 0 or self.text_left <= 0
+
+    def _parts(self) -> Iterable[Span]:
+        """For each session whose entries may be live or in a take one range, oldest first."""
+        session = self.history.session
+        last = session.head if self.history.as_of is None else self.history.as_of
+        if session.forked_from_id is None:
+            return [Span(str(session.pk), 1, last)] if last else []
+        chain_of = session.ancestors
+        return [*parts(chain_of, last, {ancestor.id for ancestor in chain_of})][::-1]
+
+    def _read(
+        self, session: UUID, first: int, last: int, found: FoundText
+    ) -> Iterator[tuple[int, list[Passage]]]:
+        """Passages that may have the text, each time with the position up to which all have been read."""
+        end = indexed_to(session)
+        if end >= first:
+            wanted = trigrams(self.needle) if len(self.needle.encode("utf-8", "surrogatepass")) > 2 else set()
+            firsts = candidates(session, first, last, wanted)
+            for position, passages in read_texts(session, firsts, self.needle, self.blocks_left):
+                self.blocks_left -= 1
+                yield position, passages
+            if self.blocks_left <= 0:
+                return
+        yield from self._read_entries(session, max(first - 1, end), last, found)
+
+    def _read_entries(
+        self, session: UUID, after: int, last: int, found: FoundText
+    ) -> Iterator[tuple[int, list[Passage]]]:
+        read, text = 0, 0
+        for position, passages in read_entries(session, after, last):
+            length = sum([len(passage.text) for passage in passages])
+            read, text = read + 1, text + length
+            self.entries_left -= 1
+            self.text_left -= length
+            yield position, passages
+            if self._is_spent:
+                break
+        if read >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
+            found.unindexed.add(session)
+
+
+def in_steps(hits: Iterable[Hit], steps: int) -> dict[int, list[Hit]]:
+    """Live hits by the step that shows them: an input after the newest step belongs to this one."""
+    found: dict[int, list[Hit]] = {}
+    for hit in hits:
+        if hit.live:
+            found.setdefault(min(hit.match.step, steps), []).append(hit)
+    return found

@@ -1,0 +1,59 @@
+"""Makes the text blocks of sessions, from which searches are answered; see ``models.text_blocks``.
+
+Workers make them, when a search has met entries that are in no block. An append makes none: it would take
+more than a fifth longer.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from uuid import UUID
+
+from historyapp.models import Session, TextBlock
+from historyapp.models.text_blocks import blocks, indexed_to
+from historyapp.services.transactions import writing
+
+_AT_ONCE = 8
+"""Blocks that are written in one transaction: about 200 KB."""
+
+
+def index_text(session_id: UUID, should_stop: Callable[[], bool] = lambda: False) -> int:
+    """Makes the blocks that a session lacks. Returns how many; 0 when the session was deleted meanwhile.
+
+    Args:
+        should_stop: asked after each transaction. What is left is made the next time.
+    """
+    session = Session.objects.filter(pk=session_id).only("head", "fork_position").first()
+    if session is None:
+        return 0
+    made, lacking = 0, blocks(session_id, max(indexed_to(session_id), session.fork_position), session.head)
+    while some := list(islice(lacking, _AT_ONCE)):
+        with writing():
+            if not Session.objects.select_for_update().filter(pk=session_id).exists():
+                return 0
+            # Two workers may make the same blocks at the same time. They are equal.
+            TextBlock.objects.bulk_create(some, ignore_conflicts=True)
+        made += len(some)
+        if should_stop():
+            break
+    return made
+
+
+def rebuild_text(session: Session) -> Iterator[str]:
+    """Makes a session's blocks again, within the caller's transaction; yields in words where they differed.
+
+    Only as far as there were blocks: the entries after them are indexed when somebody searches them.
+    """
+    stored = {block.first_position: block for block in TextBlock.objects.filter(session=session)}
+    last = max((block.last_position for block in stored.values()), default=0)
+    TextBlock.objects.filter(session=session).delete()
+    fresh = blocks(session.pk, session.fork_position, min(last, session.head))
+    while some := list(islice(fresh, _AT_ONCE)):
+        TextBlock.objects.bulk_create(some)
+        for block in some:
+            was = stored.pop(block.first_position, None)
+            if was is None:
+                yield f"text block {block.first_position} was missing"
+            elif was.content() != block.content():
+                yield f"text block {block.first_position} differed"
+    for first in stored:
+        yield f"text block {first} was not in the log"

@@ -1,0 +1,41 @@
+"""Texts found in a session."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from historyapp.core.searchable import FIELDS
+from historyapp.core.text import Text
+from historyapp.wire.base import Answer, Page, shown
+
+_HIT = {
+    "episode": 1, "position": 3, "field": "result", "before": "", "match": "def parse", "after": "(text): …",
+    "times": 1, "live": True,
+}  # fmt: skip
+
+
+class FoundEntry(Answer):
+    """An entry that has the text, with the text around its first match on one line."""
+
+    model_config = shown(_HIT)
+
+    episode: int = Field(
+        description="The step that shows it; 0 in a session without steps. In a take: as numbered there."
+    )
+    position: int
+    field: Annotated[str, Field(json_schema_extra={"enum": list(FIELDS)})]
+    before: Text
+    match: Text = Field(description="As the entry has it, in its own case.")
+    after: Text
+    times: int = Field(description="How often the entry has the text.")
+    live: bool = Field(description="False where a rewind cut it off.")
+
+
+class FoundPage(Page[FoundEntry]):
+    model_config = shown({"items": [_HIT], "next": None, "count": 1, "complete": True})
+
+    count: int = Field(description="Entries that have the text, from this page's first item on.")
+    complete: bool = Field(
+        description="False when there may be more than `count`: one request counts up to 2,000 entries, and "
+        "reads a bounded part of a long session."
+    )

@@ -1,0 +1,95 @@
+"""Text blocks follow from the log alone, whoever makes them and in however many goes."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from historyapp.models import Project, Session, TextBlock
+from historyapp.models.text_blocks import BLOCK_ENTRIES
+from historyapp.services.append import append
+from historyapp.services.projections import rebuild
+from historyapp.services.retention import purge
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import change_session
+from historyapp.services.text_index import index_text
+from tests.services.drafts import act, ok
+
+
+def record(session: Session, count: int, size: int = 0) -> None:
+    drafts = [draft for number in range(count) for draft in (act(path=f"{number}"), ok(outputs="y" * size))]
+    append(session.project, session.pk, drafts)
+    session.refresh_from_db()
+
+
+def ranges(session: Session) -> list[tuple[int, int]]:
+    return list(
+        TextBlock.objects.filter(session=session)
+        .order_by("first_position")
+        .values_list("first_position", "last_position")
+    )
+
+
+def contents(session: Session) -> dict[int, tuple[int, bytes, str]]:
+    return {block.first_position: block.content() for block in TextBlock.objects.filter(session=session)}
+
+
+def test_a_block_ends_after_enough_entries_or_text(session: Session) -> None:
+    record(session, 300)
+    assert index_text(session.pk) == 1
+    assert ranges(session) == [(1, BLOCK_ENTRIES)]
+    record(session, 2, 70_000)
+    assert index_text(session.pk) == 2
+    assert ranges(session) == [(1, BLOCK_ENTRIES), (BLOCK_ENTRIES + 1, 602), (603, 604)]
+    assert index_text(session.pk) == 0
+
+
+def test_blocks_made_as_the_session_grows_equal_those_made_at_once(session: Session) -> None:
+    for _ in range(4):
+        record(session, 150, 700)
+        index_text(session.pk)
+    grown = contents(session)
+    TextBlock.objects.all().delete()
+    assert index_text(session.pk) == len(grown) > 2
+    assert contents(session) == grown
+
+
+def test_rebuilding_gives_equal_blocks_and_names_those_that_differed(session: Session) -> None:
+    record(session, 600, 300)
+    index_text(session.pk)
+    before = contents(session)
+    assert rebuild(session).differences == []
+    assert contents(session) == before
+    TextBlock.objects.filter(first_position=1).update(signature=b"\0" * 8)
+    assert rebuild(session, check_only=True).differences == ["text block 1 differed"]
+    assert rebuild(session).differences == ["text block 1 differed"]
+    assert rebuild(session).differences == []
+    TextBlock.objects.filter(first_position=1).delete()
+    assert rebuild(session).differences == ["text block 1 was missing"]
+    assert contents(session) == before
+
+
+def test_a_rewind_changes_no_block(session: Session) -> None:
+    record(session, 300)
+    index_text(session.pk)
+    before = contents(session)
+    rewind(session.project, session.pk, Target(to_step=3))
+    assert index_text(session.pk) == 0
+    assert contents(session) == before
+
+
+def test_a_fork_has_blocks_of_its_own_entries_only(session: Session) -> None:
+    record(session, 300)
+    child = fork(session.project, session.pk, at_step=100)
+    record(child, 300)
+    assert index_text(child.pk) == 1
+    assert ranges(child) == [(201, 200 + BLOCK_ENTRIES)]
+    assert rebuild(child).differences == []
+
+
+def test_blocks_go_with_their_session(project: Project, session: Session) -> None:
+    record(session, 300)
+    index_text(session.pk)
+    change_session(project, session.pk, {"status": "archived"})
+    purge(project, [session.pk], timezone.now() + timedelta(days=1))
+    assert TextBlock.objects.count() == 0
+    assert index_text(session.pk) == 0
