@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from dashboard.access import PersonRequest, find_session, projects
 from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
+from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
 from historyapp.models import Session
 from historyapp.models.history import History
@@ -26,6 +27,8 @@ class Location:
     step: int
     filter: FilterForm = NO_FILTER
     """The filter of the step list."""
+    timeline: TimelineForm = WHOLE_RUN
+    """How the timeline is drawn."""
     session: Session = field(init=False)
     as_of: int | None = field(init=False)
     steps: int = field(init=False)
@@ -35,8 +38,10 @@ class Location:
     """``?as_of=12``, or empty for the current session."""
     as_of_parameter: str = field(init=False)
     """``&as_of=12``, for an address that has a query already."""
+    kept: str = field(init=False)
+    """Position, filter and timeline, which stay while the step changes: for an address with a query."""
     query: str = field(init=False)
-    """Step, position and filter, without a question mark."""
+    """The step and what is kept, without a question mark."""
     address: str = field(init=False)
     previous: int = field(init=False)
     next: int = field(init=False)
@@ -46,14 +51,15 @@ class Location:
         self.session, self.as_of, self.steps = history.session, history.as_of, history.steps
         self.url = reverse("session", args=[self.session.pk])
         self.as_of_parameter = "" if self.as_of is None else f"&as_of={self.as_of}"
+        self.kept = f"{self.as_of_parameter}{self.filter.query}{self.timeline.query}"
         self.as_of_query = self.as_of_parameter.replace("&", "?")
-        self.query = f"step={step or -1}{self.as_of_parameter}{self.filter.query}"
+        self.query = f"step={step or -1}{self.kept}"
         self.address = self.address_of(step) if step else f"{self.url}{self.as_of_query}"
         self.previous, self.next = max(1, step - 1), min(self.steps, step + 1)
 
     def address_of(self, step: int) -> str:
         """The address of another step."""
-        return f"{self.url}?step={step}{self.as_of_parameter}{self.filter.query}"
+        return f"{self.url}?step={step}{self.kept}"
 
     def address_of_take(self, take: Take) -> str:
         """The address of a take: as of when it was live, at its first step (the last if it has none)."""
@@ -73,12 +79,12 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
         Invalid: when ``step`` or ``as_of`` is not a number.
     """
     history = History(find_session(request, session_id), read_number(request.GET, "as_of"))
-    filter = read_filter(request.GET)
+    filter, timeline = read_filter(request.GET), read_timeline_form(request.GET)
     if step is None:
         step = read_number(request.GET, "step")
     if step in (None, 0, -1) and not history.steps:
-        return Location(history, 0, filter)
-    return Location(history, history.resolve(1 if step is None else step), filter)
+        return Location(history, 0, filter, timeline)
+    return Location(history, history.resolve(1 if step is None else step), filter, timeline)
 
 
 def newest_step(session: Session) -> Location:

@@ -1,6 +1,7 @@
 """Template tags and filters for every page."""
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -80,6 +81,22 @@ def rule_words(rule: str) -> str:
 
 register.simple_tag(Location.address_of, name="step_url")
 register.simple_tag(Location.address_of_take, name="take_url")
+
+
+@register.simple_tag
+def timeline_url(location: Location, axis: str = "", height: str = "") -> str:
+    """The address of the same step with another axis or other heights in the timeline."""
+    form = location.timeline
+    form = replace(form, axis=axis or form.axis, height=height or form.height)
+    return replace(location, timeline=form).address
+
+
+@register.simple_tag
+def zoom_url(location: Location, factor: float) -> str:
+    """The address of the same step with ``factor`` times as many steps in the timeline; 0: all."""
+    form = location.timeline
+    zoomed = form.zoomed(location.step, location.steps, factor) if factor else form.whole()
+    return replace(location, timeline=zoomed).address
 
 
 @register.simple_tag

@@ -21,6 +21,7 @@ from dashboard.step_filter import read_filter
 from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
 from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
+from dashboard.timeline_form import read_timeline_form
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.errors import Invalid
@@ -111,7 +112,8 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     session = find_session(request, session_id)
     if request.htmx and request.GET.get("revision") == str(session.revision):
         return HttpResponse(status=204)
-    location = replace(newest_step(session), filter=read_filter(request.GET))
+    form, timeline = read_filter(request.GET), read_timeline_form(request.GET)
+    location = replace(newest_step(session), filter=form, timeline=timeline)
     if not request.htmx:
         return redirect(location.address)
     step, known, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))

@@ -44,6 +44,9 @@ class StepSample(NamedTuple):
     kind: str = ""
     likely_failure: str = ""
     total_likely_failures: int = 0
+    input_preview: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":

@@ -22,7 +22,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
 from historyapp.models.places import first_with, totals_at
-from historyapp.models.samples import spread
+from historyapp.models.samples import spread, totals_by_place
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, own_by_step
@@ -98,23 +98,29 @@ class History:
         return rows
 
     def sample(self, numbers: Sequence[int]) -> list[StepSample]:
-        """Some steps, given in ascending order at equal distances, from which a picture is drawn.
+        """Some steps, given in ascending order, from which a picture is drawn. But for the first of them,
+        their distances are equal.
 
         Of a long session in which much was cut off, other steps with about the same distances.
         """
-        last = numbers[-1] if numbers else 0
+        first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
         rows: list[StepSample] | None
-        if len(numbers) == last:
-            rows = Episode.objects.sampled(self.lineage, 1, last)
+        if len(numbers) == last - first + 1:
+            rows = Episode.objects.sampled(self.lineage, first, last)
         else:
             rows = Episode.objects.sampled_sparsely(self.lineage, numbers)
         if rows is None:
-            totals = spread(self.lineage, self.steps, numbers[0])
+            totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
         if (shown := self.newest_shown) and last == self.steps:
             newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
             return [*(row for row in rows if row.number < self.steps), newest]
         return rows
+
+    def totals_of(self, rows: Sequence[StepSample]) -> dict[int, Totals]:
+        """The running totals at the outputs of sampled steps, by step; of steps whose place is known."""
+        places = {(row.session_id, row.anchor): row.number for row in rows if row.anchor}
+        return dict(totals_by_place(places))
 
     @property
     def newest(self) -> Episode | None:

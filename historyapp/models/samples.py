@@ -4,15 +4,17 @@ The rows of some step numbers are not read where takes reuse the numbers, or whe
 spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 from operator import itemgetter
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
+from historyapp.core.projection import Totals
 from historyapp.models.fields import as_uuid, session_value
 from historyapp.models.sql import fetch_all
 
@@ -79,6 +81,16 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
     return found
 
 
+def totals_by_place(places: Mapping[tuple[UUID, int], int]) -> Iterator[tuple[int, Totals]]:
+    """The totals up to and including some entries, each with the value of its key (session, position)."""
+    ordered = sorted(places)
+    for start in range(0, len(ordered), _PLACES_AT_ONCE):
+        groups = groupby(ordered[start : start + _PLACES_AT_ONCE], itemgetter(0))
+        by_session = [(session, [position for _, position in group]) for session, group in groups]
+        for id, position, _, stored in _totals_at(by_session):
+            yield places[as_uuid(id), position], Totals.load(load_dumped(stored))
+
+
 def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
     """For each part the number of the step at its end."""
     ends: list[int] = []
@@ -109,13 +121,18 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
     for start in range(0, len(places), _PLACES_AT_ONCE):
         some = places[start : start + _PLACES_AT_ONCE]
         by_session = [(key, [place for _, place in group]) for key, group in groupby(some, itemgetter(0))]
-        where, values = list[str](), list[Any]()
-        for session, positions in by_session:
-            where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
-            values += [session_value(session), *positions]
-        for id, position, kind, stored in fetch_all(f"{_TOTALS}{' OR '.join(where)}", values):
+        for id, position, kind, stored in _totals_at(by_session):
             totals: dict[str, Any] = load_dumped(stored)
             # A step that begins here has ended later, and so have its errors been counted.
             number = totals.get("steps", 0) - (kind == "model_output")
             total = StepTotals(number, totals.get("tokens", 0), totals.get("errors", 0))
             known[str(as_uuid(id)), position] = total
+
+
+def _totals_at(by_session: Iterable[tuple[str | UUID, list[int]]]) -> list[tuple[Any, ...]]:
+    """Session, position, kind and stored totals of the entries at some positions of some sessions."""
+    where, values = list[str](), list[Any]()
+    for session, positions in by_session:
+        where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
+        values += [session_value(str(session)), *positions]
+    return fetch_all(f"{_TOTALS}{' OR '.join(where)}", values)

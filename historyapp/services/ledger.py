@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from historyapp.core.prices import Prices
+from historyapp.core.projection import Totals
 from historyapp.core.usage import ModelTotals, Usage, usage_of
 from historyapp.models import Entry, Episode
 from historyapp.models.history import History
@@ -64,6 +65,18 @@ def ledger_of(history: History) -> SessionLedger:
         priced=sum(account.priced or 0 for account in models),
         unknown=[account.model for account in models if account.priced is None],
     )
+
+
+def spent(totals: Totals, model: str, prices: Prices) -> int:
+    """The money of model calls up to an entry, in millionths of a dollar: reported, or else priced.
+
+    Args:
+        model: the session's, for calls that do not name one.
+    """
+    if totals.cost:
+        return totals.cost
+    priced = ((prices.of(name or model), used.usage) for name, used in totals.models.items())
+    return sum(price.cost(usage) for price, usage in priced if price)
 
 
 def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:

@@ -13,7 +13,9 @@ if (panel) {
   const asOf = root.dataset.asOf;
   const filter = root.dataset.filter; // of the list: empty, or what follows in an address
 
-  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}`;
+  const drawn = root.dataset.view; // how the timeline is drawn: empty, or what follows in an address
+
+  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${drawn}`;
   const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}${filter}`;
@@ -74,6 +76,7 @@ if (panel) {
     for (const link of root.querySelectorAll("[data-move]")) updateLink(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
     for (const link of root.querySelectorAll("[data-unfiltered]")) link.href = pageUrl(at).replace(filter, "");
+    for (const link of root.querySelectorAll("[data-keeps-step]")) link.search = link.search.replace(/^\?step=\d+/, `?step=${at}`);
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -82,8 +85,11 @@ if (panel) {
   }
 
   function showPosition(at) {
-    const timeline = part("timeline");
-    part("cursor").setAttribute("x", `${(100 * (at - 0.5)) / Number(timeline.dataset.slots)}%`);
+    const x = placeOf(at);
+    part("cursor").setAttribute("x", `${x ?? 0}%`);
+    part("cursor").toggleAttribute("display", false);
+    if (x === null) part("cursor").setAttribute("display", "none");
+    part("veil").setAttribute("x", `${x ?? 100}%`);
     if (document.activeElement !== part("number")) part("number").value = at;
     part("slider").value = at;
     showInLedger(at);
@@ -180,12 +186,75 @@ if (panel) {
     for (const other of part("speeds").children) other.setAttribute("aria-pressed", String(other === button));
   }
 
-  /** The step that a place in the timeline stands for. */
-  function stepAt(event) {
-    const timeline = part("timeline");
-    const box = timeline.getBoundingClientRect();
-    return Math.ceil(((event.clientX - box.left) / box.width) * Number(timeline.dataset.slots));
+  let known = null; // the bars of the timeline, which is drawn again while a session grows
+
+  /** The bars: their first steps, and where they begin and how wide they are, in percent. */
+  function bars() {
+    const group = part("bars");
+    if (known?.group === group) return known.bars;
+    const found = [...group.children].map((link) => {
+      const rect = link.querySelector("rect");
+      const first = Number(new URLSearchParams(link.getAttribute("href")).get("step"));
+      return { first, x: parseFloat(rect.getAttribute("x")), width: parseFloat(rect.getAttribute("width")) };
+    });
+    known = { group, bars: found };
+    return found;
   }
+
+  /** The steps of a bar; the last bar of the whole run ends with the newest step. */
+  const stepsOf = (all, index) => (all[index + 1]?.first ?? Math.max(all[index].first + 1, Number(part("bars").dataset.end) + 1)) - all[index].first;
+
+  /** Where a step stands in the timeline, in percent; null outside. */
+  function placeOf(step) {
+    const all = bars();
+    const index = all.findLastIndex((bar) => bar.first <= step);
+    if (index < 0 || step >= all[index].first + stepsOf(all, index)) return null;
+    const { first, x, width } = all[index];
+    return x + (width * (step - first + 0.5)) / stepsOf(all, index);
+  }
+
+  /** The step that a place in the timeline stands for. */
+  function stepAt(clientX) {
+    const box = part("timeline").getBoundingClientRect();
+    const place = (100 * (clientX - box.left)) / box.width;
+    const all = bars();
+    const index = Math.max(0, all.findLastIndex((bar) => bar.x <= place));
+    const { first, x, width } = all[index];
+    const steps = stepsOf(all, index);
+    return first + Math.min(steps - 1, Math.max(0, Math.floor(((place - x) / width) * steps)));
+  }
+
+  // Dragging over the timeline zooms in on what was passed.
+  const LEAST_DRAG = 8; // pixels
+  let drag = null;
+  let dragged = false;
+
+  root.addEventListener("pointerdown", (event) => {
+    dragged = false;
+    if (!event.button && event.pointerType !== "touch" && event.target.closest("[data-timeline]")) drag = event.clientX;
+  });
+  root.addEventListener("pointermove", (event) => {
+    if (drag === null) return;
+    const box = part("timeline").getBoundingClientRect();
+    const [from, to] = [drag, event.clientX].sort((a, b) => a - b);
+    dragged ||= to - from >= LEAST_DRAG;
+    if (!dragged) return;
+    const selection = part("selection");
+    selection.setAttribute("x", Math.max(0, from - box.left));
+    selection.setAttribute("width", Math.min(to, box.right) - Math.max(from, box.left));
+    selection.removeAttribute("display");
+  });
+  root.addEventListener("dragstart", (event) => {
+    if (event.target.closest?.("[data-timeline]")) event.preventDefault();
+  });
+  window.addEventListener("pointerup", (event) => {
+    if (drag === null) return;
+    const [from, to] = [drag, event.clientX].sort((a, b) => a - b).map(stepAt);
+    drag = null;
+    if (!dragged) return;
+    const at = Math.min(Math.max(number("at"), from), to);
+    location.assign(pageUrl(at).replace(/&zoom=[\d-]+/, "") + `&zoom=${from}-${to}`);
+  });
 
   async function openDialog(url) {
     pause();
@@ -216,7 +285,7 @@ if (panel) {
       return; // a take has a page of its own
     } else if (event.target.closest("[data-timeline]")) {
       event.preventDefault();
-      jump(stepAt(event));
+      if (!dragged) jump(link?.matches(".turn") ? Number(new URLSearchParams(link.getAttribute("href").split("?")[1]).get("step")) : stepAt(event.clientX));
     } else if (link?.dataset.step) {
       event.preventDefault();
       jump(Number(link.dataset.step));

@@ -277,6 +277,7 @@ def test_a_far_jump_brings_the_rows_around_it(page: Page, project: Project) -> N
 
 def test_scrolling_the_list_upward_keeps_its_place(page: Page, project: Project) -> None:
     session = record_session(project, 120)
+    page.set_viewport_size({"width": 1440, "height": 930})
     page.goto(page_of(session, "?step=100"))
     row = page.locator("#rows [data-step='80']")
     row.scroll_into_view_if_needed()

@@ -109,7 +109,7 @@ def test_the_page_of_a_long_session_is_small(alice: Client, long: Session) -> No
 
 def test_a_bar_of_a_long_session_stands_for_an_equal_share(alice: Client, long: Session) -> None:
     page = html(alice.get(reverse("session", args=[long.pk])))
-    assert page.count('<rect class="bar-success"') == page.count('<rect class="bar-mark"') == 250
+    assert page.count('<rect class="bar bar-share"') == page.count('<rect class="failed"') == 250
     assert "steps 81–160 · 2 errors · 40,000 tokens" in page
 
 

@@ -6,15 +6,18 @@ from itertools import pairwise
 import pytest
 
 from dashboard.location import Location
-from dashboard.timeline import HEIGHT, LANES, LEAST, MOST_SHARES, MOST_SINGLE, Timeline, draw_timeline
-from historyapp.models import Project, Session
+from dashboard.timeline import FAILURE, FAILURES, HEIGHT, LANES, LEAST, Timeline, draw_timeline
+from dashboard.timeline_form import TimelineForm
+from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
+from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.models import Episode, Project, Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, ok, said
 
 
 def timeline(session: Session, step: int = 1) -> Timeline:
@@ -30,8 +33,8 @@ def share(percentage: str) -> float:
 def test_a_short_session_has_a_bar_for_each_step(session: Session) -> None:
     bars = timeline(session).bars
     assert [(bar.first, bar.last) for bar in bars] == [(n, n) for n in range(1, 6)]
-    assert [bar.outcome for bar in bars] == ["success", "success", "error", "success", "success"]
-    assert bars[2].label == "step 3 · read_file · error"
+    assert [bar.share.errors for bar in bars] == [0, 0, 1, 0, 0]
+    assert bars[2].label == f"step 3 · read_file · error · {bars[2].share.tokens} tokens"
 
 
 def test_heights_follow_tokens_and_no_bar_vanishes(project: Project, session: Session) -> None:
@@ -65,8 +68,8 @@ def test_the_timeline_is_as_wide_as_the_page(project: Project, steps: int) -> No
 def test_shares_add_up_to_the_whole(project: Project) -> None:
     session = long_session(project, 5_000)
     bars = timeline(session).bars
-    assert sum(bar.tokens for bar in bars) == History(session).tail.totals.tokens
-    assert sum(bar.errors for bar in bars) == session.errors
+    assert sum(bar.share.tokens for bar in bars) == History(session).tail.totals.tokens
+    assert sum(bar.share.errors for bar in bars) == session.errors
 
 
 @pytest.mark.parametrize("block", [2, 16])
@@ -82,15 +85,15 @@ def test_shares_add_up_after_many_rewinds(
     assert 100 <= len(bars) <= MOST_SHARES
     assert (bars[0].first, bars[-1].last) == (1, 556)
     assert all(older.last + 1 == newer.first for older, newer in pairwise(bars))
-    assert sum(bar.tokens for bar in bars) == History(session).tail.totals.tokens
-    assert sum(bar.errors for bar in bars) == session.errors
+    assert sum(bar.share.tokens for bar in bars) == History(session).tail.totals.tokens
+    assert sum(bar.share.errors for bar in bars) == session.errors
 
 
-def test_of_a_share_as_much_is_red_as_failed(project: Project) -> None:
+def test_the_mark_of_a_share_is_as_dense_as_its_errors(project: Project) -> None:
     bar = timeline(long_session(project, 50_000)).bars[0]
-    assert (bar.outcome, bar.last, bar.errors) == ("success", 200, 4)
-    failed = round(bar.height * 4 / 200)
-    assert f'class="bar-mark" x="{bar.x}" width="{bar.width}" y="{HEIGHT - failed}"' in bar.svg("")
+    assert (bar.style, bar.last, bar.share.errors) == ("bar bar-share", 200, 4)
+    mark = f'class="failed" x="{bar.x}" width="{bar.width}" y="{FAILURES}" height="{FAILURE}" opacity="0.27"'
+    assert mark in bar.svg("")
 
 
 def test_takes_lie_below_the_steps_that_took_their_place(project: Project, session: Session) -> None:
@@ -126,3 +129,70 @@ def test_each_bar_leads_to_its_first_step(project: Project) -> None:
     assert [int(step) for step in re.findall(r"\?step=(\d+)", drawn.svg_bars)] == [
         bar.first for bar in drawn.bars
     ]
+
+
+def shell(command: str, exit_text: str, **metadata: object) -> list[EntryDraft]:
+    return [act("bash", command=command)._replace(metadata=metadata), ok(outputs=exit_text)]
+
+
+def test_bars_have_the_kind_of_their_tool_and_the_legend_names_it(project: Project, session: Session) -> None:
+    append(project, session.pk, [*shell("ls", "a.py"), EntryDraft(ModelOutput(text="Done."))])
+    drawn = timeline(session)
+    assert [bar.style for bar in drawn.bars[-2:]] == ["bar kind-shell", "bar kind-other bar-answered"]
+    assert drawn.kinds == ["shell", "read"]
+
+
+def test_a_likely_failure_is_outlined_and_said_in_words(project: Project, session: Session) -> None:
+    append(project, session.pk, shell("ls", "ok"))
+    Episode.objects.filter(session=session, number=2).update(likely_failure="exit_code")
+    drawn = timeline(session)
+    assert drawn.has_likely
+    assert 'class="likely"' in drawn.bars[1].svg("")
+    assert "likely failed" in drawn.bars[1].label
+    assert 'class="failed"' in drawn.bars[2].svg("")
+
+
+def test_the_context_has_a_lane_where_its_size_was_reported(project: Project, session: Session) -> None:
+    assert timeline(session).context == ""
+    for size in (40_000, 90_000, 20_000):
+        append(project, session.pk, shell("ls", "ok", usage={"input_tokens": size, "output_tokens": 9}))
+    drawn = timeline(session)
+    assert [bar.share.context for bar in drawn.bars[-3:]] == [40_000, 90_000, 20_000]
+    assert drawn.context.startswith("M")
+    assert [(fall.label, fall.step) for fall in drawn.falls] == [("90k → 20k", 8)]
+
+
+def test_bars_can_show_what_a_step_cost(project: Project, session: Session) -> None:
+    for cost in (0.02, 0.08):
+        append(project, session.pk, shell("ls", "ok", usage={"input_tokens": 9}, cost=cost))
+    session.refresh_from_db()
+    location = Location(History(session), 1, timeline=TimelineForm(height="cost"))
+    bars = draw_timeline(location, []).bars
+    assert [bar.share.cost for bar in bars[-2:]] == [20_000, 80_000]
+    assert bars[-1].height == HEIGHT
+    assert bars[-1].label.endswith("$0.08")
+
+
+def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("now <b>this</b>"), act(), ok()])
+    assert [(mark.step, mark.label) for mark in timeline(session).inputs] == [
+        (1, "Input: Repair the totals, please."),
+        (6, "Input: now <b>this</b>"),
+    ]
+
+
+def test_a_zoom_into_shares_shows_steps(project: Project) -> None:
+    session = long_session(project, 5_000)
+    location = Location(History(session), 1_150, timeline=TimelineForm(first=1_101, last=1_300))
+    drawn = draw_timeline(location, [])
+    assert [bar.first for bar in drawn.bars] == list(range(1_101, 1_301))
+    assert drawn.playhead == "24.75%"
+
+
+def test_shares_of_a_zoom_add_up(project: Project) -> None:
+    session = long_session(project, 5_000)
+    location = Location(History(session), 1_150, timeline=TimelineForm(first=1_001, last=3_000))
+    bars = draw_timeline(location, []).bars
+    assert (bars[0].first, bars[-1].last) == (1_001, 3_000)
+    assert sum(bar.share.tokens for bar in bars) == 2_000 * 500
+    assert sum(bar.share.errors for bar in bars) == 40

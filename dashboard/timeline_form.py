@@ -1,0 +1,77 @@
+"""How the timeline is drawn, as the address of a page holds it."""
+
+from dataclasses import dataclass, replace
+
+from django.http import QueryDict
+
+from historyapp.core.errors import Invalid
+
+AXES = ("step", "time")
+HEIGHTS = ("tokens", "duration", "cost")
+SMALLEST_WINDOW = 20
+"""Steps that the timeline shows at least when it is zoomed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineForm:
+    """The choices; the defaults are left out of the address."""
+
+    axis: str = "step"
+    height: str = "tokens"
+    first: int = 0
+    """The first step of the part that is shown, and the last one; 0: the whole run is shown."""
+    last: int = 0
+
+    @property
+    def query(self) -> str:
+        """For an address that has a query already; empty for the defaults."""
+        parts = [f"&axis={self.axis}"] if self.axis != AXES[0] else []
+        parts += [f"&height={self.height}"] if self.height != HEIGHTS[0] else []
+        parts += [f"&zoom={self.first}-{self.last}"] if self.last else []
+        return "".join(parts)
+
+    def window(self, step: int, steps: int) -> "TimelineForm":
+        """The same choices with a part that exists and holds a step. Without a part it stays without one."""
+        if not self.last:
+            return self
+        size = max(min(self.last, steps) - self.first + 1, min(SMALLEST_WINDOW, steps))
+        first = self.first if self.first <= step < self.first + size else step - size // 2
+        first = max(1, min(first, steps - size + 1))
+        return replace(self, first=first, last=first + size - 1) if size < steps else self.whole()
+
+    def whole(self) -> "TimelineForm":
+        return replace(self, first=0, last=0)
+
+    def zoomed(self, step: int, steps: int, factor: float) -> "TimelineForm":
+        """With a part around a step that is ``factor`` times as long as what is shown now."""
+        shown = self.last - self.first + 1 if self.last else steps
+        size = max(SMALLEST_WINDOW, round(shown * factor))
+        if size >= steps:
+            return self.whole()
+        first = max(1, min(step - size // 2, steps - size + 1))
+        return replace(self, first=first, last=first + size - 1)
+
+
+WHOLE_RUN = TimelineForm()
+
+
+def read_timeline_form(query: QueryDict) -> TimelineForm:
+    """The choices in an address.
+
+    Raises:
+        Invalid: for an unknown axis or height, and for a zoom that is not two step numbers in order.
+    """
+    axis, height = query.get("axis") or AXES[0], query.get("height") or HEIGHTS[0]
+    if axis not in AXES:
+        raise Invalid(f"axis must be one of {', '.join(AXES)}.")
+    if height not in HEIGHTS:
+        raise Invalid(f"height must be one of {', '.join(HEIGHTS)}.")
+    zoom = query.get("zoom", "")
+    if not zoom:
+        return TimelineForm(axis, height)
+    first, _, last = zoom.partition("-")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (first, last)):
+        raise Invalid("zoom must be two step numbers, as in 101-400.")
+    if not 1 <= int(first) <= int(last):
+        raise Invalid("zoom must begin at step 1 or later and must not end before it begins.")
+    return TimelineForm(axis, height, int(first), int(last))

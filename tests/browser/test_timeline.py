@@ -1,0 +1,74 @@
+"""The timeline under the pointer: it zooms, and marks the step wherever the bars stand."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return record_session(project, 120)
+
+
+def drag(page: Page, start: float, end: float) -> None:
+    """From one part of the timeline's width to another, with the mouse."""
+    box = page.locator(".timeline-chart").bounding_box()
+    assert box
+    y = box["y"] + 40
+    page.mouse.move(box["x"] + start * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (start + end) / 2 * box["width"], y)
+    page.mouse.move(box["x"] + end * box["width"], y)
+    page.mouse.up()
+
+
+def test_dragging_zooms_in_and_the_address_holds_it(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=50"))
+    drag(page, 0.252, 0.748)
+    expect(page).to_have_url(re.compile(r"step=50&zoom=31-90$"))
+    expect(page.locator("[data-bars] > a")).to_have_count(60)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step h2").first).to_have_text("Step 51")
+    expect(page).to_have_url(re.compile(r"step=51&zoom=31-90$"))
+    page.get_by_role("link", name="all").click()
+    expect(page.locator("[data-bars] > a")).to_have_count(120)
+    assert step_in_view(page) == 51
+
+
+def test_a_click_between_bars_is_not_a_drag(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    box = page.locator(".timeline-chart").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 0.5 * box["width"] + 3, box["y"] + 40)
+    expect(page.locator("#step h2").first).to_have_text("Step 61")
+    assert "zoom" not in page.url
+
+
+@pytest.mark.parametrize("axis", ["step", "time"])
+def test_the_playhead_stands_over_the_bar_of_its_step(page: Page, session: Session, axis: str) -> None:
+    page.goto(page_of(session, f"?step=3&axis={axis}"))
+    place = page.locator("[data-cursor]").get_attribute("x")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step h2").first).to_have_text("Step 4")
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("x", place or "")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#step h2").first).to_have_text("Step 3")
+    back = page.locator("[data-cursor]").get_attribute("x")
+    assert float((back or "").rstrip("%")) == pytest.approx(float((place or "").rstrip("%")), abs=0.2)
+
+
+def test_outside_of_a_zoom_the_playhead_is_hidden(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=50&zoom=31-90"))
+    expect(page.locator("[data-cursor]")).not_to_have_attribute("display", "none")
+    page.keyboard.press("G")
+    expect(page.locator("#step h2").first).to_have_text("Step 120")
+    expect(page.locator("[data-cursor]")).to_have_attribute("display", "none")

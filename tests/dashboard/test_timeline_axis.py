@@ -1,0 +1,57 @@
+"""Bars by time stand where their steps ran, and long pauses are shortened and shown."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from uuid import uuid4
+
+import pytest
+
+from dashboard.timeline_axis import NARROWEST, places_by_step, places_by_time
+from dashboard.timeline_shares import StepShare
+from historyapp.models.episodes import StepSample
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def share(number: int, begin: float, end: float) -> StepShare:
+    """A step that ran between two times, in seconds after the start."""
+    begun, ended = START + timedelta(seconds=begin), START + timedelta(seconds=end)
+    row = StepSample(uuid4(), number, number, "success", [], 0, 0, 0, started_at=begun, finished_at=ended)
+    return StepShare(number, row, 0, 0, 0, begun)
+
+
+def test_steps_are_as_wide_as_they_took() -> None:
+    places, pauses = places_by_time([share(1, 0, 10), share(2, 10, 40)])
+    assert places == [(0, 0.25), (0.25, 1)]
+    assert pauses == []
+
+
+def test_a_long_pause_is_shortened_and_keeps_its_length() -> None:
+    places, pauses = places_by_time([share(1, 0, 1_000), share(2, 100_000, 101_000)])
+    (pause,) = pauses
+    assert pause.length == timedelta(seconds=99_000)
+    assert pause.place.end - pause.place.start == pytest.approx(40 / 2_040)
+    assert places[0].end == pause.place.start
+    assert places[1].start == pause.place.end
+
+
+def test_a_step_without_a_duration_has_a_bar_inside_the_picture() -> None:
+    places, _ = places_by_time([share(1, 0, 10), share(2, 10, 10)])
+    assert places[1].end - places[1].start == pytest.approx(NARROWEST)
+    assert places[1].end <= 1
+
+
+def test_a_clock_that_was_set_back_does_not_turn_the_order_round() -> None:
+    places, _ = places_by_time([share(1, 0, 10), share(2, 3, 5), share(3, 12, 20)])
+    assert all(older.start <= newer.start for older, newer in pairwise(places))
+
+
+def test_without_times_there_is_no_axis_of_time() -> None:
+    unknown = StepSample.at(uuid4(), 2, 0, 0)
+    assert places_by_time([share(1, 0, 1), StepShare(2, unknown, 0, 0, 0, None)]) == ([], [])
+    assert places_by_time([share(1, 0, 0), share(2, 0, 0)]) == ([], [])
+    assert places_by_time([]) == ([], [])
+
+
+def test_by_step_each_is_as_wide_as_any_other() -> None:
+    assert places_by_step([share(11, 0, 1), share(12, 5, 9)], 11, 4) == [(0, 0.25), (0.25, 0.5)]
