@@ -5,10 +5,12 @@ from typing import Any
 
 from dashboard.access import PersonRequest
 from dashboard.location import Location, page_context
+from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.projection import Totals
+from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import CompressionRun, Entry
-from historyapp.services.ledger import ledger_of
+from historyapp.services.prices import price_list
 
 RELATIVES = 20
 """The most forks and the most sub-agents that are listed."""
@@ -30,17 +32,13 @@ class HeadFigures:
 
 def head_figures(location: Location) -> HeadFigures:
     """The figures of the live history, from its running totals."""
-    ledger, totals = ledger_of(location.history), location.history.tail.totals
-    usage = ledger.totals.usage
-    tokens, label, source = totals.tokens, "tokens", "Counted by Playhead: the provider reported no usage."
-    if usage.input:
-        cached = round(100 * usage.cache_read / usage.input)
-        tokens, label = usage.input, f"tokens in, {cached} % from cache" if usage.cache_read else "tokens in"
-        source = "As reported by the provider, of all model calls together."
-    if totals.cost:
-        return HeadFigures(tokens, label, source, totals.cost, "As reported.")
-    priced = f"Priced with the price list of {ledger.prices.as_of}."
-    return HeadFigures(tokens, label, source, ledger.priced, priced)
+    totals = location.history.tail.totals
+    tokens, money = tokens_of(totals), money_of(totals, location.session.model, price_list())
+    label, usage = "tokens", tokens.usage
+    if tokens.source == "reported":
+        cached = round(100 * usage.cache_read / max(1, usage.input))
+        label = f"tokens in, {cached} % from cache" if usage.cache_read else "tokens in"
+    return HeadFigures(tokens.shown, label, TOKEN_SOURCES[tokens.source], money.micros, money_source(money))
 
 
 def facts_context(location: Location) -> dict[str, Any]:

@@ -8,7 +8,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from dashboard.location import Location
+from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.templatetags.playhead import duration, icon, short_figure
+from historyapp.core.run_costs import RunTokens, TokenSource, tokens_of
+from historyapp.models import Session
 
 register = template.Library()
 
@@ -46,6 +49,21 @@ def kind_icon(kind: str) -> SafeString:
 def round_figure(number: float) -> str:
     """A number that need not be whole, in at most five characters."""
     return short_figure(round(number))
+
+
+@register.simple_tag
+def run_tokens(session: Session) -> RunTokens:
+    """The token figure of a session of a list, from its row."""
+    return tokens_of(session.live_tail.totals)
+
+
+@register.filter
+def token_source(source: TokenSource) -> str:
+    """Where a token figure comes from, in one sentence."""
+    return TOKEN_SOURCES[source]
+
+
+register.filter("money_source", money_source)
 
 
 @register.filter

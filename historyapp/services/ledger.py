@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from historyapp.core.prices import Prices
 from historyapp.core.projection import Totals
+from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.usage import ModelTotals, Usage, usage_of
 from historyapp.models import Entry, Episode
 from historyapp.models.history import History
@@ -31,6 +32,9 @@ class SessionLedger:
     """By the price list, for the models that it has, in millionths of a dollar."""
     unknown: list[str]
     """The models whose prices are unknown."""
+    tokens: RunTokens
+    """The one token figure, as on every page; likewise ``money``."""
+    money: RunMoney
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ def ledger_of(history: History) -> SessionLedger:
         prices=prices,
         priced=sum(account.priced or 0 for account in models),
         unknown=[account.model for account in models if account.priced is None],
+        tokens=tokens_of(history.tail.totals),
+        money=money_of(history.tail.totals, history.session.model, prices),
     )
 
 

@@ -26,7 +26,7 @@ from historyapp.services.transactions import writing
 INTERVAL = 250
 """Steps between two checkpoints."""
 SECONDS = 0.15
-"""How long one request computes."""
+"""Processor time for which one request computes."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
 """Entries whose bodies are in memory at the same time, and their tokens. A single entry may have more."""
@@ -70,7 +70,7 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
     """The figures of a history; of its first steps where the time is not enough for all.
 
     Args:
-        seconds: how long to compute; None: until all steps are counted.
+        seconds: of processor time, how long to compute; None: until all steps are counted.
     """
     owners = history.session.owners(history.lineage)
     known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
@@ -94,11 +94,11 @@ def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
 def _count(history: History, known: FiguresCheckpoint | None, seconds: float | None) -> _Counting:
     figures = load_figures(known.state) if known else RunFigures()
     counting = _Counting(figures, history.lineage, figures.steps)
-    end = None if seconds is None else time.monotonic() + seconds
+    end = None if seconds is None else time.thread_time() + seconds
     for run in _runs(history.lineage, known.position - 1 if known else 0):
         is_output = isinstance(run[0].body, ModelOutput)
         done = figures.steps - counting.stored_at
-        is_late = done > 0 and end is not None and time.monotonic() > end
+        is_late = done > 0 and end is not None and time.thread_time() > end
         if is_output and (is_late or done >= INTERVAL):
             counting.add_checkpoint(run[0])
         if is_output and is_late:

@@ -185,8 +185,8 @@ OVERVIEW: dict[str, Any] = {
     },
     "tools": [
         {
-            "name": "read_file", "kind": "read", "calls": 1, "errors": 0, "seconds": 0.4, "tokens": 12,
-            "steps": [1], "error_steps": [],
+            "name": "read_file", "kind": "read", "calls": 1, "errors": 0, "likely_failures": 0,
+            "seconds": 0.4, "tokens": 12, "steps": [1], "error_steps": [], "likely_steps": [],
         }
     ],
     "files": [
@@ -195,7 +195,11 @@ OVERVIEW: dict[str, Any] = {
             "edit_steps": [], "read_again": [],
         }
     ],
-    "commands": [{"command": "pytest", "runs": 1, "errors": 0, "seconds": 1.2, "steps": [4]}],
+    "commands": [
+        {
+            "command": "pytest", "runs": 1, "errors": 0, "likely_failures": 0, "seconds": 1.2, "steps": [4],
+        }
+    ],
     "subagents": [],
     "slowest": [{"step": 1, "tool": "read_file", "target": "parser.py", "seconds": 0.4}],
     "dearest": [{**USAGE, "step": 1, "tool": "read_file", "target": "parser.py", "money": 0.000095}],

@@ -72,11 +72,13 @@ class ToolOut(Answer):
     name: str = Field(description="Empty: all further tools together.")
     kind: str
     calls: int
-    errors: int
+    errors: int = Field(description="Reported ones.")
+    likely_failures: int = Field(description="Results reported as a success that look like a failure.")
     seconds: float | None
     tokens: int = Field(description="Of results, by our own count.")
     steps: Steps = Field(description=_STEPS)
     error_steps: Steps
+    likely_steps: Steps
 
 
 class TouchedFileOut(Answer):
@@ -94,6 +96,7 @@ class CommandOut(Answer):
     command: str = Field(description="Its first 200 characters, on one line.")
     runs: int
     errors: int
+    likely_failures: int
     seconds: float | None
     steps: Steps = Field(description=_STEPS)
 

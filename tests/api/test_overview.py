@@ -66,7 +66,14 @@ def test_figures_lead_to_steps(worked: Agent) -> None:
         }
     ]  # fmt: skip
     assert overview["commands"] == [
-        {"command": "pytest", "runs": 1, "errors": 1, "seconds": 30.0, "steps": [3]}
+        {
+            "command": "pytest",
+            "runs": 1,
+            "errors": 1,
+            "likely_failures": 0,
+            "seconds": 30.0,
+            "steps": [3],
+        }
     ]
     assert overview["worth_a_look"][0] == {
         "kind": "first_failure", "text": "First failure: Bash", "seconds": None, "steps": [3],

@@ -1,5 +1,7 @@
 """The overview page of a session."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -125,3 +127,32 @@ def test_the_page_is_small(alice: Client, project: Project) -> None:
         read, ran = act(f"tool-{n}", path=f"/src/file-{n}.py"), act("bash", command=f"run {n}")
         append(project, session.pk, [read, ok(), ran, ok()])
     assert len(html(alice.get(address(session)))) < 110_000
+
+
+def figures_in(page: str) -> set[str]:
+    return {word for word in page.split() if word in ("3.2k", "$0.0070", "$1.25")}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"model": "gpt-5", "usage": {"input_tokens": 3200, "output_tokens": 300}}, {"3.2k", "$0.0070"}),
+        (
+            {"model": "gpt-5", "usage": {"input_tokens": 3200, "output_tokens": 9}, "cost": 1.25},
+            {"3.2k", "$1.25"},
+        ),
+    ],
+    ids=["priced", "reported"],
+)
+def test_list_head_ledger_and_overview_agree(
+    alice: Client, project: Project, metadata: dict[str, Any], expected: set[str]
+) -> None:
+    session = create_session(project)
+    append(project, session.pk, [draft(ModelOutput(text="done"), **metadata)])
+    shown = {path: text(alice.get(path)) for path in ("/", f"/sessions/{session.pk}", address(session))}
+    ledger = text(fragment(alice, f"/sessions/{session.pk}/ledger?step=1"))
+    assert figures_in(shown["/"]) == expected & {"3.2k"}
+    assert figures_in(shown[f"/sessions/{session.pk}"]) == expected
+    assert figures_in(shown[address(session)]) == expected
+    assert f"Cost {max(expected & {'$0.0070', '$1.25'})}" in ledger
+    assert "Input tokens 3,200" in ledger

@@ -14,7 +14,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 1
+VERSION = 2
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """Names of which figures are kept, the first ones. Further tools are added up under the empty name."""
@@ -32,11 +32,14 @@ class ToolFigures:
     kind: Kind
     calls: int = 0
     errors: int = 0
+    """Reported ones."""
+    likely_failures: int = 0
     milliseconds: float = 0
     tokens: float = 0
     """Of results, by our own count."""
     steps: list[int] = field(default_factory=list)
     error_steps: list[int] = field(default_factory=list)
+    likely_steps: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -58,6 +61,7 @@ class FileFigures:
 class CommandFigures:
     runs: int = 0
     errors: int = 0
+    likely_failures: int = 0
     milliseconds: float = 0
     steps: list[int] = field(default_factory=list)
 
@@ -81,7 +85,9 @@ class FailedStep:
     tool: str
     target: str
     line: str
-    """The first line of the result, up to 200 characters."""
+    """The line that says what failed, up to 200 characters."""
+    rule: str = ""
+    """Of a likely failure; empty where it was reported."""
 
 
 @dataclass(slots=True)
@@ -117,7 +123,6 @@ class RunFigures:
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
     first_failure: FailedStep | None = None
-    last_failure: FailedStep | None = None
     last_command: FailedStep | None = None
     """The newest command; its ``line`` is empty unless it failed."""
     last_status: str = ""
@@ -203,10 +208,8 @@ class RunFigures:
         self.last_status = step.status
         for call in step.calls:
             self._add_call(step.number, call)
-        if step.status == "error":
-            call = next((call for call in step.calls if call.status == "error"), step.calls[0])
-            self.last_failure = FailedStep(step.number, call.name, call.subject.target, call.error_line)
-            self.first_failure = self.first_failure or self.last_failure
+        if self.first_failure is None and (failed := step.failed_call):
+            self.first_failure = _failed(step.number, failed)
         self.repeated.add(step)
         self.slowest = _ranked(self.slowest, step, step.milliseconds, MOST_SLOW)
         usage = step.usage
@@ -222,8 +225,11 @@ class RunFigures:
         tool.milliseconds += call.milliseconds
         tool.tokens += call.tokens
         _note(tool.steps, number)
+        tool.likely_failures += bool(call.likely_failure)
         if failed:
             _note(tool.error_steps, number)
+        if call.likely_failure:
+            _note(tool.likely_steps, number)
         if call.subject.kind == "shell":
             self._add_command(number, call)
         for file in call.subject.files:
@@ -231,13 +237,14 @@ class RunFigures:
 
     def _add_command(self, number: int, call: CallFacts) -> None:
         command = call.subject.target
-        self.last_command = FailedStep(number, call.name, command, call.error_line)
+        self.last_command = _failed(number, call)
         if command not in self.commands and len(self.commands) >= MOST_COMMANDS:
             self.more_commands += 1
             return
         figures = self.commands.setdefault(command, CommandFigures())
         figures.runs += 1
         figures.errors += call.status == "error"
+        figures.likely_failures += bool(call.likely_failure)
         figures.milliseconds += call.milliseconds
         _note(figures.steps, number)
 
@@ -258,6 +265,10 @@ class RunFigures:
         if -1 < file.read_before < self.compactions:
             _note(file.again, number)
         file.read_before = self.compactions
+
+
+def _failed(number: int, call: CallFacts) -> FailedStep:
+    return FailedStep(number, call.name, call.subject.target, call.error_line, call.likely_failure)
 
 
 def _note(steps: list[int], number: int) -> None:

@@ -72,7 +72,10 @@ def ending_of(figures: RunFigures, *, is_live: bool) -> Ending:
     command = figures.last_command
     if figures.last_status == "answered":
         if command and command.line:
-            return Ending("failed_command", _TEXTS["failed_command"], (command.step, last))
+            text = (
+                "answered after failed tests" if command.rule == "failed_tests" else _TEXTS["failed_command"]
+            )
+            return Ending("failed_command", text, (command.step, last))
         return Ending("answered", _TEXTS["answered"], (last,))
     kind = _BY_STATUS[figures.last_status]
     return Ending(kind, _TEXTS[kind], (last,))
@@ -86,7 +89,8 @@ def worth_a_look(figures: RunFigures, ending: Ending) -> list[Notice]:
 def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
     failure = figures.first_failure
     if failure:
-        yield Notice("first_failure", f"First failure: {failure.tool}", (failure.step,))
+        likely = ", likely" if failure.rule else ""
+        yield Notice("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
     if ending.is_bad or ending.kind == "unanswered":
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
     found = figures.repeated.findings()

@@ -9,7 +9,7 @@ RepeatRule = Literal["same_call_same_result", "alternating_calls", "error_streak
 RULES: tuple[RepeatRule, ...] = get_args(RepeatRule)
 """``same_call_same_result``: a tool was called again with the same arguments and gave the same result.
 ``alternating_calls``: two calls took turns at least three times. ``error_streak``: at least three steps with
-tool calls in a row ended in an error."""
+tool calls in a row failed, reported or likely."""
 LEAST_TURNS, LEAST_ERRORS = 6, 3
 """Steps of the shortest finding of the second and of the third rule."""
 MOST_STEPS, MOST_FINDINGS = 8, 20
@@ -94,8 +94,7 @@ class RepeatedWork:
             self.alternating.append(_found("alternating_calls", steps, step.calls[0]))
 
     def _add_outcome(self, step: StepFacts) -> None:
-        if step.status == "error":
-            failed = next((call for call in step.calls if call.status == "error"), step.calls[0])
+        if failed := step.failed_call:
             if self.streak is None:
                 self.streak = _found("error_streak", [step.number], failed)
                 return

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
-from historyapp.core.failures import error_line
+from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.json import dump_json
 from historyapp.core.overview.edited_lines import LineCount, edited_lines
 from historyapp.core.results import returned_text
@@ -28,9 +28,14 @@ class CallFacts:
     lines: LineCount
     digest: str
     """Equal for calls of the same tool with the same arguments."""
+    check: Check
+    """How its result is read for a failure that nobody reported."""
     status: str = ""
     """Of its result; empty without one."""
+    likely_failure: str = ""
+    """The rule by which a result that was reported as a success looks like a failure, or empty."""
     error_line: str = ""
+    """The line that says what failed, reported or likely."""
     result_digest: str = ""
     tokens: float = 0
     """Of its result, by our own count. A result's entry is divided by the length of its texts."""
@@ -51,6 +56,13 @@ class StepFacts(NamedTuple):
     milliseconds: int
     """From the output to the last result."""
     calls: list[CallFacts]
+
+    @property
+    def failed_call(self) -> CallFacts | None:
+        """The first call that failed, reported or else likely; None where none did."""
+        reported = (call for call in self.calls if call.status == "error")
+        likely = (call for call in self.calls if call.likely_failure)
+        return next(reported, None) or next(likely, None)
 
 
 def milliseconds_of(moment: datetime) -> int:
@@ -98,7 +110,8 @@ def _calls(output: ModelOutput) -> dict[str, CallFacts]:
 def _call(name: str, arguments: Any) -> CallFacts:
     subject = call_subject(name, arguments)
     lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
-    return CallFacts(preview(name, 100), subject, lines, digest_of(f"{name}\n{dump_json(arguments)}"))
+    digest = digest_of(f"{name}\n{dump_json(arguments)}")
+    return CallFacts(preview(name, 100), subject, lines, digest, check_of(name, arguments, subject.kind))
 
 
 def digest_of(text: str) -> str:
@@ -112,7 +125,10 @@ def _share(calls: dict[str, CallFacts], answered: Sequence[PairedResult], tokens
     characters = sum(size for _, _, _, size in found)
     for call, result, text, size in found:
         call.status = result.status
-        call.error_line = error_line(result) if result.status == "error" else ""
+        likely = likely_failure(result, call.check)
+        call.likely_failure = likely.rule if likely else ""
+        reported_line = error_line(result) if result.status == "error" else ""
+        call.error_line = likely.line if likely else reported_line
         call.result_digest = digest_of(text)
         call.tokens += tokens * size / characters
         call.milliseconds += passed / len(found)

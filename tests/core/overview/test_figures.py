@@ -136,3 +136,13 @@ def test_what_is_stored_comes_back_and_counting_goes_on_from_it(entries) -> None
         again = load_figures(dump_figures(again))
     assert again == whole
     assert json.loads(dump_figures(whole))["steps"] == sum(isinstance(e.body, ModelOutput) for e in entries)
+
+
+def test_likely_failures_are_counted_apart_from_reported_ones() -> None:
+    run = Run().call("Bash", command="pytest").ok("F\n==== 1 failed, 2 passed in 0.10s ====").call().failed()
+    figures = run.figures
+    tool = figures.tools["Bash"]
+    assert (tool.errors, tool.likely_failures, tool.error_steps, tool.likely_steps) == (1, 1, [2], [1])
+    assert figures.commands["pytest"].likely_failures == 1
+    assert figures.first_failure is not None
+    assert (figures.first_failure.step, figures.first_failure.rule) == (1, "failed_tests")

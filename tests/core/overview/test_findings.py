@@ -62,3 +62,13 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
 def test_a_run_without_trouble_has_no_finding() -> None:
     figures = Run().said().call(command="ls", after=1).ok(after=1).answer(after=1).figures
     assert worth_a_look(figures, ending_of(figures, is_live=False)) == []
+
+
+def test_an_answer_after_failed_tests_says_so_also_where_nobody_reported_them() -> None:
+    run = Run().call(command="pytest").ok("F\n==== 1 failed, 2 passed in 0.10s ====").answer()
+    ending = ending_of(run.figures, is_live=False)
+    assert (ending.kind, ending.text, ending.steps) == (
+        "failed_command",
+        "answered after failed tests",
+        (1, 2),
+    )
