@@ -157,6 +157,7 @@ CALLS = [
     ("GET", "/ledger", None),
     ("GET", "/ledger/steps", None),
     ("GET", "/overview", None),
+    ("GET", "/find?q=x", None),
     ("GET", "/episodes/1/request", None),
 ]
 
