@@ -33,7 +33,7 @@ _CRASHES = (
 )  # fmt: skip
 _FAILED_TESTS = re.compile(
     r"^=+ .{0,80}\b[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest
-    r"|^!+ Interrupted: [1-9]"
+    r"|^!+ Interrupted: [1-9]|^=+ no tests ran in |^ImportError while loading conftest"
     r"|^[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest -q
     r"|^FAILED \((?:failures|errors|unexpected)"  # unittest
     r"|^ *Tests:? +[1-9][0-9]{0,5} failed"  # jest, vitest
@@ -44,7 +44,7 @@ _FAILED_TESTS = re.compile(
     r"|^test result: FAILED"  # cargo
     r"|^[0-9]{1,6} examples, [1-9][0-9]{0,5} failure"  # rspec
     r"|^FAILURES!$|^BUILD FAIL(?:ED|URE)|^\[ERROR\] BUILD FAILURE|^(?:\[INFO\] )?BUILD FAILURE"
-    r"|^FAIL:? "
+    r"|^FAIL:? |^ *✗ FAILED"
 )
 _PASSED_TESTS = re.compile(
     r"^=+ [1-9][0-9]{0,5} passed\b|^[1-9][0-9]{0,5} passed\b.{0,80} in [0-9]|^OK(?: \(|$)|^ *0 fail$"
@@ -63,6 +63,10 @@ _COMMAND = re.compile(
     r"|^FAILED: |^\[error\] |^CMake Error|^ERROR! "
 )
 _COMMAND_MARKS = ("ERROR task failed", "ERR_PNPM", "ELIFECYCLE", "pre-commit script failed")
+_COMPLAINTS = (
+    "invalid ", "unrecognized ", "illegal ", "cannot ", "can't ", "unknown ", "missing ",
+    "failed ", "error: ", "fatal: ", "bad ", "unable ", "option requires",
+)  # fmt: skip
 _MISSING = re.compile(
     r"No such file(?: or directory)?\b|command not found|: not found$|is not recognized as"
     r"|cannot open |cannot access |Permission denied|: Is a directory|Not a directory"
@@ -93,7 +97,7 @@ def timeout(lines: Lines, programs: Sequence[str]) -> str:
 
 def traceback(lines: Lines, programs: Sequence[str]) -> str:
     """A Python program ended in an exception that nothing caught."""
-    if not any(line.startswith(("Traceback (most recent", '  File "')) for line in lines):
+    if len(lines) > 1 and not any(line.startswith(("Traceback (most recent", '  File "')) for line in lines):
         return ""
     return next((line for line in reversed(lines[-_ENDING:]) if _EXCEPTION.match(line)), "")
 
@@ -123,7 +127,12 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
     for line in lines[-NEWEST:]:
         if _COMMAND.match(line) or any(mark in line for mark in _COMMAND_MARKS):
             return line
-    return ""
+    return next((line for line in lines[-3:] if _complains(line, programs)), "")
+
+
+def _complains(line: str, programs: Sequence[str]) -> bool:
+    """Whether one of the programs says in the line that something is wrong."""
+    return any(line.partition(f"{name}: ")[2].startswith(_COMPLAINTS) for name in programs)
 
 
 def missing_file(lines: Lines, programs: Sequence[str]) -> str:
@@ -146,8 +155,9 @@ SIGNS = (
     "rror", "RROR", "ERR_", "ERR!", "ail", "FAIL", "xit", "code", "imed out", "IMED OUT", 'File "', "panic",
     "xception", "o such file", "ot found", "not recognized", "annot ", "enied", "a directory", "atal: ",
     "ATAL: ", "rejected", "*** ", "- E999", "NOT been", "Invalid", "core dumped", "Segmentation", "Node.js v",
-    "Uncaught", "No match", "No replacement", "Unknown tool", "goroutine", "PROCESS-DONE", "smashing", "E: ",
-    "Interrupted", "✖", "ELIFECYCLE",
+    "invalid ", "unrecognized ", "illegal ", "unknown ", "missing ", "bad ", "unable ", "option requires",
+    "Uncaught", "No match", "no tests ran", "No replacement", "Unknown tool", "goroutine", "PROCESS-DONE",
+    "smashing", "E: ", "Interrupted", "✖", "ELIFECYCLE",
 )  # fmt: skip
 """Each line that a rule finds contains one of these."""
 Rule = Callable[[Lines, Sequence[str]], str]

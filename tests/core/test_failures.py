@@ -44,6 +44,13 @@ def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
         ("src/a.ts(572,32): error TS18046: 'x' is of type 'unknown'.", "compiler_error"),
         ("error[E0425]: cannot find value `x`", "compiler_error"),
         ("Found 2 errors in 1 file (checked 3 source files)", "compiler_error"),
+        (
+            "ImportError while loading conftest 'a.py'.\nE   ModuleNotFoundError: No module named 'b'",
+            "failed_tests",
+        ),
+        ("collected 0 items\n===== no tests ran in 0.00s =====", "failed_tests"),
+        ("ModuleNotFoundError: No module named 'django'", "traceback"),
+        ("some texttail: invalid option -- z", "command_error"),
         ("goroutine 1 [running]:\nmain.main()", "crash"),
         ("begin\nmake: *** [Makefile:3: all] Error 2", "command_error"),
         ("To origin\n ! [remote rejected] main -> main\nerror: failed to push some refs", "command_error"),
