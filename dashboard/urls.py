@@ -47,6 +47,7 @@ urlpatterns = [
     path(f"{SESSION}/steps/<int:number>/calls", steps.calls, name="calls"),
     path(f"{SESSION}/steps/<int:number>/raw", steps.raw, name="raw"),
     path(f"{SESSION}/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
+    path(f"{SESSION}/steps/<int:number>/images/<slug:key>", steps.image, name="image"),
     path(f"{SESSION}/context", context.context, name="context"),
     path(f"{SESSION}/context/blocks/<slug:key>", context.context_block, name="context-block"),
     path(f"{SESSION}/context/messages", recorded.recorded_messages, name="recorded-messages"),

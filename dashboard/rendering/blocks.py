@@ -1,23 +1,37 @@
 """Blocks: the texts that a step is made of, folded so that a step costs the same however much it holds."""
 
 from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
 
 from django.utils.safestring import SafeString
 
 from dashboard.rendering.code import highlighted
+from dashboard.rendering.lines import diff_lines, matches, numbered_lines, side_by_side, task_list
 from dashboard.rendering.markdown import markdown
 from dashboard.rendering.text import terminal
+from dashboard.rendering.tree import tree
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 """The most lines and characters that are shown of one block before it is opened."""
 PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
-STEP_CHARACTERS = 18_000
+STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
+ASIDE_CHARACTERS = 400
+"""The most characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
 """What comparing the edits of one step may cost: a second or two. Others are shown as old and new."""
 
 TERMINAL, MARKDOWN = "terminal", "markdown"
+SCREEN = "screen"
+"""Output of a shell: dark in both schemes."""
+DIFF, SPLIT = "diff", "split"
+"""A diff of one file, with the changes below each other or side by side."""
+MATCHES, TASKS = "matches", "tasks"
+TREE = "tree"
+"""A JSON value; the text is the value as JSON."""
+IMAGE = "image"
+"""The text is the image in base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +42,60 @@ class Block:
     """Names the block within its step, as in ``call-0-command``."""
     text: str
     language: str = TERMINAL
-    """``terminal``, ``markdown``, or a language that pygments knows."""
+    """How it is shown: one of the constants of this module, or a language that pygments knows."""
     label: str = ""
     start: int = 0
     end: int = 0
     """Characters ``start`` to ``end`` are shown."""
+    first_line: int = 0
+    """The number of the first line of code; 0: its lines have no numbers."""
+    code: str = "text"
+    """The language of the code in a diff."""
+    value: Any = None
+    """The value of a tree."""
+    is_aside: bool = False
+    """Whether the block is closed at first, below its label."""
 
     @property
     def html(self) -> SafeString:
         shown = self.text[self.start : self.end]
-        if self.language == TERMINAL:
-            return terminal(shown)
-        return markdown(shown) if self.language == MARKDOWN else highlighted(shown, self.language)
+        span = self.start, self.end
+        match self.language:
+            case "terminal" | "screen":
+                return terminal(shown)
+            case "markdown":
+                return markdown(shown)
+            case "diff":
+                return diff_lines(self.text, span, self.code)
+            case "split":
+                return side_by_side(self.text, span, self.code)
+            case "matches":
+                return matches(shown)
+            case "tasks":
+                return task_list(shown)
+            case "tree":
+                return tree(self.value, self.end)[0]
+            case "image":
+                return SafeString()  # the template names its address
+        if self.first_line:
+            return numbered_lines(self.text, span, self.first_line, self.language)
+        return highlighted(shown, self.language)
+
+    @property
+    def shape(self) -> str:
+        """What the template puts around it: ``lines`` is code with line numbers, ``code`` code without."""
+        if self.language in (TERMINAL, SCREEN, MARKDOWN, DIFF, SPLIT, MATCHES, TASKS, TREE, IMAGE):
+            return self.language
+        return "lines" if self.first_line else "code"
+
+    @property
+    def is_diff(self) -> bool:
+        return self.language == DIFF
+
+    @property
+    def split(self) -> "Block":
+        """A diff with its changes side by side."""
+        return replace(self, language=SPLIT)
 
     @property
     def hidden_characters(self) -> int:
@@ -50,10 +106,33 @@ class Block:
         rest = self.text[self.end :]
         return rest.count("\n") + (not rest.endswith("\n")) if rest else 0
 
+    @property
+    def added(self) -> int:
+        """Lines that a diff adds."""
+        return f"\n{self.text}".count("\n+")
+
+    @property
+    def removed(self) -> int:
+        """Lines that a diff removes."""
+        return f"\n{self.text}".count("\n-")
+
     def page(self, start: int) -> "Block":
-        """The part that follows ``start``."""
+        """The part that follows ``start``. A tree goes on as text from the start of its value."""
+        language = self.language
+        if language == TREE:
+            start, language = (0 if start == self.end else start), "json"
         start = max(0, min(start, len(self.text)))
-        return replace(self, start=start, end=_end(self.text, start, PAGE_CHARACTERS))
+        end = _end(self.text, start, PAGE_CHARACTERS)
+        return replace(self, start=start, end=end, language=language, is_aside=False)
+
+
+class BlockOptions(TypedDict, total=False):
+    """Further fields of a :class:`Block`."""
+
+    first_line: int
+    code: str
+    value: Any
+    is_aside: bool
 
 
 class Folder:
@@ -72,13 +151,19 @@ class Folder:
         self._comparisons -= comparisons
         return True
 
-    def block(self, key: str, text: str, language: str = TERMINAL, label: str = "") -> Block:
+    def block(
+        self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
+    ) -> Block:
         """A block that shows its first lines, or less when the step has shown enough."""
-        end = _end(text, 0, min(HEAD_CHARACTERS, self._left), HEAD_LINES)
+        most = ASIDE_CHARACTERS if more.get("is_aside") else HEAD_CHARACTERS
+        end = _end(text, 0, min(most, self._left), HEAD_LINES)
         if len(text) - end < 200 and self._left >= len(text):  # not worth a fold
             end = len(text)
-        self._left -= end
-        self.blocks[key] = Block(key, text, language, label, 0, end)
+        if language == IMAGE:
+            end = len(text)  # which is no part of the page
+        else:
+            self._left -= end
+        self.blocks[key] = Block(key, text, language, label, 0, end, **more)
         return self.blocks[key]
 
 

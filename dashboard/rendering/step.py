@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
+from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
+from dashboard.rendering.images import image_block
+from dashboard.rendering.prose import is_markdown
 from dashboard.rendering.values import (
     LabelledValue,
     argument_values,
@@ -10,10 +13,15 @@ from dashboard.rendering.values import (
     output_blocks,
     pretty_json,
 )
+from dashboard.tools import draw_call
+from dashboard.tools.base import CallBlocks, Card, RecordedCall
 from historyapp.core import entries as core
+from historyapp.core.call_subjects import CallSubject
+from historyapp.core.content import are_parts
 from historyapp.core.dates import known
 from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
+from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Episode, Summary
 from historyapp.models.history import History
@@ -24,6 +32,10 @@ INPUTS = 20
 """The most inputs shown with the step that follows them; the newest are shown."""
 CALLS = 20
 """The most parallel tool calls shown at once."""
+MOST_HEADLINE = 90
+"""The most characters of what a step tried, in its heading."""
+MOST_FOLDERS = 3
+"""The most parts of a path in the heading of a step."""
 SUMMARIES = 10
 """The most summaries shown of one step, the narrowest first."""
 ENTRIES = 2_000
@@ -35,7 +47,7 @@ class InputView:
     """An entry between two steps: an input, an instruction or a note."""
 
     label: str
-    block: Block
+    blocks: list[Block]
     is_input: bool
     """Whether a person or another program sent it; the rest is folded."""
 
@@ -56,8 +68,30 @@ class CallView:
     """One of the step's tool calls; ``result`` is None if none was recorded."""
 
     name: str
-    fields: list[LabelledValue]
+    subject: CallSubject
+    card: Card
     result: ResultView | None
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What a step tried, in one line: its first tool call."""
+
+    kind: str
+    target: str
+    more: int
+    """The number of its other tool calls."""
+    badge: str
+    is_bad: bool
+
+    @property
+    def short(self) -> str:
+        """The target without the folder that a command enters, and with only the end of a long path."""
+        entered, _, command = self.target.partition(" && ")
+        text = command if entered.startswith("cd ") and command else self.target
+        parts = text.split("/")
+        is_path = self.kind in ("read", "edit") and len(parts) > MOST_FOLDERS + 1
+        return preview(f"…/{'/'.join(parts[-MOST_FOLDERS:])}" if is_path else text, MOST_HEADLINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +126,8 @@ class StepView:
     """The number of late results not shown: repeated ones, and those after the first :data:`CALLS`."""
     reviews: list[tuple[core.Review, list[LabelledValue]]]
     summaries: list[SummaryView]
+    headline: Headline | None
+    """None where the step calls no tool."""
     model: str
     usage: Usage
     blocks: dict[str, Block] = field(repr=False)
@@ -125,14 +161,16 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     # Blocks are made in the order of the page: the folder shows less and less of them.
     folder = Folder()
     inputs = load_inputs(history, before[0].first_position if before else 0, row.first_position, folder)
-    thought = folder.block("thought", output.thoughts_text) if output.thoughts_text else None
-    text = folder.block("text", output.text, TERMINAL if calls else MARKDOWN) if output.text else None
+    thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
+    text = folder.block("text", output.text, MARKDOWN) if output.text else None
+    drawn = _calls(folder, episode, calls, first_call)
     return StepView(
         row=row,
         inputs=inputs,
         thought=thought,
         text=text if not calls or output.text != output.thoughts_text else None,
-        calls=_calls(folder, episode, calls, first_call),
+        calls=drawn,
+        headline=_headline(drawn, len(calls)) if drawn else None,
         first_call=first_call,
         last_call=min(len(calls), first_call + CALLS),
         all_calls=len(calls),
@@ -159,9 +197,26 @@ def load_inputs(
     newest = history.entries(after=after, before=before, kinds=BETWEEN_STEPS, newest_first=True, limit=INPUTS)
     for entry in list(newest)[::-1]:
         body = entry.core().body
-        block = folder.block(f"input-{entry.position}", content_text(body.message_content))
-        views.append(InputView(body.heading, block, entry.kind in core.INPUT_KINDS))
+        is_input = entry.kind in core.INPUT_KINDS and body.heading not in HARNESS_CHANNELS
+        views.append(InputView(body.heading, _input_blocks(folder, entry.position, body), is_input))
     return views
+
+
+def _input_blocks(folder: Folder, position: int, body: core.EntryBody) -> list[Block]:
+    """The words of the sender, additions of the harness, and images."""
+    content, key = body.message_content, f"input-{position}"
+    parts = content if are_parts(content) else []
+    images = [part for part in parts if image_block(Folder(), key, part)]
+    rest = [part for part in parts if part not in images] if images else content
+    blocks = []
+    for number, part in enumerate(message_parts(content_text(rest)) if rest else []):
+        language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL
+        name = f"{key}-{number}" if number else key
+        blocks.append(folder.block(name, part.text, language, part.tag, is_aside=bool(part.tag)))
+    for number, image in enumerate(images[:INPUTS]):
+        if block := image_block(folder, f"{key}-image{number}", image):
+            blocks.append(block)
+    return blocks
 
 
 def raw_blocks(history: History, number: int) -> list[Block]:
@@ -195,11 +250,35 @@ def _calls(
     results = dict(enumerate(zip(ids, step.turn.results, strict=False)))
     views = []
     for index in range(first_call, min(len(calls), first_call + CALLS)):
-        values = argument_values(folder, f"call-{index}", calls[index].arguments)
         id, result = results.get(index, ("", None))
-        view = _result(folder, f"result-{index}", result) if result and id in answered else None
-        views.append(CallView(calls[index].name, values, view))
+        result = result if id in answered else None
+        call = RecordedCall(calls[index].name, calls[index].arguments, result)
+        card = draw_call(call, CallBlocks(folder, index))
+        view = _call_result(folder, f"result-{index}", result) if result else None
+        views.append(CallView(call.name, call.subject, card, view))
     return views
+
+
+def _headline(drawn: list[CallView], all_calls: int) -> Headline:
+    first = drawn[0]
+    badge, is_bad = (first.card.badge, first.card.is_bad) if all_calls == 1 else ("", False)
+    is_known = first.subject.kind != "other" and first.subject.target
+    target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()
+    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad)
+
+
+def _call_result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
+    """What the card of a call does not show of its result."""
+    reason = result.reason if result.outputs is not None else None
+    texts = {"reason": reason, "feedback": result.feedback}
+    blocks = [folder.block(f"{key}-{name}", text) for name, text in texts.items() if text]
+    return ResultView(result.status, [*blocks, *_error_blocks(folder, key, result)])
+
+
+def _error_blocks(folder: Folder, key: str, result: core.ToolResult) -> list[Block]:
+    if not result.error or result.error.repr == result.reason:
+        return []
+    return [folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type)]
 
 
 def _summaries(folder: Folder, covering: list[Summary]) -> list[SummaryView]:
@@ -218,6 +297,5 @@ def _result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:
     texts = {"reason": result.reason, "feedback": result.feedback}
     blocks = [folder.block(f"{key}-{name}", text) for name, text in texts.items() if text]
     blocks += output_blocks(folder, key, result.outputs)
-    if result.error and result.error.repr != result.reason:
-        blocks.append(folder.block(f"{key}-error", result.error.repr, label=result.error.exception_type))
+    blocks += _error_blocks(folder, key, result)
     return ResultView(result.status, blocks, result.tool_name or "", result.tool_call_id or "")

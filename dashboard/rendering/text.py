@@ -5,9 +5,14 @@ characters that reorder text ("trojan source") are shown as visible signs.
 """
 
 import re
+from functools import lru_cache
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from rich.ansi import AnsiDecoder
+from rich.color import ColorSystem
+from rich.style import Style
+from rich.text import Text as RichText
 
 _ESCAPES = re.compile(
     r"\x1b\[(?P<style>[\d;:]*)m"
@@ -15,6 +20,8 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links and other strings
     r"|\x1b[ -/]*[0-~]"
 )
+_LONGEST_STYLE = 64
+"""Characters of one sequence of styles. Longer ones are left out."""
 _SHAPELESS = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
 _SIGNS: dict[int, str] = dict.fromkeys(_SHAPELESS, "\ufffd") | {0x0D: "\n"}
 _SIGNS |= {code: f"[U+{code:04X}]" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
@@ -26,31 +33,52 @@ def visible(text: str) -> str:
 
 
 def terminal(text: str) -> SafeString:
-    """Terminal output as HTML, in its 16 colours; further colours and backgrounds are left out."""
-    text = text.replace("\r\n", "\n")
-    runs: list[str] = []
-    style: tuple[str, ...] = ()
+    """Terminal output as HTML. Other colours become the nearest of the 16 that a terminal always has."""
+    pieces: list[str] = []
     start = 0
+    text = text.replace("\r\n", "\n")
     for match in [*_ESCAPES.finditer(text), None]:
-        shown = escape(text[start : match.start() if match else None].translate(_SIGNS))
-        runs.append(f'<span class="{" ".join(style)}">{shown}</span>' if style and shown else shown)
+        pieces.append(text[start : match.start() if match else None].translate(_SIGNS))
         if match:
             start = match.end()
-            style = style if match["style"] is None else _restyled(style, match["style"])
-    return mark_safe("".join(runs))  # noqa: S308 every run is escaped
+            # rich reads each number with int(), which fails on thousands of digits.
+            if match["style"] is not None and len(match["style"]) <= _LONGEST_STYLE:
+                pieces.append(f"\x1b[{match['style'].replace(':', ';')}m")
+    plain = "".join(pieces)
+    if "\x1b" not in plain:
+        return escape(plain)
+    decoder = AnsiDecoder()
+    lines = (_styled(decoder.decode_line(line)) for line in plain.split("\n"))
+    return mark_safe("\n".join(lines))  # noqa: S308 every run is escaped
 
 
-def _restyled(style: tuple[str, ...], codes: str) -> tuple[str, ...]:
-    """The classes after a "select graphic rendition" sequence."""
-    numbers = [int(code) for code in re.split("[;:]", codes) if code.isdecimal() and len(code) < 4] or [0]
-    if numbers[0] in (38, 48):  # colours of a palette or by value: not ours to choose
-        return style
-    for number in numbers:
-        is_weight, is_colour = number in (1, 2, 22), 30 <= number <= 39 or 90 <= number <= 97
-        if number == 0:
-            style = ()
-        elif is_weight or (is_colour and number != 38):
-            replaced, default = ("weight-", 22) if is_weight else ("ansi-", 39)
-            style = tuple(name for name in style if not name.startswith(replaced))
-            style += (f"{replaced}{number}",) if number != default else ()
-    return style
+def _styled(line: RichText) -> str:
+    runs, position = list[str](), 0
+    for start, end, style in line.spans:
+        names = _class_names(style) if isinstance(style, Style) else ""
+        shown = escape(line.plain[start:end])
+        runs.append(escape(line.plain[position:start]))
+        runs.append(f'<span class="{names}">{shown}</span>' if names else shown)
+        position = end
+    return "".join([*runs, escape(line.plain[position:])])
+
+
+@lru_cache(maxsize=1_024)
+def _class_names(style: Style) -> str:
+    """The classes of a style. What would hide text or make it blink is left out."""
+    names = [name for name, is_on in _attributes(style) if is_on]
+    for colour, first, first_bright in ((style.color, 30, 90), (style.bgcolor, 40, 100)):
+        number = colour.downgrade(ColorSystem.STANDARD).number if colour else None
+        if number is not None:
+            names.append(f"ansi-{first + number if number < 8 else first_bright + number - 8}")
+    return " ".join(names)
+
+
+def _attributes(style: Style) -> tuple[tuple[str, bool | None], ...]:
+    return (
+        ("weight-1", style.bold),
+        ("weight-2", style.dim),
+        ("italic", style.italic),
+        ("underline", style.underline),
+        ("reverse", style.reverse),
+    )

@@ -1,16 +1,16 @@
 """Arguments and results as people read them: commands as shell, edits as diffs, files as code, else JSON."""
 
-import difflib
 import json
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dashboard.rendering.blocks import TERMINAL, Block, Folder
+from dashboard.rendering.blocks import TERMINAL, TREE, Block, Folder
 from dashboard.rendering.code import language_of
+from dashboard.rendering.patches import edit_diff
+from dashboard.rendering.tree import tree
 
 MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
@@ -73,26 +73,9 @@ def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _edit(folder: Folder, key: str, arguments: Mapping[str, Any], names: tuple[str, str]) -> LabelledValue:
     old, new = (arguments[name] for name in names)
-    before, after = old.splitlines(), new.splitlines()
-    is_compared = folder.may_compare(_comparisons(before, after))
-    text = diff(before, after) if is_compared else _removed_and_added(before, after)
-    return LabelledValue("edit", block=folder.block(key, text, "diff", "edit"))
-
-
-def _comparisons(before: list[str], after: list[str]) -> int:
-    """The most steps of difflib: it may look at each pair of equal lines again for each line it keeps."""
-    counts = Counter(after)
-    return sum(counts[line] for line in before) * min(len(before), len(after))
-
-
-def _removed_and_added(before: list[str], after: list[str]) -> str:
-    return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
-
-
-def diff(before: list[str], after: list[str]) -> str:
-    """The lines that an edit removes and adds, with the unchanged lines around them."""
-    lines = difflib.unified_diff(before, after, n=max(len(before), len(after)), lineterm="")
-    return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here
+    path = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
+    text = edit_diff(folder, old, new)
+    return LabelledValue("edit", block=folder.block(key, text, "diff", "edit", code=language_of(path)))
 
 
 def _value(folder: Folder, key: str, name: str, value: Any, path: str) -> LabelledValue:
@@ -152,6 +135,15 @@ def content_text(content: Any) -> str:
         return content
     parts = _part_texts(content)
     return "\n\n".join(parts) if parts is not None else pretty_json(content)
+
+
+def tree_block(folder: Folder, key: str, value: Any, label: str = "") -> Block:
+    """A JSON value as a tree. What the tree leaves out is a request away, as text."""
+    block = folder.block(key, pretty_json(value), TREE, label, value=value)
+    is_whole = tree(value, block.end)[1]
+    end = len(block.text) if is_whole else min(block.end, len(block.text) - 1)
+    folder.blocks[key] = replace(block, end=end)
+    return folder.blocks[key]
 
 
 def pretty_json(value: Any) -> str:

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard.location import Location
-from dashboard.rendering.blocks import Block
+from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
 from historyapp.core.dates import known
 from historyapp.core.usage import MICRO
@@ -100,10 +100,11 @@ def zoom_url(location: Location, factor: float) -> str:
 
 
 @register.simple_tag
-def block_url(location: Location, block: Block) -> str:
-    """The address of the rest of a block."""
-    address = reverse("block", args=[location.session.pk, location.step, block.key])
-    return f"{address}?start={block.end}{location.as_of_parameter}"
+def block_url(location: Location, block: Block, part: str = "rest") -> str:
+    """The address of the rest of a block, of its ``start``, or of an image."""
+    page = "image" if block.shape == IMAGE else "block"
+    address = reverse(page, args=[location.session.pk, location.step, block.key])
+    return f"{address}?start={block.end if part == 'rest' else 0}{location.as_of_parameter}"
 
 
 @register.filter

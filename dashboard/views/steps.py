@@ -8,12 +8,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
-from dashboard.location import find_location, read_number, render_fragment
+from dashboard.location import Location, find_location, read_number, render_fragment
+from dashboard.rendering.blocks import IMAGE, SPLIT, Block
+from dashboard.rendering.images import image_bytes
 from dashboard.rendering.step import load_inputs, load_step, raw_blocks
+from dashboard.views.preferences import YEAR
 from historyapp.core.errors import NotFound
 
 CACHED = 600
 """Seconds that a browser keeps a step of one revision of its session, for playing back and forth."""
+DIFFS = ("unified", SPLIT)
 _CALL_KEY = re.compile(r"(?:call|result)-(\d{1,9})")
 
 
@@ -53,10 +57,41 @@ def raw(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
 @signed_in
 @require_safe
 def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
-    """The next part of a text of a step, or of an input without a step, from character ``start``."""
+    """The next part of a text of a step, or of an input without a step, from character ``start``.
+
+    ``diff`` shows diffs side by side or unified, and a cookie keeps the choice.
+    """
     location = find_location(request, session_id, number)
+    page = _find_block(location, key).page(read_number(request.GET, "start") or 0)
+    chosen = request.GET.get("diff", "")
+    if chosen not in DIFFS:
+        return render_fragment(request, "_block_page.html", location, {"shown": page})
+    request.COOKIES["diff"] = chosen
+    shown = {"shown": page, "is_restyled": True}
+    response = render_fragment(request, "_block_page.html", location, shown)
+    response.set_cookie("diff", chosen, max_age=YEAR, samesite="Lax", httponly=True)
+    return response
+
+
+@signed_in
+@require_safe
+def image(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
+    """An image of a step."""
+    location = find_location(request, session_id, number)
+    block = _find_block(location, key)
+    found = image_bytes(block.text) if block.language == IMAGE else None
+    if found is None:
+        raise NotFound(f"Step {location.step} has no image {key}.")
+    response = HttpResponse(found[1], content_type=found[0])
+    response["Content-Disposition"] = "inline"
+    response["Cache-Control"] = f"private, max-age={CACHED}"
+    return response
+
+
+def _find_block(location: Location, key: str) -> Block:
     if not location.step:
-        blocks = {view.block.key: view.block for view in load_inputs(location.history)}
+        inputs = load_inputs(location.history)
+        blocks = {block.key: block for view in inputs for block in view.blocks}
     elif key.startswith("raw-"):
         blocks = {block.key: block for block in raw_blocks(location.history, location.step)}
     else:
@@ -64,5 +99,4 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
         blocks = load_step(location.history, location.step, int(call[1]) if call else 0).blocks
     if key not in blocks:
         raise NotFound(f"Step {location.step} has no part {key}.")
-    page = blocks[key].page(read_number(request.GET, "start") or 0)
-    return render_fragment(request, "_block_page.html", location, {"shown": page})
+    return blocks[key]

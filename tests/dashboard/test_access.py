@@ -16,7 +16,7 @@ from historyapp.services.keys import create_key
 from historyapp.services.rewinds import Target, rewind
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
-from tests.services.drafts import act
+from tests.services.drafts import act, ok
 
 OPEN = {"sign-in", "sign-in-by-link", "sign-out", "theme"}
 POSTED = {
@@ -32,7 +32,10 @@ POSTED = {
     "session-caps",
     "key-caps",
 }
-OTHER_VALUES = {"context-block": {"key": "json"}}
+OTHER_VALUES: dict[str, dict[str, object]] = {
+    "context-block": {"key": "json"},
+    "image": {"number": 5, "key": "result-0-part0"},
+}
 VALUES = {"number": 1, "position": 12, "key": "thought", "format": "markdown", "token": "x"}
 
 
@@ -74,6 +77,8 @@ def rewound(project: Project, session: Session) -> Session:
 def test_a_stranger_gets_404_wherever_a_member_gets_an_answer(
     bob: Client, charlie: Client, rewound: Session
 ) -> None:
+    image = {"type": "image", "media_type": "image/gif", "data": "R0lGODlhAQABAAAAACw="}
+    append(rewound.project, rewound.pk, [act(), ok(None, [image])])
     of_the_session = {
         name: address for name, address in addresses(rewound).items() if str(rewound.pk) in address
     }

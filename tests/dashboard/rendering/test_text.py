@@ -62,7 +62,7 @@ def test_characters_without_a_shape_become_signs(text: str, shown: str) -> None:
         ),
         ("\x1b[32mok\x1b[39m!", '<span class="ansi-32">ok</span>!'),
         ("\x1b[mreset", "reset"),
-        ("\x1b[38;5;196mpalette", "palette"),
+        ("\x1b[38;5;196mpalette", '<span class="ansi-31">palette</span>'),
         ("\x1b[99999999mx", "x"),
         ("\x1b[31m<b>", '<span class="ansi-31">&lt;b&gt;</span>'),
     ],

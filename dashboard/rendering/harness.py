@@ -1,0 +1,55 @@
+"""What a harness, the program that runs an agent, puts into messages: reminders, environment, hooks."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+HARNESS_CHANNELS = ("meta", "environment")
+"""Channels of inputs that no person wrote."""
+_TAGS = (
+    "system-reminder|environment_context|environment_details|user_instructions|INSTRUCTIONS|local-command-caveat"
+    "|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|task-notification|turn_aborted"
+    "|user-prompt-submit-hook|session-start-hook|pre-tool-use-hook|post-tool-use-hook|ide_selection"
+    "|ide_opened_file|ide_diagnostics|new-diagnostics|subagent_notification|collaboration_mode"
+    "|permissions instructions|command-message"
+)
+_OPENING = re.compile(rf"<(?P<tag>{_TAGS})>")
+_WORDS = re.compile(r"(?:</?(?:command-name|command-args|bash-input)>\s{0,99})+")
+"""Marks around what the person typed."""
+MOST_PARTS = 20
+"""The most parts that one message is divided into."""
+
+
+class MessagePart(NamedTuple):
+    """A part of a message: the words of the sender, or an addition of the harness with its name."""
+
+    text: str
+    tag: str = ""
+    """Empty: the words of the sender."""
+
+
+def message_parts(text: str) -> list[MessagePart]:
+    """A message as the sender's words and the additions, in their order. Nothing is left out."""
+    return [part for part in _parts(text) if part.text.strip()]
+
+
+def _parts(text: str) -> Iterator[MessagePart]:
+    position, count, unclosed = 0, 0, set[str]()
+    for opening in _OPENING.finditer(text):
+        tag = opening["tag"]
+        if opening.start() < position or tag in unclosed or count >= MOST_PARTS:
+            continue
+        end = text.find(f"</{tag}>", opening.end())
+        if end < 0:
+            unclosed.add(tag)  # no later one is closed either
+            continue
+        yield MessagePart(typed_words(text[position : opening.start()]).strip("\n"))
+        yield MessagePart(text[opening.end() : end].strip("\n"), tag)
+        position, count = end + len(tag) + 3, count + 1
+    rest = typed_words(text[position:])
+    yield MessagePart(rest.strip("\n") if position else rest)
+
+
+def typed_words(text: str) -> str:
+    """What a person typed, without the marks that Claude Code puts around commands."""
+    return _WORDS.sub(" ", text).strip(" \n") if "<" in text else text

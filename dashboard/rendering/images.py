@@ -1,0 +1,43 @@
+"""Images in messages and results. Playhead serves them; no address that an agent names is ever loaded."""
+
+from base64 import b64decode
+from binascii import Error
+from typing import Any
+
+from dashboard.rendering.blocks import IMAGE, Block, Folder
+from historyapp.core.content import IMAGE_TYPES, image_data, neutral_content
+
+_FIRST_BYTES = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
+_IMAGE_PARTS = ("image", "image_url", "input_image")
+
+
+def image_block(folder: Folder, key: str, part: Any) -> Block | None:
+    """An image part, or why it cannot be shown; None where the part is no image."""
+    if not isinstance(part, dict) or part.get("type") not in _IMAGE_PARTS:
+        return None
+    neutral = neutral_content([part | {"type": "image_url"} if part["type"] == "input_image" else part])
+    image = neutral[0] if isinstance(neutral, list) else part
+    url = image.get("url")
+    if isinstance(url, str) and not url.startswith("data:"):
+        return folder.block(key, f"Image at {url[:500]} (not loaded)")
+    found = image_data(image)
+    if found is None or image_bytes(found[1][:64]) is None:
+        return folder.block(
+            key, "An image that cannot be shown: its data are no PNG, JPEG, GIF or WebP file."
+        )
+    kilobytes = len(found[1]) * 3 / 4 / 1024
+    return folder.block(key, found[1], IMAGE, f"{found[0]}, {kilobytes:,.1f} KB")
+
+
+def image_bytes(data: str) -> tuple[str, bytes] | None:
+    """Media type and bytes of base64 data; None unless they begin as an image of one of the types does."""
+    try:
+        content = b64decode(data + "=" * (-len(data) % 4))
+    except (Error, ValueError):
+        return None
+    return next(((kind, content) for kind in IMAGE_TYPES if content.startswith(_FIRST_BYTES[kind])), None)

@@ -1,0 +1,128 @@
+"""Edits as diffs: what two texts differ in, and the files that a patch changes.
+
+Reads unified diffs, also those of git, and the patches of ``apply_patch``. Other texts are no patches.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dashboard.rendering.blocks import Folder
+
+_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+_HEADS = {"*** Update File: ": "", "*** Add File: ": "new file", "*** Delete File: ": "deleted"}
+_GIT_HEADS = (
+    "index ",
+    "old mode ",
+    "new mode ",
+    "similarity index ",
+    "deleted file mode ",
+    "new file mode ",
+    "rename ",
+    "Binary files ",
+)
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    path: str
+    note: str = ""
+    """``new file``, ``deleted`` or where the file is moved to."""
+    lines: list[str] = field(default_factory=list)
+    """Each begins with ``+``, ``-``, a space, or ``@@`` at the head of a part."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass(slots=True)
+class Patch:
+    """The files of a patch, and the lines that stand outside of them."""
+
+    files: list[FilePatch] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def parse_patch(text: str) -> Patch | None:
+    """The patch that a text holds, or None where it holds none."""
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    patch = _apply_patch(lines) if _BEGIN in text else _unified(lines)
+    return patch if any(file.lines or file.note for file in patch.files) else None
+
+
+def _apply_patch(lines: list[str]) -> Patch:
+    patch, file, has_begun = Patch(), FilePatch(""), False
+    for line in lines:
+        head = next((head for head in _HEADS if line.startswith(head)), "")
+        if line.startswith(_BEGIN):
+            has_begun = True
+        elif not has_begun or line.startswith(_END):
+            has_begun = False
+            if not line.startswith(_END) and line:
+                patch.others.append(line)
+        elif head:
+            file = FilePatch(line.removeprefix(head), _HEADS[head])
+            patch.files.append(file)
+        elif line.startswith("*** Move to: "):
+            file.note = f"moved to {line.removeprefix('*** Move to: ')}"
+        elif line != "*** End of File":
+            file.lines.append(line if line[:1] in ("+", "-", " ") or line.startswith("@@") else f" {line}")
+    return patch
+
+
+def _unified(lines: list[str]) -> Patch:
+    patch, is_in_part = Patch(), False
+    for index, line in enumerate(lines):
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        is_named = index > 0 and lines[index - 1].startswith("--- ") and line.startswith("+++ ")
+        if line.startswith("diff --git "):
+            patch.files.append(FilePatch(line.partition(" b/")[2] or line))
+            is_in_part = False
+        elif line.startswith("--- ") and following.startswith("+++ "):
+            _name(patch, line, following)
+            is_in_part = False
+        elif line.startswith("@@ ") and patch.files:
+            patch.files[-1].lines.append(line)
+            is_in_part = True
+        elif is_in_part and line[:1] in ("+", "-", " ", "\\", ""):
+            patch.files[-1].lines.append(line or " ")
+        elif not is_named and not line.startswith(_GIT_HEADS) and line:
+            patch.others.append(line)
+            is_in_part = False
+    return patch
+
+
+def _name(patch: Patch, old: str, new: str) -> None:
+    """Begins a file, or names the one that ``diff --git`` began."""
+    paths = [line[4:].split("\t")[0] for line in (old, new)]
+    path = next((path for path in reversed(paths) if path != "/dev/null"), "")
+    note = {0: "new file", 1: "deleted"}.get(paths.index("/dev/null"), "") if "/dev/null" in paths else ""
+    path = path[2:] if path.startswith(("a/", "b/")) else path
+    if patch.files and not patch.files[-1].lines and patch.files[-1].path in (path, ""):
+        patch.files[-1].note = note
+    else:
+        patch.files.append(FilePatch(path, note))
+
+
+def edit_diff(folder: Folder, old: str, new: str) -> str:
+    """What an edit removes and adds, with the unchanged lines around it."""
+    before, after = old.splitlines(), new.splitlines()
+    if folder.may_compare(_comparisons(before, after)):
+        return diff(before, after)
+    return "\n".join([*(f"-{line}" for line in before), *(f"+{line}" for line in after)])
+
+
+def _comparisons(before: Sequence[str], after: Sequence[str]) -> int:
+    """The most steps of difflib: it may look at each pair of equal lines again for each line it keeps."""
+    counts = Counter(after)
+    return sum(counts[line] for line in before) * min(len(before), len(after))
+
+
+def diff(before: list[str], after: list[str]) -> str:
+    """The lines that an edit removes and adds, with the unchanged lines around them."""
+    lines = difflib.unified_diff(before, after, n=max(len(before), len(after)), lineterm="")
+    return "\n".join(list(lines)[3:])  # without the names and the range: the whole edit is here

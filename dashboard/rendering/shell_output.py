@@ -1,0 +1,79 @@
+"""What a shell returned, in the forms in which harnesses report it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from historyapp.core.json import parse_lenient
+
+CODES = ("exit_code", "return_code", "returncode", "exitCode")
+STREAMS = ("output", "stdout", "stderr", "interrupted")
+_HEADS = ("Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:")
+"""How the lines begin that Codex and Claude Code write before the output."""
+_EXIT = re.compile(r"(?:exited with code|xit code:?|<returncode>) {0,3}(-?\d{1,9})")
+_WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
+_MOST_HEADS = 8
+
+
+class ShellOutput(NamedTuple):
+    """What a shell returned, without what the harness wrote around it."""
+
+    text: str
+    exit_code: int | None = None
+    seconds: str = ""
+
+
+def shell_output(text: str) -> ShellOutput:
+    """Reads the forms in which harnesses report a command; any other text is output."""
+    if text.startswith("<returncode>"):
+        head, _, rest = text.partition("</returncode>")
+        inside = rest.strip().removeprefix("<output>").removesuffix("</output>")
+        return ShellOutput(inside.strip("\n"), _exit_code(head))
+    if text.startswith('{"') and (value := _reported(text)):
+        return value
+    head, rest = _head_and_rest(text)
+    if head:
+        wall = _WALL.search(head)
+        return ShellOutput(rest, _exit_code(head), wall[1] if wall else "")
+    last = text[text.rstrip().rfind("\n") + 1 :]
+    return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
+
+
+def _exit_code(text: str) -> int | None:
+    found = _EXIT.search(text)
+    return int(found[1]) if found else None
+
+
+def _head_and_rest(text: str) -> tuple[str, str]:
+    """The lines about the command, and the output after them."""
+    position = 0
+    for _ in range(_MOST_HEADS):
+        if text.startswith("Output:", position):
+            newline = text.find("\n", position)
+            return text[:position], text[newline + 1 :] if newline >= 0 else ""
+        if not text.startswith(_HEADS, position):
+            break
+        newline = text.find("\n", position)
+        position = newline + 1 if newline >= 0 else len(text)
+    is_short = text.startswith("Exit code ")  # Claude Code writes nothing else before the output of a failure
+    return (text[:position], text[position:]) if is_short else ("", text)
+
+
+def _reported(text: str) -> ShellOutput | None:
+    try:
+        value = parse_lenient(text)
+    except ValueError:
+        return None
+    return output_of(value) if isinstance(value, Mapping) else None
+
+
+def output_of(value: Mapping[str, Any]) -> ShellOutput | None:
+    """An object with the output and the exit code; None where it has other fields that would be lost."""
+    metadata = value.get("metadata")
+    facts: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else value
+    texts = [value[name] for name in STREAMS if isinstance(value.get(name), str) and value[name]]
+    code = next((facts[name] for name in CODES if isinstance(facts.get(name), int)), None)
+    if code is None or not any(name in value for name in STREAMS):
+        return None
+    seconds = facts.get("duration_seconds")
+    return ShellOutput("\n".join(texts), code, str(seconds) if isinstance(seconds, (int, float)) else "")

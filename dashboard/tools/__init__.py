@@ -1,0 +1,30 @@
+"""The views of tool calls: one file each; the registry names them.
+
+docs/extending.md shows how to add one.
+"""
+
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
+from dashboard.tools.default import DEFAULT
+from dashboard.tools.edit import EDIT
+from dashboard.tools.mcp import MCP
+from dashboard.tools.plan import PLAN
+from dashboard.tools.read import READ
+from dashboard.tools.search import SEARCH
+from dashboard.tools.shell import SHELL
+from dashboard.tools.subagent import SUBAGENT
+from dashboard.tools.web import WEB
+
+TOOL_VIEWS: dict[str, ToolView] = {
+    view.name: view for view in (EDIT, SHELL, PLAN, SUBAGENT, READ, SEARCH, WEB, MCP, DEFAULT)
+}
+"""In the order in which they are asked; the last one fits every call."""
+
+
+def view_of(call: RecordedCall) -> ToolView:
+    """The first view that can show a call."""
+    return next(view for view in TOOL_VIEWS.values() if view.fits(call))
+
+
+def draw_call(call: RecordedCall, make: CallBlocks) -> Card:
+    """What is shown of a call."""
+    return view_of(call).draw(call, make)

@@ -1,0 +1,168 @@
+"""The interface of the views of tool calls."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Unpack
+
+from dashboard.rendering.blocks import TERMINAL, Block, BlockOptions, Folder
+from dashboard.rendering.harness import MessagePart, message_parts
+from dashboard.rendering.images import image_block
+from dashboard.rendering.values import LabelledValue, argument_values, tree_block
+from historyapp.core.call_subjects import CallSubject, call_subject
+from historyapp.core.content import are_parts
+from historyapp.core.entries import ToolResult
+
+MOST_PARTS = 20
+"""The most images and other parts of one result that are shown one by one."""
+MOST_TITLE = 200
+"""The most characters of a card's title."""
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """A tool call with its result, as the views read it."""
+
+    name: str
+    arguments: Any
+    """An object, or the text that the model wrote."""
+    result: ToolResult | None = None
+    """None: none was recorded."""
+
+    @cached_property
+    def subject(self) -> CallSubject:
+        return call_subject(self.name, self.arguments)
+
+    @cached_property
+    def fields(self) -> Mapping[str, Any]:
+        """The arguments by name; empty where they are a text."""
+        return self.arguments if isinstance(self.arguments, Mapping) else {}
+
+    def text_of(self, *names: str) -> str:
+        """The first of these arguments that is a text; empty where there is none."""
+        values = (self.fields.get(name) for name in names)
+        return next((value for value in values if isinstance(value, str) and value), "")
+
+    @cached_property
+    def outputs(self) -> Any:
+        """What came back: the outputs, or the reason of an error."""
+        if self.result is None:
+            return None
+        return self.result.reason if self.result.outputs is None else self.result.outputs
+
+    @cached_property
+    def answer(self) -> list[MessagePart]:
+        """What came back if it is text, with the additions of the harness apart; empty for other values."""
+        if isinstance(self.outputs, str):
+            return message_parts(self.outputs)
+        if not are_parts(self.outputs):
+            return []
+        parts = (part.get("text") for part in self.outputs if isinstance(part, dict))
+        texts = [text for text in parts if isinstance(text, str)]
+        return [part for text in texts for part in message_parts(text)]
+
+    @cached_property
+    def text(self) -> str:
+        """The text that came back, without additions of the harness; empty for other values."""
+        return "\n".join(part.text for part in self.answer if not part.tag)
+
+    @property
+    def has_failed(self) -> bool:
+        return self.result is not None and self.result.status == "error"
+
+
+@dataclass(slots=True)
+class Card:
+    """What a view shows of a call."""
+
+    title: str = ""
+    """In one line: the command, file, pattern or address."""
+    facts: list[str] = field(default_factory=list)
+    """Small remarks beside the title: the folder, a range of lines, a count."""
+    badge: str = ""
+    """How it ended, where the result says more than its status: ``exit 1``."""
+    is_bad: bool = False
+    """Whether the badge says that the call failed."""
+    values: list[LabelledValue] = field(default_factory=list)
+    """Arguments that the view has no other place for."""
+    request: list[Block] = field(default_factory=list)
+    response: list[Block] = field(default_factory=list)
+
+
+class CallBlocks:
+    """Makes the blocks of one call. Their keys say which call of the step they belong to."""
+
+    def __init__(self, folder: Folder, index: int) -> None:
+        self.folder = folder
+        self.index = index
+
+    def _key(self, side: str, key: str) -> str:
+        return f"{side}-{self.index}-{key}" if key else f"{side}-{self.index}"
+
+    def asked(
+        self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
+    ) -> Block:
+        """A text of the request."""
+        return self.folder.block(self._key("call", key), text, language, label, **more)
+
+    def answered(
+        self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
+    ) -> Block:
+        """A text of the response."""
+        return self.folder.block(self._key("result", key), text, language, label, **more)
+
+    def tree(self, key: str, value: Any, label: str = "") -> Block:
+        """A JSON value of the response."""
+        return tree_block(self.folder, self._key("result", key), value, label)
+
+    def image(self, key: str, part: Any) -> Block | None:
+        """An image of the response; None where the part is none."""
+        return image_block(self.folder, self._key("result", key), part)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """Shows calls whose arguments and results have one shape."""
+
+    name: str
+    """Lower case; the name of the file."""
+    fits: Callable[[RecordedCall], bool]
+    """Whether the view can show a call. It looks at arguments and result; a name alone does not decide."""
+    draw: Callable[[RecordedCall, CallBlocks], Card]
+    """Called only where ``fits`` is true. Must show every argument, and every text that came back."""
+
+
+def answer_blocks(
+    call: RecordedCall, make: CallBlocks, draw_text: Callable[[str, str], list[Block]]
+) -> list[Block]:
+    """Everything that came back: texts as ``draw_text`` shows them, additions of the harness closed, images
+    as images, and other values as trees.
+
+    Args:
+        draw_text: gets a text and the end of the key for its block.
+    """
+    blocks: list[Block] = []
+    for number, part in enumerate(call.answer):
+        key = str(number) if number else ""
+        if part.tag:
+            blocks.append(make.answered(key, part.text, label=part.tag, is_aside=True))
+        else:
+            blocks += draw_text(part.text, key)
+    if isinstance(call.outputs, str) or call.outputs is None:
+        return blocks
+    if not are_parts(call.outputs):
+        return [*blocks, make.tree("", call.outputs)]
+    others = [
+        part for part in call.outputs if not (isinstance(part, dict) and isinstance(part.get("text"), str))
+    ]
+    for number, part in enumerate(others[:MOST_PARTS]):
+        blocks.append(make.image(f"part{number}", part) or make.tree(f"part{number}", part))
+    if len(others) > MOST_PARTS:
+        blocks.append(make.tree("parts", others[MOST_PARTS:]))
+    return blocks
+
+
+def further_values(call: RecordedCall, make: CallBlocks, *shown: str) -> list[LabelledValue]:
+    """The arguments that a view has not shown."""
+    rest = {name: value for name, value in call.fields.items() if name not in shown}
+    return argument_values(make.folder, f"call-{make.index}-rest", rest) if rest else []

@@ -1,0 +1,45 @@
+"""Any call: arguments by name, JSON as a tree or a table, Markdown as such, other texts as they are."""
+
+from typing import Any
+
+from dashboard.rendering.blocks import Block
+from dashboard.rendering.patches import parse_patch
+from dashboard.rendering.values import argument_values
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks
+from dashboard.tools.edit import patch_blocks
+from dashboard.tools.web import prose
+from historyapp.core.json import parse_embedded
+
+_LONGEST_JSON = 1_000_000
+"""Characters of a text that is read as JSON. Longer ones stay text."""
+
+
+def fits(call: RecordedCall) -> bool:
+    return True
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    values = argument_values(make.folder, f"call-{make.index}", call.arguments)
+    return Card(values=values, response=answer_blocks(call, make, lambda text, key: _answer(make, text, key)))
+
+
+def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
+    patch = parse_patch(text) if text.startswith(("diff --git ", "--- ", "*** Begin Patch")) else None
+    if patch:
+        return patch_blocks(patch, make.answered, key or "0")
+    value = _json(text)
+    return prose(make, text, key) if value is None else [make.tree(key, value)]
+
+
+def _json(text: str) -> Any:
+    """The object or list that a text is, or None."""
+    if text.lstrip()[:1] not in ("{", "[") or len(text) > _LONGEST_JSON:
+        return None
+    try:
+        value = parse_embedded(text)
+    except ValueError:
+        return None
+    return value or None
+
+
+DEFAULT = ToolView(name="default", fits=fits, draw=draw)

@@ -1,0 +1,162 @@
+"""Changes of files as diffs: edits, whole files, and patches. A patch that is none is shown as it is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dashboard.rendering.blocks import DIFF, Block
+from dashboard.rendering.code import language_of
+from dashboard.rendering.numbering import numbered_code
+from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
+from dashboard.rendering.shell_output import shell_output
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.text import preview
+
+_PATHS: tuple[str, ...] = (
+    "file_path",
+    "path",
+    "notebook_path",
+    "filename",
+    "file_name",
+    "file",
+    "filePath",
+    "absolute_path",
+)
+_EDITS = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("old_text", "new_text"),
+    ("search", "replace"),
+)
+_TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_str", "replacement_text")
+_LINES = ("start_line", "insert_line")
+_PATCHES = ("patch", "diff", "unified_diff", "input", "command", "cmd", "changes", "script")
+_EDITOR_COMMANDS = ("create", "insert", "str_replace", "write", "edit")
+_MOST_FILES = 20
+"""The most edits or files of one call that are shown as diffs of their own."""
+_SHORT = 400
+"""The most characters of an answer that is open at first. Longer ones repeat the file."""
+
+
+def fits(call: RecordedCall) -> bool:
+    return bool(_patch(call) or next(_pairs(call), None) or _changes(call) or _new_text(call))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    card, names = Card(), _PATHS
+    if patch := _patch(call) or _changes(call):
+        card.request, names = patch_blocks(patch, make.asked, "patch"), (*_PATHS, *_PATCHES)
+    elif pairs := list(_pairs(call)):
+        card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
+        names = (*_PATHS, *(name for pair in _EDITS for name in pair), "edits")
+    else:
+        card.title = preview(call.text_of(*_PATHS))
+        card.request, names = [_text_block(call, make)], (*_PATHS, *_TEXTS)
+    shown = (*names, "command") if call.fields.get("command") in _EDITOR_COMMANDS else names
+    card.values = further_values(call, make, *shown)
+    output = shell_output(call.text)  # of a patch that was applied in a shell
+    if output.exit_code is not None:
+        card.badge, card.is_bad = f"exit {output.exit_code}", output.exit_code != 0
+    card.response = answer_blocks(call, make, lambda text, key: _answer(call, make, text, key))
+    return card
+
+
+def patch_blocks(patch: Patch, make: Callable[..., Block], key: str) -> list[Block]:
+    """The files of a patch as diffs, and the lines outside of them as text."""
+    blocks = []
+    for number, file in enumerate(patch.files[:_MOST_FILES]):
+        label = f"{preview(file.path)} · {file.note}" if file.note else preview(file.path)
+        blocks.append(make(f"{key}{number}", file.text, DIFF, label, code=language_of(file.path)))
+    others = [*patch.others, *(f"{file.path}\n{file.text}" for file in patch.files[_MOST_FILES:])]
+    return [*blocks, make(f"{key}-text", "\n".join(others))] if others else blocks
+
+
+def _patch(call: RecordedCall) -> Patch | None:
+    if isinstance(call.arguments, str):
+        return parse_patch(call.arguments)
+    for value in (call.fields.get(name) for name in _PATCHES):
+        text = value[-1] if isinstance(value, list) and value else value
+        if isinstance(text, str) and (patch := parse_patch(text)):
+            return patch
+    return None
+
+
+def _changes(call: RecordedCall) -> Patch | None:
+    """The changes of Codex: an object with the path of each file, or a list of objects with paths."""
+    changes = call.fields.get("changes")
+    if isinstance(changes, list):
+        items = [(change.get("path"), change) for change in changes if isinstance(change, Mapping)]
+        changes = {path: change for path, change in items if isinstance(path, str)} if items else None
+    if not isinstance(changes, Mapping) or not changes:
+        return None
+    files = [_changed(str(path), change) for path, change in changes.items() if isinstance(change, Mapping)]
+    is_whole = len(files) == len(changes) and all(file is not None for file in files)
+    return Patch([file for file in files if file is not None]) if is_whole else None
+
+
+def _changed(path: str, change: Mapping[str, Any]) -> FilePatch | None:
+    diff, kind = change.get("unified_diff") or change.get("diff"), change.get("type") or change.get("kind")
+    content = change.get("content")
+    if isinstance(diff, str):
+        moved = change.get("move_path")
+        return FilePatch(path, f"moved to {moved}" if moved else "", diff.removesuffix("\n").split("\n"))
+    if isinstance(content, str):
+        mark, note = ("-", "deleted") if kind == "delete" else ("+", "new file")
+        return FilePatch(path, note, [f"{mark}{line}" for line in content.splitlines()])
+    return None
+
+
+def _pairs(call: RecordedCall) -> Iterator[tuple[str, str]]:
+    """The old and new texts of a call's edits; nothing where one of several edits has another shape."""
+    edits = call.fields.get("edits")
+    if not isinstance(edits, list):
+        yield from _pairs_in(call.fields)
+    elif 0 < len(edits) <= _MOST_FILES:
+        pairs = [next(_pairs_in(edit), None) if isinstance(edit, Mapping) else None for edit in edits]
+        if all(pairs):
+            yield from (pair for pair in pairs if pair)
+
+
+def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for old, new in _EDITS:
+        if isinstance(fields.get(old), str) and isinstance(fields.get(new), str):
+            yield fields[old], fields[new]
+
+
+def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
+    old, new = pair
+    path = call.text_of(*_PATHS)
+    text = edit_diff(make.folder, old, new)
+    if line := _line_of(new, call.text):
+        text = f"@@ -{line},{len(old.splitlines())} +{line},{len(new.splitlines())} @@\n{text}"
+    return make.asked(f"edit{number}", text, DIFF, preview(path), code=language_of(path))
+
+
+def _line_of(new: str, answer: str) -> int | None:
+    """Where an edit begins, if the answer shows the changed lines with their numbers."""
+    shown = numbered_code(answer) if new else None
+    at = f"\n{shown.code}\n".find(f"\n{new.strip(chr(10))}\n") if shown else -1
+    blank = len(new) - len(new.lstrip("\n"))
+    return shown.first_line + shown.code.count("\n", 0, at) - blank if shown and at >= 0 else None
+
+
+def _new_text(call: RecordedCall) -> str:
+    """The text of a file, or of lines, that a call writes. Empty where it names no file or lines."""
+    is_named = call.text_of(*_PATHS) or any(name in call.fields for name in _LINES)
+    return call.text_of(*_TEXTS) if is_named else ""
+
+
+def _text_block(call: RecordedCall, make: CallBlocks) -> Block:
+    language = language_of(call.text_of(*_PATHS))
+    line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
+    first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
+    return make.asked("text", _new_text(call), language, first_line=min(first, 10**7))
+
+
+def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
+    if patch := parse_patch(text):
+        return patch_blocks(patch, make.answered, key or "0")
+    is_long = len(text) > _SHORT and not call.has_failed
+    return [make.answered(key, text, label="Answer of the tool" if is_long else "", is_aside=is_long)]
+
+
+EDIT = ToolView(name="edit", fits=fits, draw=draw)

@@ -1,0 +1,26 @@
+"""Calls of MCP servers, ``mcp__server__tool``: the server apart from the tool, JSON as a tree."""
+
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
+from dashboard.tools.default import draw as draw_default
+from historyapp.core.text import preview
+
+
+def fits(call: RecordedCall) -> bool:
+    return _parts(call.name) is not None
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    card = draw_default(call, make)
+    server, tool = _parts(call.name) or ("", call.name)
+    card.title, card.facts = preview(tool), [f"MCP server {preview(server)}", *card.facts]
+    return card
+
+
+def _parts(name: str) -> tuple[str, str] | None:
+    """The server and the tool of a name; None where it is no name of MCP."""
+    mark, _, rest = name.partition("__")
+    server, _, tool = rest.partition("__")
+    return (server, tool.strip("_")) if mark == "mcp" and server and tool.strip("_") else None
+
+
+MCP = ToolView(name="mcp", fits=fits, draw=draw)

@@ -1,0 +1,64 @@
+"""Lists of tasks as check lists, plans as text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.rendering.blocks import MARKDOWN, TASKS, TERMINAL, Block
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.text import preview
+
+_LISTS = ("todos", "plan", "task_list", "tasks", "items")
+_TEXTS = ("plan", "thought", "subject", "explanation")
+_MARKS = {
+    "completed": "[x] ",
+    "done": "[x] ",
+    "in_progress": "[>] ",
+    "cancelled": "[-] ",
+    "deleted": "[-] ",
+}
+_SHORT = 400
+
+
+def fits(call: RecordedCall) -> bool:
+    return bool(_tasks(call)) or (call.subject.kind == "plan" and bool(call.text_of(*_TEXTS)))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    tasks, shown = _tasks(call), tuple(name for name in _LISTS if isinstance(call.fields.get(name), list))
+    card = Card(title=preview(call.subject.target))
+    card.request = [make.asked("tasks", "\n".join(tasks), TASKS)] if tasks else []
+    for name in _TEXTS:
+        if text := call.text_of(name):
+            card.request.append(make.asked(name, text, MARKDOWN))
+            shown = (*shown, name)
+    card.values = further_values(call, make, *shown)
+    card.response = answer_blocks(call, make, lambda text, key: _answer(call, make, text, key))
+    return card
+
+
+def _tasks(call: RecordedCall) -> list[str]:
+    """Each task in one line with a mark; empty where the call has no list of tasks."""
+    for value in (call.fields.get(name) for name in _LISTS):
+        if isinstance(value, list) and value and all(isinstance(task, Mapping) for task in value):
+            lines = [_line(task) for task in value]
+            return [line for line in lines if line] if all(lines) else []
+    return []
+
+
+def _line(task: Mapping[str, Any]) -> str:
+    """The text of a task, and its remarks; empty where it has no status or text."""
+    texts = (task.get(name) for name in ("content", "step", "title", "subject", "task"))
+    text = next((text for text in texts if isinstance(text, str) and text.strip()), "")
+    status, notes = task.get("status"), task.get("notes")
+    if not text or not isinstance(status, str):
+        return ""
+    remark = f" – {notes}" if isinstance(notes, str) and notes else ""
+    return _MARKS.get(status, "[ ] ") + " ".join(f"{text}{remark}".split())
+
+
+def _answer(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
+    is_long = len(text) > _SHORT and not call.has_failed
+    return [make.answered(key, text, TERMINAL, "Answer of the tool" if is_long else "", is_aside=is_long)]
+
+
+PLAN = ToolView(name="plan", fits=fits, draw=draw)

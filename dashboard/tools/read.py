@@ -1,0 +1,52 @@
+"""Files and parts of files: code with its line numbers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.rendering.blocks import Block
+from dashboard.rendering.code import language_of
+from dashboard.rendering.numbering import numbered_code
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.text import preview
+
+_PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
+
+
+def fits(call: RecordedCall) -> bool:
+    return call.subject.kind == "read" and bool(call.text_of(*_PATHS))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    path = call.text_of(*_PATHS)
+    card = Card(title=preview(path))
+    shown = (*_PATHS, "command") if call.fields.get("command") == "view" else _PATHS
+    card.values = further_values(call, make, *shown)
+    content = call.outputs.get("content") if isinstance(call.outputs, Mapping) else None
+    if isinstance(content, str):
+        card.response = _code(call, make, content, "") + _others(make, call.outputs)
+    else:
+        card.response = answer_blocks(call, make, lambda text, key: _code(call, make, text, key))
+    lines = next((block for block in card.response if block.first_line), None)
+    if lines:
+        last = lines.first_line + lines.text.count("\n") - lines.text.endswith("\n")
+        card.facts.append(f"lines {lines.first_line:,}–{last:,}")
+    return card
+
+
+def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
+    """Code with its numbers; what stands around it, as text."""
+    found = None if call.has_failed else numbered_code(text)
+    if found is None:
+        return [make.answered(key, text)]
+    language = language_of(call.text_of(*_PATHS))
+    code = make.answered(key, found.code, language, first_line=max(1, found.first_line))
+    before = [make.answered(f"{key}before", found.before)] if found.before.strip() else []
+    after = [make.answered(f"{key}after", found.after.strip("\n"))] if found.after.strip() else []
+    return [*before, code, *after]
+
+
+def _others(make: CallBlocks, outputs: Mapping[str, Any]) -> list[Block]:
+    return [make.tree("facts", {name: value for name, value in outputs.items() if name != "content"})]
+
+
+READ = ToolView(name="read", fits=fits, draw=draw)

@@ -1,0 +1,85 @@
+"""Commands in a shell: the command, its folder, its output as a terminal shows it, and its exit code."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.rendering.blocks import SCREEN, Block
+from dashboard.rendering.patches import parse_patch
+from dashboard.rendering.shell_output import CODES, STREAMS, output_of, shell_output
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from dashboard.tools.edit import patch_blocks
+from historyapp.core.text import preview
+
+_COMMANDS = ("command", "cmd", "script", "code", "chars")
+_FOLDERS = ("workdir", "cwd", "working_directory", "dir")
+_REMARKS = ("description", "summary", "justification")
+_SHELLS = ("bash", "sh", "zsh", "powershell", "pwsh")
+_SCRIPTS = ("const ", "let ", "await ", "text(", "//")
+"""How a script for Codex' tools begins, which is no command line but JavaScript."""
+
+
+def command_of(call: RecordedCall) -> str:
+    """The command line, or the script; empty where there is none."""
+    if isinstance(call.arguments, str):
+        return call.arguments
+    for value in (call.fields.get(name) for name in _COMMANDS):
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            is_script = len(value) == 3 and value[0].endswith(_SHELLS) and value[1].startswith("-")
+            return str(value[2]) if is_script else shlex.join(value)
+    return ""
+
+
+def fits(call: RecordedCall) -> bool:
+    return call.subject.kind == "shell" and bool(command_of(call))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    command = command_of(call)
+    folder = call.text_of(*_FOLDERS)
+    facts = [preview(fact) for fact in (call.text_of(*_REMARKS), folder) if fact]
+    card = Card(facts=facts)
+    is_script = isinstance(call.arguments, str) and command.startswith(_SCRIPTS)
+    card.request = [make.asked("command", command.strip("\n"), "javascript" if is_script else "bash")]
+    card.values = further_values(call, make, *_COMMANDS, *_FOLDERS, *_REMARKS)
+    codes: list[int | None] = []
+
+    def draw_text(text: str, key: str) -> list[Block]:
+        output = shell_output(text)
+        codes.append(output.exit_code)
+        if output.seconds:
+            card.facts.append(f"{output.seconds} s")
+        patch = parse_patch(output.text) if output.text.startswith(("diff --git ", "--- ")) else None
+        if patch:
+            return patch_blocks(patch, make.answered, key)
+        return [make.answered(key, output.text.strip("\n"), SCREEN)] if output.text.strip() else []
+
+    outputs = call.outputs
+    value = output_of(outputs) if isinstance(outputs, Mapping) else None
+    if value is None:
+        card.response = answer_blocks(call, make, draw_text)
+    else:
+        codes.append(value.exit_code)
+        card.response = _streams(outputs, make)
+    code = next((code for code in codes if code is not None), None)
+    if code is not None:
+        card.badge, card.is_bad = f"exit {code}", code != 0
+    return card
+
+
+def _streams(outputs: Mapping[str, Any], make: CallBlocks) -> list[Block]:
+    blocks = [
+        make.answered(name, value, SCREEN, "stderr" if name == "stderr" else "")
+        for name in STREAMS
+        if isinstance(value := outputs.get(name), str) and value
+    ]
+    known = (*STREAMS, *CODES, "metadata", "type")
+    rest = {
+        name: value for name, value in outputs.items() if name not in known and value not in ("", [], None)
+    }
+    return [*blocks, make.tree("rest", rest)] if rest else blocks
+
+
+SHELL = ToolView(name="shell", fits=fits, draw=draw)

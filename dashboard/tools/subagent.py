@@ -1,0 +1,29 @@
+"""Sub-agents: the task that they were given, and their report."""
+
+from dashboard.rendering.blocks import MARKDOWN
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from dashboard.tools.web import prose
+from historyapp.core.text import preview
+
+_TITLES = ("description", "title")
+_PROMPTS = ("prompt", "task", "message")
+_FACTS = ("subagent_type", "agent_type", "model")
+
+
+def fits(call: RecordedCall) -> bool:
+    return call.subject.kind == "agent" and bool(call.text_of(*_TITLES, *_PROMPTS))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    prompt = next((name for name in _PROMPTS if call.text_of(name)), "")
+    title = next((name for name in _TITLES if call.text_of(name)), prompt)
+    facts = [preview(fact) for fact in map(call.text_of, _FACTS) if fact]
+    card = Card(title=preview(call.text_of(title)), facts=facts)
+    if prompt:
+        card.request = [make.asked("prompt", call.text_of(prompt), MARKDOWN, "Task")]
+    card.values = further_values(call, make, prompt, title, *_FACTS)
+    card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
+    return card
+
+
+SUBAGENT = ToolView(name="subagent", fits=fits, draw=draw)

@@ -1,0 +1,45 @@
+"""Pages and searches of the web: the address or query, and what came back as Markdown or as a list."""
+
+from collections.abc import Mapping
+
+from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block
+from dashboard.rendering.prose import is_markdown
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.text import preview
+
+_TARGETS = ("url", "uri", "href", "query")
+
+
+def fits(call: RecordedCall) -> bool:
+    return call.subject.kind == "web" and bool(call.text_of(*_TARGETS))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    name = next(name for name in _TARGETS if call.text_of(name))
+    card = Card(title=preview(call.text_of(name)))
+    card.values = further_values(call, make, name)
+    pages = _found_pages(call)
+    if pages:
+        card.facts.append(f"{len(pages)} pages found")
+        card.response = [make.answered("pages", "\n".join(pages))]
+    else:
+        card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
+    return card
+
+
+def prose(make: CallBlocks, text: str, key: str) -> list[Block]:
+    """A text of a response, as Markdown where it is that."""
+    return [make.answered(key, text, MARKDOWN if is_markdown(text) else TERMINAL)]
+
+
+def _found_pages(call: RecordedCall) -> list[str]:
+    """Title and address of each page that a search found; empty where the result has another shape."""
+    if not isinstance(call.outputs, list):
+        return []
+    pages = [page for page in call.outputs if isinstance(page, Mapping) and isinstance(page.get("url"), str)]
+    if len(pages) < len(call.outputs):
+        return []
+    return [f"{page.get('title') or 'Untitled'}\n  {page['url']}" for page in pages]
+
+
+WEB = ToolView(name="web", fits=fits, draw=draw)

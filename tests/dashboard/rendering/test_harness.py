@@ -1,0 +1,50 @@
+"""The additions of a harness are set apart from what somebody wrote."""
+
+from time import thread_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.harness import MOST_PARTS, message_parts, typed_words
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    return [(part.tag, part.text) for part in message_parts(text)]
+
+
+def test_a_reminder_stands_apart_from_the_words_around_it() -> None:
+    text = "Fix it.\n<system-reminder>\nBe good.\n</system-reminder>\nSoon."
+    assert parts(text) == [("", "Fix it."), ("system-reminder", "Be good."), ("", "Soon.")]
+
+
+@pytest.mark.parametrize("tag", ["environment_context", "user-prompt-submit-hook", "local-command-stdout"])
+def test_environment_and_hooks_are_additions(tag: str) -> None:
+    assert parts(f"<{tag}>x</{tag}>") == [(tag, "x")]
+
+
+def test_a_command_is_what_the_person_typed() -> None:
+    text = "<command-name>/review</command-name>\n  <command-args>the last commit</command-args>"
+    assert parts(text) == [("", "/review the last commit")]
+    assert typed_words("if a < b: pass") == "if a < b: pass"
+
+
+def test_tags_that_are_not_closed_or_not_known_are_words() -> None:
+    for text in ("<system-reminder> open", "<p>hello</p>", "</system-reminder>"):
+        assert parts(text) == [("", text)]
+
+
+@given(
+    st.lists(st.sampled_from(["<system-reminder>", "</system-reminder>", "<bash-stdout>", "word "])).map(
+        "".join
+    )
+)
+def test_no_word_is_lost(text: str) -> None:
+    assert sum(part.text.count("word") for part in message_parts(text)) == text.count("word")
+
+
+def test_many_additions_are_read_in_linear_time() -> None:
+    begun = thread_time()
+    assert len(message_parts("<system-reminder>" * 100_000)) == 1
+    assert len(message_parts("<bash-stdout>x</bash-stdout>" * 10_000)) == MOST_PARTS + 1
+    assert thread_time() < begun + 1

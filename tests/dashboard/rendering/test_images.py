@@ -1,0 +1,56 @@
+"""Images in messages and results."""
+
+from typing import Any
+
+import pytest
+
+from dashboard.rendering.blocks import IMAGE, TERMINAL, Block, Folder
+from dashboard.rendering.images import image_block, image_bytes
+
+GIF = "R0lGODlhAQABAAAAACw="
+
+
+def block(**part: Any) -> Block | None:
+    return image_block(Folder(), "k", part)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image", "media_type": "image/gif", "data": GIF},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": GIF}},
+        {"type": "image_url", "image_url": {"url": f"data:image/gif;base64,{GIF}"}},
+        {"type": "input_image", "image_url": f"data:image/gif;base64,{GIF}"},
+    ],
+)
+def test_every_providers_image_is_shown(part: dict[str, Any]) -> None:
+    found = block(**part)
+    assert found
+    assert (found.language, found.text, found.label) == (IMAGE, GIF, "image/gif, 0.0 KB")
+
+
+@pytest.mark.parametrize("data", ["broken", "", "PHN2Zz4=", "PHNjcmlwdD4=", None, 5])
+def test_what_is_no_image_is_named_and_not_shown(data: Any) -> None:
+    found = block(type="image", media_type="image/png", data=data)
+    assert found
+    assert found.language == TERMINAL
+    assert "cannot be shown" in found.text
+
+
+def test_an_address_is_never_loaded() -> None:
+    found = block(type="image", url="https://spy.example/i.png")
+    assert found
+    assert found.text == "Image at https://spy.example/i.png (not loaded)"
+
+
+def test_other_parts_are_no_images() -> None:
+    assert block(type="document") is None
+    assert image_block(Folder(), "k", "text") is None
+
+
+def test_the_bytes_decide_about_the_type() -> None:
+    found = image_bytes(GIF)
+    assert found
+    assert found[0] == "image/gif"
+    assert image_bytes("PHN2Zz4=") is None
+    assert image_bytes("é") is None

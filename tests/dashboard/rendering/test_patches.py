@@ -1,0 +1,72 @@
+"""Patches and edits as diffs of files."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.blocks import Folder
+from dashboard.rendering.patches import edit_diff, parse_patch
+from tests.dashboard.tools.samples import DIFF, PATCH
+
+
+def files(text: str) -> list[tuple[str, str, str]]:
+    patch = parse_patch(text)
+    return [(file.path, file.note, file.text) for file in patch.files] if patch else []
+
+
+def test_a_patch_of_codex_is_divided_into_its_files() -> None:
+    assert files(PATCH) == [
+        ("a.py", "", "@@ def f():\n-    return 1\n+    return 2"),
+        ("b.py", "new file", "+x = 1"),
+    ]
+
+
+def test_what_is_moved_or_deleted_says_so() -> None:
+    text = (
+        "*** Begin Patch\n*** Delete File: a\n*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n*** End Patch"
+    )
+    assert files(text) == [("a", "deleted", ""), ("b", "moved to c", "@@\n-x\n+y")]
+
+
+def test_a_patch_of_git_has_a_path_without_its_side() -> None:
+    assert files(DIFF) == [("src/a.py", "", "@@ -40,3 +40,3 @@ def f():\n before\n-old\n+new\n after")]
+
+
+def test_a_plain_diff_is_a_patch_and_knows_new_files() -> None:
+    assert files("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+one") == [("x", "new file", "@@ -0,0 +1 @@\n+one")]
+    assert files("--- a/x\t2020\n+++ /dev/null\n@@ -1 +0,0 @@\n-one")[0][:2] == ("x", "deleted")
+
+
+def test_a_removed_line_that_looks_like_a_name_stays_a_line() -> None:
+    assert files("--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- comment\n+two")[0][2].endswith("--- comment\n+two")
+
+
+def test_lines_outside_of_the_files_are_kept() -> None:
+    patch = parse_patch(f"apply_patch <<'E'\n{PATCH}\nE")
+    assert patch
+    assert patch.others == ["apply_patch <<'E'", "E"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "*** Begin Patch\nthat is none", "--- a\n+++ b", "+a\n-b", "@@ -1 @@"]
+)
+def test_a_text_that_is_no_patch_is_none(text: str) -> None:
+    assert parse_patch(text) is None
+
+
+marks = st.sampled_from(
+    ["--- a/x", "+++ b/x", "@@ -1 +1 @@", "+a", "-b", " c", "diff --git a/x b/x", "word", ""]
+)
+
+
+@given(st.lists(marks).map("\n".join))
+def test_no_changed_line_of_a_patch_is_lost(text: str) -> None:
+    patch = parse_patch(text)
+    if patch:
+        kept = "\n".join([*(file.text for file in patch.files), *patch.others])
+        for word in ("+a", "-b", "word"):
+            assert kept.split("\n").count(word) == text.split("\n").count(word)
+
+
+def test_an_edit_keeps_what_stays() -> None:
+    assert edit_diff(Folder(), "one\ntwo\nthree", "one\n2\nthree") == " one\n-two\n+2\n three"

@@ -1,0 +1,42 @@
+"""The forms in which harnesses report what a shell returned."""
+
+import pytest
+
+from dashboard.rendering.shell_output import ShellOutput, output_of, shell_output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("just output", ShellOutput("just output")),
+        ("<returncode>3</returncode>\n<output>\nbad\n</output>", ShellOutput("bad", 3)),
+        ("Exit code 1\nFAIL", ShellOutput("FAIL", 1)),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na\n", ShellOutput("a\n", 0, "0.1")),
+        (
+            "Chunk ID: 7\nWall time: 2.5 seconds\nProcess exited with code 4\nOriginal token count: 9\n"
+            "Output:\nx",
+            ShellOutput("x", 4, "2.5"),
+        ),
+        (
+            '{"output": "a", "metadata": {"exit_code": 2, "duration_seconds": 0.5}}',
+            ShellOutput("a", 2, "0.5"),
+        ),
+        ('{"exit_code": 0, "output": "a"}', ShellOutput("a", 0)),
+        ('{"name": "a"}', ShellOutput('{"name": "a"}')),
+        ('{"broken', ShellOutput('{"broken')),
+        (
+            "a\n[The command completed with exit code 5.]",
+            ShellOutput("a\n[The command completed with exit code 5.]", 5),
+        ),
+        ("it failed with exit code 7, they said", ShellOutput("it failed with exit code 7, they said")),
+        ("", ShellOutput("")),
+    ],
+)
+def test_output_and_exit_code_are_read_apart(text: str, expected: ShellOutput) -> None:
+    assert shell_output(text) == expected
+
+
+def test_an_object_without_an_exit_code_is_not_the_report_of_a_shell() -> None:
+    assert output_of({"stdout": "a", "stderr": "b", "return_code": 1}) == ShellOutput("a\nb", 1)
+    assert output_of({"stdout": "a"}) is None
+    assert output_of({"exit_code": 1}) is None

@@ -1,0 +1,146 @@
+"""Every view shows what its calls hold, whatever that is."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.rendering.blocks import Block, Folder
+from dashboard.rendering.text import visible
+from dashboard.tools import TOOL_VIEWS, draw_call, view_of
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView
+from tests.dashboard.tools.samples import SAMPLES
+
+each = pytest.mark.parametrize("view", TOOL_VIEWS.values(), ids=TOOL_VIEWS)
+HOSTILE = "</pre></table><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;x\x07\u202e\ud800"
+NAMES = "a|b|blockquote|br|code|del|details|div|em|h[456]|hr|i|ins|li|ol|p|pre|s|span|strong|summary"
+ATTRIBUTES = '(?:class|data-n|dir|colspan|scope|rel|start)="[^"<>]*"|href="https?://[^"<>]*"|open'
+TAGS = f"</?(?:{NAMES}|table|tbody|td|th|thead|tr|ul)(?: (?:{ATTRIBUTES}))*>"
+anything = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | anything,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(anything, inner, max_size=4),
+    max_leaves=8,
+)
+lines = st.sampled_from(
+    ["@@ -1,2 +3 @@", "--- a/x", "+++ b/x", "+a", "-b", " c", "*** Begin Patch", "*** Add File: x", "\r", "",
+     "*** End Patch", "  7→x", "8:y", "a.py:3:z", "a-4-z", "<returncode>1</returncode>", "Output:"]
+)  # fmt: skip
+texts = st.lists(lines | anything, max_size=12).map("\n".join)
+
+
+def drawn(call: RecordedCall, view: ToolView | None = None) -> tuple[Card, dict[str, Block]]:
+    folder = Folder()
+    make = CallBlocks(folder, 3)
+    return (view.draw(call, make) if view else draw_call(call, make)), folder.blocks
+
+
+def everything(card: Card, blocks: dict[str, Block]) -> str:
+    """All texts of a card, also those that are a request away."""
+    words = [card.title, card.badge, *card.facts]
+    for value in card.values:
+        words += [value.label, value.text]
+    for block in blocks.values():
+        words += [block.label, block.text, block.html]
+    return "\n".join(words)
+
+
+def replaced(value: Any, text: str) -> Any:
+    """The value with this text at the end of every text in it."""
+    if isinstance(value, str):
+        return value + text
+    if isinstance(value, list):
+        return [replaced(item, text) for item in value]
+    return {key: replaced(item, text) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def words_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from re.findall(r"[A-Za-z]{3,}", value)
+    elif isinstance(value, dict):
+        yield from (word for item in value.values() for word in words_in(item))
+    elif isinstance(value, list):
+        yield from (word for item in value for word in words_in(item))
+
+
+@each
+def test_its_file_has_its_name(view: ToolView) -> None:
+    folder = Path(__file__).parents[3] / "dashboard" / "tools"
+    assert (folder / f"{view.name}.py").is_file()
+
+
+@each
+def test_it_is_the_view_of_its_samples(view: ToolView) -> None:
+    assert {view_of(call).name for call in SAMPLES[view.name]} == {view.name}
+
+
+@each
+def test_it_shows_every_argument_and_every_text_that_came_back(view: ToolView) -> None:
+    marks = (
+        "bash create insert view Exit code Output Wall time seconds output returncode Begin Patch End Update"
+        " File Add system reminder apply patch index diff git completed pending progress type exit web"
+        " search result text image add broken"
+    )
+    for call in SAMPLES[view.name]:
+        card, blocks = drawn(call)
+        shown = everything(card, blocks)
+        returned = call.outputs
+        expected = {*words_in(call.arguments), *words_in(returned)} - {*marks.split()}
+        assert [word for word in expected if word not in shown] == [], call.name
+
+
+@each
+def test_hostile_text_stays_text(view: ToolView) -> None:
+    for call in SAMPLES[view.name]:
+        result = call.result and call.result.model_copy(
+            update={"outputs": replaced(call.outputs, HOSTILE), "reason": HOSTILE}
+        )
+        hostile = RecordedCall(call.name + HOSTILE, replaced(call.arguments, HOSTILE), result)
+        for chosen in (view, view_of(hostile)):
+            if chosen.fits(hostile):
+                for html in pages(drawn(hostile, chosen)[1]):
+                    assert "<" not in re.sub(TAGS, "", html), (call.name, html)
+
+
+def pages(blocks: dict[str, Block]) -> Iterator[str]:
+    """The HTML of each block, of diffs in both ways. All of it can be sent."""
+    for block in blocks.values():
+        for shown in (block, block.split) if block.is_diff else (block,):
+            shown.html.encode()
+            yield shown.html
+
+
+@each
+def test_keys_are_its_own_and_lead_to_the_calls_page(view: ToolView) -> None:
+    for call in SAMPLES[view.name]:
+        for key in drawn(call)[1]:
+            assert re.fullmatch(r"(?:call|result)-3(?:-[-a-z0-9]+)?", key)
+
+
+@each
+@given(call=st.data())
+def test_it_draws_its_samples_with_any_value_in_place_of_another(view: ToolView, call: st.DataObject) -> None:
+    sample = call.draw(st.sampled_from(SAMPLES[view.name]))
+    arguments, outputs = sample.arguments, sample.outputs
+    if isinstance(arguments, dict) and arguments:
+        arguments = arguments | {call.draw(st.sampled_from([*arguments])): call.draw(values | texts)}
+    if sample.result:
+        result = sample.result.model_copy(update={"outputs": call.draw(values | texts | st.just(outputs))})
+        sample = RecordedCall(sample.name, arguments, result)
+    _, blocks = drawn(sample)
+    assert all("<script" not in html for html in pages(blocks))
+
+
+@given(st.sampled_from(["bash", "Edit", "x", "mcp__a__b"]), values | texts, values | texts)
+def test_any_call_has_a_view(name: str, arguments: Any, outputs: Any) -> None:
+    call = RecordedCall(name, arguments, SAMPLES["default"][0].result)
+    card, blocks = drawn(call)
+    assert len(blocks) == len(set(blocks))
+    assert json.dumps(card.title)
+    if isinstance(arguments, str) and arguments.strip():
+        assert visible(arguments.strip().split()[0])[:50] in visible(everything(card, blocks))
