@@ -17,6 +17,7 @@ from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
 from historyapp.core.dates import known
 from historyapp.core.usage import MICRO
+from historyapp.models import Episode
 from historyapp.services.faults import current
 from historyapp.wire.problems import StorageFailed
 
@@ -123,6 +124,20 @@ def arguments(calls: str, names: list[str]) -> str:
             break
         calls = f"{names[number + 1]}({rest}"
     return " · ".join(filter(None, previews))
+
+
+@register.simple_tag
+def kind_icon(row: Episode) -> SafeString:
+    """The icon of a step's kind of tool; of an answer a speech bubble."""
+    if not row.kind and not row.tool_names:
+        return icon("speech", "answer")
+    return icon(f"kind-{row.kind or 'other'}", row.kind or "other")
+
+
+@register.filter
+def short_target(target: str) -> str:
+    """A step's target with only the end of a long path."""
+    return _LONG_PATH.sub("…/", target)
 
 
 @register.filter

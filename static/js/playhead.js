@@ -140,6 +140,7 @@ if (panel) {
     if (!row() && !filter) await load(rowsUrl(at), "#rows"); // a filtered list need not hold the step
     root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
     row()?.setAttribute("aria-current", "step");
+    row()?.dispatchEvent(new CustomEvent("playhead:marked", { bubbles: true }));
     reveal(row());
   }
 

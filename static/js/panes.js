@@ -1,0 +1,72 @@
+// The panes of the session page: their widths, which stay as the reader has set them, and groups of steps that fold.
+
+const panes = document.querySelector(".panes");
+
+if (panes) {
+  const BOUNDS = { list: [240, 640], context: [280, 720] }; // pixels
+  const KEY_STEP = 16;
+
+  const stored = (name) => {
+    try {
+      return Number(localStorage.getItem(`width-of-${name}`));
+    } catch {
+      return 0; // a browser may refuse
+    }
+  };
+
+  /** Sets a pane's width and keeps it. */
+  function setWidth(handle, width) {
+    const name = handle.dataset.resize;
+    const [least, most] = BOUNDS[name];
+    const bounded = Math.round(Math.min(most, Math.max(least, width)));
+    panes.style.setProperty(`--${name}-width`, `${bounded}px`);
+    handle.setAttribute("aria-valuenow", bounded);
+    try {
+      localStorage.setItem(`width-of-${name}`, bounded);
+    } catch {
+      // It holds until the page is left.
+    }
+  }
+
+  for (const handle of panes.querySelectorAll("[data-resize]")) {
+    const isList = handle.dataset.resize === "list";
+    const width = stored(handle.dataset.resize);
+    if (width) setWidth(handle, width);
+    handle.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      handle.setPointerCapture(event.pointerId);
+    });
+    handle.addEventListener("pointermove", (event) => {
+      if (!handle.hasPointerCapture(event.pointerId)) return;
+      const box = panes.getBoundingClientRect();
+      setWidth(handle, isList ? event.clientX - box.left : box.right - event.clientX);
+    });
+    handle.addEventListener("keydown", (event) => {
+      const towards = { ArrowLeft: -KEY_STEP, ArrowRight: KEY_STEP }[event.key];
+      if (!towards) return;
+      event.preventDefault();
+      event.stopPropagation();
+      setWidth(handle, Number(handle.getAttribute("aria-valuenow")) + (isList ? towards : -towards));
+    });
+  }
+
+  /** Folds or unfolds the steps between an input and the next one. */
+  function fold(button, isFolded) {
+    button.setAttribute("aria-expanded", String(!isFolded));
+    let item = button.closest("li").nextElementSibling;
+    for (; item && !item.matches(".input-row, .more"); item = item.nextElementSibling) item.hidden = isFolded;
+  }
+
+  panes.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-fold]");
+    if (button) fold(button, button.getAttribute("aria-expanded") === "true");
+  });
+
+  // The playhead has come to a step: its group unfolds.
+  panes.addEventListener("playhead:marked", (event) => {
+    let item = event.target.closest("li");
+    if (!item.hidden) return;
+    while (item && !item.matches(".input-row")) item = item.previousElementSibling;
+    if (item) fold(item.querySelector("[data-fold]"), false);
+  });
+}
