@@ -14,6 +14,7 @@ from bench import (
     length,
     meanwhile,
     memory,
+    overview,
     stalled,
     waking,
 )
@@ -22,7 +23,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, memory, append, batches, footprint, length, contexts, importing)
+    first = (core_import, memory, append, batches, footprint, length, contexts, overview, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, stalled, kills, kills_compressing):
         measurement.main()
 

@@ -59,6 +59,7 @@ def addresses(project: Project) -> list[str]:
         page_of(session, "/context?step=50&view=diff"),
         page_of(odd, "/context?view=messages"),
         page_of(session, "/ledger?step=50"),
+        page_of(session, "/overview"),
         page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
         page_of(session, "/summaries/new?first=1&last=3"),
