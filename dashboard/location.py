@@ -16,6 +16,7 @@ from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
 from historyapp.models import Session
 from historyapp.models.history import History
+from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 
 
@@ -67,8 +68,13 @@ class Location:
 
     @cached_property
     def next_error(self) -> int | None:
-        """The next step that ended in an error, or None."""
-        return self.history.next_error(self.step)
+        """The next step that ended in an error, or None; where these are listed, likely failures too."""
+        error = self.history.next_error(self.step)
+        if self.filter.status != LIKELY_FAILED or self.step == self.steps:
+            return error
+        later = range(self.step + 1, (error or self.steps) + 1)
+        likely = StepSearch(self.history, StepFilter(LIKELY_FAILED), later).find(1).rows
+        return likely[0].number if likely else error
 
 
 def find_location(request: PersonRequest, session_id: UUID, step: int | None = None) -> Location:

@@ -10,7 +10,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, failed, ok
 
 
 def listed(response: object) -> list[int]:
@@ -45,6 +45,22 @@ def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Clie
     assert html(page).count('class="outcome outcome-likely_failed"') == 2, "the row and the step"
     assert "Command error: <code" in html(page)
     assert "error: &lt;no&gt; rule" in html(page)
+
+
+@pytest.mark.parametrize(
+    ("query", "following"), [("", "4"), ("&status=likely_failed", "3"), ("&status=error", "4")]
+)
+def test_the_next_error_may_be_a_likely_one_where_these_are_listed(
+    alice: Client, project: Project, query: str, following: str
+) -> None:
+    session = create_session(project)
+    make = act("bash", command="make | tail")
+    likely = [make, ok(outputs="error: no rule")]
+    append(project, session.pk, [*likely, act(), ok(), *likely, act(), failed(), act(), ok()])
+    page = html(alice.get(f"/sessions/{session.pk}?step=1{query}"))
+    assert f'data-next-error="{following}"' in page
+    end = html(alice.get(f"/sessions/{session.pk}?step=5{query}"))
+    assert 'data-next-error=""' in end
 
 
 def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Session) -> None:
