@@ -93,6 +93,11 @@ class Block:
         return self.language == DIFF
 
     @property
+    def can_be_copied(self) -> bool:
+        """Whether a button to copy it stands at the block itself."""
+        return self.shape in ("terminal", "screen", "code", "lines", "matches") and bool(self.end)
+
+    @property
     def split(self) -> "Block":
         """A diff with its changes side by side."""
         return replace(self, language=SPLIT)

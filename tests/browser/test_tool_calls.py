@@ -1,0 +1,72 @@
+"""Diffs side by side, copies without line numbers, images, and terminals that stay dark."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.browser.visits import page_of, sign_in
+from tests.services.drafts import act, ok
+
+EDIT = {"file_path": "a.py", "old_string": "if x in y:\n    a()", "new_string": "if x not in y:\n    a()"}
+GIF = {
+    "type": "image",
+    "media_type": "image/gif",
+    "data": "R0lGODlhAQABAIAAAAAAAP///yH5BAAAAAAALAAAAAABAAEAAAIBRAA7",
+}
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    project: Project = sign_in(page.context, server)
+    session = create_session(project)
+    steps = [
+        act("Edit", **EDIT),
+        ok(),
+        act("Bash", command="ls"),
+        ok(None, "\x1b[31ma\x1b[0m"),
+        act("look"),
+        ok(None, [GIF]),
+    ]
+    append(project, session.pk, steps)
+    return session
+
+
+def test_a_diff_is_copied_without_its_line_numbers(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".block-head").get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "if x in y:\nif x not in y:\n    a()\n"
+
+
+def test_the_words_of_a_line_keep_the_spaces_between_them(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    assert page.locator("#step ins").inner_text().strip() == "if x not in y:"
+
+
+def test_side_by_side_stays_chosen(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    page.get_by_role("link", name="Side by side").click()
+    expect(page.locator("#step table.split")).to_be_visible()
+    page.reload()
+    expect(page.locator("#step table.split")).to_be_visible()
+    page.get_by_role("link", name="Unified").click()
+    expect(page.locator("#step table.split")).to_have_count(0)
+
+
+def test_a_terminal_is_dark_in_both_schemes(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    ground = "getComputedStyle(document.querySelector('#step .screen')).backgroundColor"
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(ground)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(ground) == light == "rgb(15, 20, 27)"
+
+
+def test_an_image_is_drawn(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=3"))
+    image = page.get_by_role("img", name="Image, image/gif, 0.0 KB")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
