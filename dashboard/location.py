@@ -14,7 +14,7 @@ from dashboard.access import PersonRequest, find_session, projects
 from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
 from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
-from historyapp.models import Session
+from historyapp.models import Session, StepNote
 from historyapp.models.history import History
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
@@ -65,6 +65,14 @@ class Location:
     def address_of_take(self, take: Take) -> str:
         """The address of a take: as of when it was live, at its first step (the last if it has none)."""
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
+
+    @cached_property
+    def note(self) -> StepNote | None:
+        """The bookmark on the step, or None."""
+        if not self.step:
+            return None
+        row = self.history.row(self.step)
+        return StepNote.objects.at(self.history.lineage, [row.first_position]).get(self.step)
 
     @cached_property
     def next_error(self) -> int | None:

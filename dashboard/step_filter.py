@@ -20,11 +20,19 @@ class FilterForm:
     tool: str = ""
     since: str = ""
     until: str = ""
+    noted: str = ""
+    """``1``: only steps with a bookmark or a note."""
 
     @property
     def query(self) -> str:
         """For an address that has a query already; empty without a filter."""
-        fields = {"status": self.status, "tool": self.tool, "since": self.since, "until": self.until}
+        fields = {
+            "status": self.status,
+            "tool": self.tool,
+            "since": self.since,
+            "until": self.until,
+            "noted": self.noted,
+        }
         given = {name: value for name, value in fields.items() if value}
         return f"&{urlencode(given)}" if given else ""
 
@@ -43,7 +51,9 @@ class FilterForm:
                 times |= {name: as_utc(datetime.fromisoformat(text))} if text else {}
             except (ValueError, OverflowError):
                 raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
-        return StepFilter(self.status or None, self.tool or None, times.get("since"), times.get("until"))
+        return StepFilter(
+            self.status or None, self.tool or None, times.get("since"), times.get("until"), bool(self.noted)
+        )
 
 
 NO_FILTER = FilterForm()
@@ -51,4 +61,5 @@ NO_FILTER = FilterForm()
 
 def read_filter(query: QueryDict) -> FilterForm:
     """The filter in an address."""
-    return FilterForm(*(clean(query.get(name, "")).strip() for name in ("status", "tool", "since", "until")))
+    names = ("status", "tool", "since", "until", "noted")
+    return FilterForm(*(clean(query.get(name, "")).strip() for name in names))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
-from historyapp.models import Episode, Summary
+from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 
@@ -38,6 +38,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     for take in takes:
         takes_after.setdefault(take.after_step, []).append(take)
     summaries = summaries_by_step(location, rows)
+    mark_notes(location, rows)
     first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
     return StepRows(
         [(row, takes_after.get(row.number, []), summaries.get(row.number)) for row in rows],
@@ -48,6 +49,13 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
         after=min(location.steps, last_row + AROUND),
         is_complete=last_row >= location.steps,
     )
+
+
+def mark_notes(location: Location, rows: list[Episode]) -> None:
+    """Gives each row the note on its step."""
+    notes = StepNote.objects.at(location.history.lineage, [row.first_position for row in rows])
+    for row in rows:
+        row.note = notes.get(row.number)
 
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:
@@ -97,6 +105,7 @@ def find_matches(location: Location, *, after: int = 0, before: int | None = Non
     if before is not None:
         steps = range(min(before - 1, location.steps), 0, -1)
     found = StepSearch(location.history, location.filter.step_filter, steps).find(AROUND)
+    mark_notes(location, found.rows)
     rest = None
     if found.more is not None:
         # A search that stopped early has not compared the step at which it stopped. A match was compared.

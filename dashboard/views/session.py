@@ -18,7 +18,7 @@ from dashboard.location import (
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.session_head import TITLE, facts_context, head_context
 from dashboard.step_filter import read_filter
-from dashboard.step_list import AROUND, find_matches, matches_around, step_rows
+from dashboard.step_list import AROUND, find_matches, mark_notes, matches_around, step_rows
 from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
 from dashboard.timeline_form import read_timeline_form
@@ -98,6 +98,7 @@ def take(request: PersonRequest, session_id: UUID, position: int) -> HttpRespons
         return redirect(Location(history, 0).address_of_take(found))
     then = Location(History(session, found.as_of), found.after_step)
     rows = then.history.rows(found.after_step + 1, min(found.last_step, found.after_step + AROUND))
+    mark_notes(then, rows)
     return render(request, "_take_steps.html", {"location": then, "rows": rows, "take": found})
 
 

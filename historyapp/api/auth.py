@@ -18,7 +18,7 @@ from historyapp.wire.problems import Forbidden, StorageFailed, Unauthenticated
 
 log = logging.getLogger(__name__)
 
-SCOPES = {"GET": "read", "POST": "write", "PATCH": "write", "DELETE": "admin"}
+SCOPES = {"GET": "read", "POST": "write", "PATCH": "write", "PUT": "write", "DELETE": "admin"}
 """The scope that each method needs."""
 _HOW = "Send an API key as Authorization: Bearer ph_…"
 
@@ -35,7 +35,7 @@ class BearerKey(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = (
-        "An API key of the project. GET needs the scope read, POST and PATCH write, DELETE admin. "
+        "An API key of the project. GET needs the scope read, POST, PATCH and PUT write, DELETE admin. "
         "What calls a provider's model needs spend too."
     )
 

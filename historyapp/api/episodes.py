@@ -42,6 +42,9 @@ class EpisodeFilter(PageQuery):
     )
     since: Moment | None = Field(default=None, description="Only steps that started then or later.")
     until: Moment | None = Field(default=None, description="Only steps that started before.")
+    noted: Literal["true", "false"] = Field(
+        default="false", description="`true`: only steps with a bookmark or a note."
+    )
     full: Literal["true", "false"] = Field(
         default="false",
         description="`true`: items with their bodies. A page ends after 8 MB of them, and with `status`, "
@@ -55,7 +58,7 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     have a `next`: one request looks through a bounded number of steps, and the next one goes on there.
     """
     session = find_session(request, session_id)
-    wanted = StepFilter(filter.status, filter.tool, filter.since, filter.until)
+    wanted = StepFilter(filter.status, filter.tool, filter.since, filter.until, filter.noted == "true")
     if wanted:
         return reply_or_304(request, session, lambda: _filtered(session, filter, wanted))
     return reply_or_304(request, session, lambda: _page(session, filter))

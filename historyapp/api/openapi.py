@@ -104,7 +104,7 @@ def problem_types(operation: Operation) -> list[ProblemType]:
         errors.update(_OF_A_SESSION)
     if "POST" in operation.methods:
         errors.add(Invalid)  # an Idempotency-Key that came with another request
-    if not {"POST", "PATCH"}.isdisjoint(operation.methods):
+    if not {"POST", "PATCH", "PUT"}.isdisjoint(operation.methods):
         errors.update(_WITH_BODY)
     return [type for type in PROBLEM_TYPES if type.error in errors]
 

@@ -12,6 +12,7 @@ from historyapp.api import (
     finding,
     ledger,
     model_calls,
+    notes,
     overview,
     projects,
     recorded,
@@ -38,6 +39,6 @@ api = PlayheadAPI(
 api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
-    overview, summaries, compressions, rewinds, transfers, projects, caps,
+    overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

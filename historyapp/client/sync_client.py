@@ -116,6 +116,10 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     summaries = _listed(endpoints.rewinds.summaries)
     write_summary = _answered(endpoints.rewinds.write_summary)
 
+    notes = _listed(endpoints.notes.notes)
+    write_note = _answered(endpoints.notes.write_note)
+    delete_note = _answered(endpoints.notes.delete_note)
+
     compress = _answered(endpoints.compressions.compress)
     compressions = _listed(endpoints.compressions.compressions)
     compression = _answered(endpoints.compressions.compression)

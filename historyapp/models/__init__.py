@@ -4,6 +4,7 @@ from historyapp.models.compressions import CompressionItem, CompressionRun
 from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
 from historyapp.models.imports import ImportSource
+from historyapp.models.notes import StepNote
 from historyapp.models.projects import (
     SCOPES,
     ApiKey,
@@ -45,6 +46,7 @@ __all__ = [
     "Snapshot",
     "SpendingCounter",
     "SpendingReservation",
+    "StepNote",
     "Summary",
     "TextBlock",
     "TokenCorrection",

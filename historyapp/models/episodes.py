@@ -14,6 +14,7 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Step
 from historyapp.models.entries import in_spans
 from historyapp.models.fields import JSONText, PackedText, uuid_value
+from historyapp.models.notes import StepNote
 from historyapp.models.places import few_rows, have_few_rows, spans_from_step
 from historyapp.models.sessions import Session, session_ids
 from historyapp.models.sql import OutlineRow, RowPlace, outline_rows, outline_rows_in, row_places
@@ -232,6 +233,9 @@ class Episode(models.Model):
     """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
 
     objects = EpisodeQuerySet.as_manager()
+
+    note: StepNote | None = None
+    """The note on the step, where a list has read it."""
 
     class Meta:
         indexes = (

@@ -22,6 +22,7 @@ from historyapp.core.text import preview
 from historyapp.models.entries import Entry, spans_between
 from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
 from historyapp.models.history import History
+from historyapp.models.notes import StepNote
 from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
@@ -39,6 +40,8 @@ WINDOW = 100_000
 """Step numbers whose times one search compares, within an index."""
 _LAST_ANCHOR = 2**31 - 1
 _SPANS = -1
+_NOTED = 0
+"""The cursor of a search among notes compares numbers alone."""
 _LOOKED_AT = 2_000
 """Step numbers of which the rows are counted, to choose between an index and the spans."""
 
@@ -55,9 +58,11 @@ class StepFilter:
     """Steps that started then or later."""
     until: datetime | None = None
     """Steps that started before; a step without a time is in no range."""
+    noted: bool = False
+    """Only steps with a bookmark or a note."""
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in (self.status, self.tool, self.since, self.until))
+        return self.noted or any(one is not None for one in (self.status, self.tool, self.since, self.until))
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
@@ -112,7 +117,7 @@ class StepSearch:
         """The next matching steps, at most ``limit``, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
-        for cursor, row in self._matches(after, limit):
+        for cursor, row in self._noted(after) if self.wanted.noted else self._matches(after, limit):
             if row is None:  # this search has read as much as it may
                 return FoundSteps(rows, cursor)
             if len(rows) == limit:
@@ -159,6 +164,25 @@ class StepSearch:
             if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
+
+    def _noted(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
+        """Matching steps among those with a note; a session has few of these."""
+        lineage, newest = self.history.lineage, self.history.newest_shown
+        noted = {note.number for note in StepNote.objects.live(self.history.session, lineage)}
+        numbers = sorted(noted.intersection(self.within), reverse=not self.forwards)
+        if after:
+            numbers = [
+                one for one in numbers if one != after.number and (one > after.number) == self.forwards
+            ]
+        for start in range(0, len(numbers), _PAGES[0]):
+            some = numbers[start : start + _PAGES[0]]
+            found = Episode.objects.filter(session_id__in=map(UUID, self._sessions), number__in=some)
+            rows = {row.number: row for row in live_rows(found.defer("excerpt"), lineage)}
+            if newest and newest.number in some:
+                rows[newest.number] = newest
+            for number in some:
+                if number in rows and self.wanted.matches(rows[number]):
+                    yield SearchCursor(_NOTED, number, rows[number].anchor), rows[number]
 
     def _is_through_spans(self) -> bool:
         """Whether many rows of these numbers are not live, or many sessions have such rows."""

@@ -60,6 +60,10 @@ SUMMARY: dict[str, Any] = {
     "strategy": "manual", "model": "", "tokens_before": 310, "tokens_after": 9, "made_at": 6, "money": None,
     "run": None, "created_at": LATER,
 }  # fmt: skip
+NOTE: dict[str, Any] = {
+    "number": 1, "position": 2, "text": "The wrong file: the parser lives in lib/.",
+    "actor": "key:ph_x1Y2z3A", "created_at": AT, "updated_at": LATER,
+}  # fmt: skip
 RUN: dict[str, Any] = {
     "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f", "strategy": "simple_extract", "model": "", "options": {},
     "again": False, "trial": False, "comparison": None, "automatic": False, "state": "running", "note": "",

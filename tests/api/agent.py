@@ -67,6 +67,9 @@ class Agent:
     def patch(self, path: str, body: Any) -> Received:
         return self.send("PATCH", path, json.dumps(body).encode())
 
+    def put(self, path: str, body: Any) -> Received:
+        return self.send("PUT", path, json.dumps(body).encode())
+
     def delete(self, path: str = "") -> Received:
         return self.send("DELETE", path)
 

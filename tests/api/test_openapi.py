@@ -19,6 +19,8 @@ PATHS = {
     "/sessions/{session_id}/find": {"get"},
     "/sessions/{session_id}/episodes/{number}": {"get"},
     "/sessions/{session_id}/episodes/{number}/request": {"get"},
+    "/sessions/{session_id}/episodes/{number}/note": {"put", "delete"},
+    "/sessions/{session_id}/notes": {"get"},
     "/sessions/{session_id}/progress": {"get"},
     "/sessions/{session_id}/history": {"get"},
     "/sessions/{session_id}/messages": {"get"},
@@ -92,7 +94,7 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
         names_session = "{session_id}" in name or (name.startswith("patch") and name.endswith("/caps"))
         assert ("404" in statuses) == names_session, name
         cancels = name.startswith("delete") and "/compressions/" in name
-        writes = name.startswith(("post", "patch")) and not name.endswith("/project")
+        writes = name.startswith(("post", "patch", "put")) and not name.endswith("/project")
         assert ("409" in statuses) == (writes or cancels), name
         problems = [answer for status, answer in call["responses"].items() if status >= "400"]
         assert all("application/problem+json" in problem["content"] for problem in problems)

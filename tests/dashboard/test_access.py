@@ -23,6 +23,7 @@ POSTED = {
     "rename",
     "change-status",
     "dismiss",
+    "note",
     "fork",
     "switch-project",
     "sign-out",

@@ -8,6 +8,7 @@ from historyapp.client.endpoints import (
     finding,
     ledger,
     model_calls,
+    notes,
     overview,
     projects,
     rewinds,
@@ -16,6 +17,6 @@ from historyapp.client.endpoints import (
 )  # fmt: skip
 
 __all__ = [
-    "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "overview",
-    "projects", "rewinds", "sessions", "transfers",
+    "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "notes",
+    "overview", "projects", "rewinds", "sessions", "transfers",
 ]  # fmt: skip

@@ -26,6 +26,8 @@ class StepQuery(TypedDict, total=False):
     """Only steps that started then or later."""
     until: datetime | None
     """Only steps that started before."""
+    noted: bool | None
+    """True: only steps with a bookmark or a note."""
     order: Order | None
     """``oldest`` first unless ``newest``."""
     limit: int | None

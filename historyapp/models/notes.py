@@ -1,0 +1,63 @@
+"""Bookmarks and notes of people and agents on steps. They stand beside the log and never change it.
+
+A note belongs to a place in the log: the session and the position of the step's output. What precedes an
+entry is the same everywhere, so the step has the same number wherever that place is live. A fork shows the
+notes of the steps that it shares, and a rewind takes a note away with its step, into the take.
+"""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db import models
+from django.utils import timezone
+
+from historyapp.core.lineage import Lineage
+from historyapp.models.sessions import Session
+
+MOST_NOTES = 1000
+"""The most notes of one session: a search by notes and a list of them read them all."""
+LONGEST_NOTE = 10_000
+"""Characters."""
+
+
+class StepNoteQuerySet(models.QuerySet["StepNote"]):
+    def live(self, session: Session, lineage: Lineage) -> list["StepNote"]:
+        """The notes on the live steps of a session, in the order of the steps."""
+        owners = [UUID(owner) for owner in session.owners(lineage)]
+        found = self.filter(session_id__in=owners).order_by("number")
+        return [note for note in found if note.is_live(lineage)]
+
+    def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
+        """The notes on live steps whose outputs have these positions, by the number of the step."""
+        places = {(lineage.session_at(position), position) for position in positions}
+        owners = {UUID(owner) for owner, _ in places if owner}
+        found = self.filter(session_id__in=owners, position__in=[position for _, position in places])
+        return {note.number: note for note in found if (str(note.session_id), note.position) in places}
+
+
+class StepNote(models.Model):
+    """A bookmark on a step; with a text it is a note."""
+
+    session = models.ForeignKey(Session, models.CASCADE, related_name="notes", db_index=False)
+    """The session that owns the step's output: a parent, if a fork shares the step."""
+    position = models.PositiveIntegerField()
+    """Of the step's output."""
+    number = models.PositiveIntegerField()
+    """Of the step."""
+    text = models.TextField(blank=True)
+    """Empty: only a bookmark."""
+    actor = models.CharField(max_length=200, blank=True)
+    """Who wrote it last."""
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    objects = StepNoteQuerySet.as_manager()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("session", "position"), name="note_by_place"),)
+
+    def __str__(self) -> str:
+        return f"note on step {self.number}"
+
+    def is_live(self, lineage: Lineage) -> bool:
+        return lineage.contains(str(self.session_id), self.position)

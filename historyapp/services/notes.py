@@ -1,0 +1,74 @@
+"""Bookmarking steps and writing notes on them."""
+
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.text import clean
+from historyapp.models import Project, StepNote
+from historyapp.models.history import History
+from historyapp.models.notes import LONGEST_NOTE, MOST_NOTES
+from historyapp.services.append import lock_session
+from historyapp.services.summaries import touch
+from historyapp.services.transactions import writing
+
+
+def put_note(
+    project: Project,
+    session_id: UUID,
+    number: int,
+    text: str = "",
+    *,
+    as_of: int | None = None,
+    actor: str = "",
+) -> StepNote:
+    """Bookmarks a step, with a note on it. An earlier note on the step is replaced.
+
+    Args:
+        number: of a step that was live at ``as_of`` (by default now); negative numbers count from the end.
+        text: empty for a bookmark without a note.
+
+    Raises:
+        NotFound: when the project has no such session, or the session no such step.
+        Invalid: when the text is too long.
+        Conflict: when the session has too many notes.
+    """
+    if len(text) > LONGEST_NOTE:
+        raise Invalid(f"A note has at most {LONGEST_NOTE:,} characters; this one has {len(text):,}.")
+    with writing():
+        history = History(lock_session(project, session_id), as_of)
+        owner, position, number = _place(history, number)
+        note = StepNote.objects.filter(session_id=owner, position=position).first()
+        if note is None:
+            if StepNote.objects.filter(session_id=owner).count() >= MOST_NOTES:
+                raise Conflict(
+                    f"A session has at most {MOST_NOTES:,} notes. Delete some that you no longer need."
+                )
+            note = StepNote(session_id=owner, position=position, number=number)
+        note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()
+        note.save()
+        touch(session_id, {owner})
+        return note
+
+
+def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int | None = None) -> None:
+    """Removes the bookmark and the note of a step.
+
+    Raises:
+        NotFound: when the project has no such session, or the session no such step, or the step no note.
+    """
+    with writing():
+        history = History(lock_session(project, session_id), as_of)
+        owner, position, number = _place(history, number)
+        deleted, _ = StepNote.objects.filter(session_id=owner, position=position).delete()
+        if not deleted:
+            raise NotFound(f"Step {number} has no note.")
+        touch(session_id, {owner})
+
+
+def _place(history: History, number: int) -> tuple[UUID, int, int]:
+    """The owner and position of a step's output, and the step's number."""
+    resolved = history.resolve(number)
+    position = history.row(resolved).first_position
+    return UUID(history.lineage.session_at(position)), position, resolved

@@ -1,0 +1,23 @@
+"""Bookmarks and notes of steps."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+
+class NoteOut(Answer):
+    model_config = shown(examples.NOTE)
+
+    number: int = Field(description="The step.")
+    position: int = Field(description="Of the step's output, to which the note belongs.")
+    text: str = Field(description="Empty for a bookmark without a note.")
+    actor: str = Field(description="Who wrote it last.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class NotePage(Page[NoteOut]):
+    model_config = shown({"items": [examples.NOTE], "next": None})

@@ -1,0 +1,49 @@
+"""Bookmarks and notes, as people make them."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Session, StepNote
+from tests.browser.visits import page_of, record_session, sign_in
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    return record_session(sign_in(page.context, server))
+
+
+def test_a_key_bookmarks_the_step_and_removes_the_bookmark(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.keyboard.press("b")
+    expect(page.locator("#rows .bookmark-2")).to_be_visible()
+    expect(page.locator("#note")).to_contain_text("Bookmarked by alice")
+    page.keyboard.press("b")
+    expect(page.locator("#rows .bookmark-2")).to_have_count(0)
+    expect(page.locator("#note")).not_to_contain_text("Bookmarked")
+
+
+def test_a_note_stays_with_its_step_when_the_playhead_comes_back(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".step-head h2")).to_contain_text("3")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".step-head h2")).to_contain_text("2")
+    page.get_by_text("Add a note").click()
+    page.get_by_label("Note on this step").fill("Why b\nhere?")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".note-text")).to_have_text("Why b\nhere?")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".step-head h2")).to_contain_text("3")
+    expect(page.locator(".note-text")).to_have_count(0)
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".note-text")).to_have_text("Why b\nhere?")
+    expect(page.locator("#rows .bookmark-2")).to_have_attribute("title", "Why b\nhere?")
+    assert StepNote.objects.get().text == "Why b\nhere?"
+
+
+def test_without_scripts_a_note_is_a_form(plain: Page, server: str) -> None:
+    session = record_session(sign_in(plain.context, server))
+    plain.goto(page_of(session, "?step=4"))
+    plain.get_by_role("button", name="Bookmark").click()
+    expect(plain.locator("#note")).to_contain_text("Bookmarked by alice")
+    expect(plain).to_have_url(f"{server}{page_of(session, '?step=4')}")
