@@ -17,6 +17,7 @@ from historyapp.core.context_diff import (
     cache_effect,
     diff_prefix,
     diff_segments,
+    first_changed,
 )
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.manifest import Manifest, Segment
@@ -187,6 +188,8 @@ class Changes:
     """What has changed from the context before a step to the one after it."""
 
     segments: SegmentDiff
+    segment: Segment | None
+    """The one that holds the first difference, as far as sizes tell."""
     prefix: PrefixDiff
     cache: CacheEffect
     first_difference: FirstDifference | None
@@ -212,6 +215,7 @@ def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Change
     cache = cache_effect(after.tokens, prefix.share, prices.of(after.spec.model))
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
+        segment=first_changed(before.manifest.segments, after.manifest.segments),
         prefix=prefix,
         cache=cache,
         first_difference=difference,

@@ -17,9 +17,10 @@ from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
+from historyapp.core.usage import usage_of
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded import model_of_step
+from historyapp.services.recorded import model_of_step, output_of_step
 from historyapp.services.snapshots import serve
 
 MOST = 2_000_000
@@ -149,6 +150,9 @@ def _context(form: ContextForm) -> dict[str, Any]:
     shown: dict[str, Any] = {"built": built, "composition": composition(built.manifest, form.budget)}
     match form.view:
         case "diff":
+            location = form.location
+            if location.step:
+                shown["billed"] = usage_of(output_of_step(location.history, location.step).metadata)
             try:
                 shown["changes"] = changes(form.build(before), built, price_list())
             except Invalid:  # the context before the step does not fit the budget

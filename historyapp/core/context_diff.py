@@ -1,7 +1,8 @@
 """Two contexts compared: by segment, and by how much of one a provider's prompt cache holds of the other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from historyapp.core.manifest import Segment
@@ -52,6 +53,17 @@ def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> Segmen
         removed=[segment for key, segment in old.items() if key not in new],
         changed=[Change(old[key], new[key]) for key in new if key in old and old[key] != new[key]],
     )
+
+
+def first_changed(before: Sequence[Segment], after: Sequence[Segment]) -> Segment | None:
+    """The first segment of the later context that the earlier one does not have at this place.
+
+    One that was removed at the end is returned as it was; None if all are the same.
+    """
+    for old, new in zip_longest(before, after):
+        if old != new:
+            return new or old
+    return None
 
 
 def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:

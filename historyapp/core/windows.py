@@ -55,7 +55,7 @@ class Window(NamedTuple):
     position: int | None = None
     """Of the entry that compacted or cleared the context, or of the oldest entry that was read."""
     replacement: tuple[Mapping[str, Any], ...] = ()
-    """The items with which the agent replaced its history, as the transcript has them."""
+    """Items that stand in place of the history: those of the transcript, or a condenser's summary."""
     replaced_by: int | None = None
     """The position of the entry that holds them."""
     forgotten: int = 0
@@ -71,10 +71,15 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
     rows = iter(newest_first)
     found: list[LogRow] = []
     forgotten: set[str] = set()
+    summary: tuple[Mapping[str, Any], ...] = ()
+    by: int | None = None
     skipped = tokens = 0
     for row in rows:
         if row.kind == "debug_log":
-            forgotten |= {str(id) for id in listing(row.metadata.get("forgotten_events"))}
+            condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
+            if condensed and not forgotten and condensed.get("summarised"):
+                summary, by = ({"role": "user", "content": text(row.body.get("message"))},), row.position
+            forgotten |= {str(id) for id in listing(condensed.get("forgotten"))}
             if history := _replacement(row):
                 return Window(tuple(found[::-1]), "compaction", row.position, history, row.position, skipped)
             continue
@@ -88,8 +93,8 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
             return Window(tuple(found[::-1]), "cleared", row.position, forgotten=skipped)
         tokens += row.tokens
         if tokens > most_tokens:
-            return Window(tuple(found[::-1]), "older", row.position, forgotten=skipped)
-    return Window(tuple(found[::-1]), "session", forgotten=skipped)
+            return Window(tuple(found[::-1]), "older", row.position, summary, by, skipped)
+    return Window(tuple(found[::-1]), "session", None, summary, by, skipped)
 
 
 def _compacted(summary: LogRow, older: Iterator[LogRow], found: list[LogRow], skipped: int) -> Window:

@@ -109,7 +109,16 @@ def model_of_step(history: History, number: int) -> str:
     Raises:
         NotFound: when there is no such step.
     """
-    return _model(history, _output(history, history.row(number).first_position))
+    return _model(history, output_of_step(history, number))
+
+
+def output_of_step(history: History, number: int) -> LogRow:
+    """The output of a live step with its metadata, without its body.
+
+    Raises:
+        NotFound: when there is no such step.
+    """
+    return _output(history, history.row(number).first_position)
 
 
 def _model(history: History, output: LogRow) -> str:

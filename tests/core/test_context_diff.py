@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.context_diff import cache_effect, diff_prefix, diff_segments
+from historyapp.core.context_diff import cache_effect, diff_prefix, diff_segments, first_changed
 from historyapp.core.manifest import Segment
 from historyapp.core.prices import Price
 
@@ -54,3 +54,12 @@ def test_writing_to_a_cache_that_nothing_is_read_from_costs() -> None:
     assert cache_effect(2048, 0.0, PAID_WRITES).saved == -2048 * 0.75
     assert cache_effect(2048, 1.0, PAID_WRITES).saved == round(2048 * 2.7)
     assert cache_effect(500, 0.0, PAID_WRITES).saved == 0
+
+
+def test_the_first_segment_that_differs_is_named_by_its_place() -> None:
+    system = Segment(source="system", tokens=5)
+    one, two = (Segment(source="step", step=step, tokens=5) for step in (1, 2))
+    assert first_changed([system, one], [system, one, two]) == two
+    assert first_changed([system, one], [system, two]) == two
+    assert first_changed([system, one, two], [system, one]) == two
+    assert first_changed([system, one], [system, one]) is None

@@ -98,10 +98,27 @@ def test_a_person_who_writes_about_the_command_clears_nothing() -> None:
 
 
 def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
-    forgetful = noted(4, category="Condensation", forgotten_events=["b", 7])
+    forgetful = noted(4, "Done so far.", "Condensation", source={"condensed": {"forgotten": ["b", 7]}})
     rows = [answer(1, "a"), answer(2, "b"), row(3, "tool_results", metadata={"source": {"id": 7}}), forgetful]
     found = window(rows)
     assert (positions(found), found.forgotten, found.begins) == ([1], 2, "session")
+
+
+def test_the_newest_summary_of_a_condenser_stands_for_what_it_forgot() -> None:
+    def condensed(position: int, text: str, *ids: str) -> LogRow:
+        facts = {"forgotten": list(ids), "summarised": True}
+        return noted(position, text, "Condensation", source={"condensed": facts})
+
+    rows = [
+        answer(1, "a"),
+        condensed(2, "first", "a"),
+        answer(3, "c"),
+        condensed(4, "second", "c"),
+        answer(5),
+    ]
+    found = window(rows)
+    assert (positions(found), found.forgotten, found.replaced_by) == ([5], 2, 4)
+    assert [item["content"] for item in found.replacement] == ["second"]
 
 
 def test_reading_ends_where_the_window_of_the_model_is_full() -> None:

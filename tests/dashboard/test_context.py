@@ -244,6 +244,20 @@ def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client,
     assert "The prompt cache breaks here" in shown
 
 
+def test_the_diff_names_the_part_that_differs_first(alice: Client, session: Session) -> None:
+    shown = panel(alice, session, "?step=3&policy=live&view=diff&max_tokens=5000")
+    assert re.search(r"The first difference is at byte [\d,]+, in step 3 ?\.", shown)
+    assert "What the provider billed for step 3 is unknown: no usage is recorded." in shown
+
+
+def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    usage = {"input_tokens": 900, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 800}}
+    append(project, session.pk, [said("go"), draft(ModelOutput(text="done"), usage=usage)])
+    shown = panel(alice, session, "?step=1&view=diff")
+    assert "For step 1 the provider billed 900 input tokens, 800 of them read from its cache." in shown
+
+
 def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Session) -> None:
     shown = panel(alice, session, "?step=3&view=diff&model=my-own")
     assert "Saved by caching unknown" in shown

@@ -121,6 +121,11 @@ class V1EventReader:
                 return self._result(event, "error", text(event.get("error")))
             case "UserRejectObservation":
                 return self._result(event, "interrupted_by_human", text(event.get("rejection_reason")))
+            case "Condensation":
+                forgotten = known(forgotten=event.get("forgotten_event_ids"))
+                condensed = forgotten | ({"summarised": True} if text(event.get("summary")) else {})
+                log = DebugLog(category="Condensation", message=_note(event))
+                return _draft(log, event, known(condensed=condensed))
             case kind:
                 return _draft(DebugLog(category=text(kind), message=_note(event)), event)
 

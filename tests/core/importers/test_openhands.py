@@ -208,6 +208,17 @@ class TestV1:
         assert [entry.get("usage", {}).get("prompt_tokens") for entry in told] == [10, 5, None]
         assert [entry.get("cost") for entry in told] == [0.5, 0.25, None]
 
+    def test_a_condensation_names_what_the_model_no_longer_saw(self) -> None:
+        condensed = event(
+            "Condensation", "environment", forgotten_event_ids=["a", "b"], summary="Done so far."
+        )
+        operations = read(OPENHANDS, lines(*OPENHANDS_V1, condensed))
+        assert logs(operations)[-1].message == "Done so far."
+        assert metadata(operations)[-1]["source"]["condensed"] == {
+            "forgotten": ["a", "b"],
+            "summarised": True,
+        }
+
     def test_a_result_whose_action_is_missing_is_kept(self) -> None:
         observation = {"content": [{"type": "text", "text": "late"}], "is_error": False}
         lost = event(

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from historyapp.core.importers import openhands_v1
 from historyapp.core.importers.base import Append, Source
+from historyapp.core.importers.records import known
 from historyapp.models import Entry, ImportSource, Project, Session
 from historyapp.models.history import History
 from historyapp.services.imports import writer
@@ -16,6 +18,7 @@ from historyapp.services.imports.writer import earlier_digest
 from historyapp.services.projections import parents_first, rebuild
 from tests.core.importers import codex_lines
 from tests.core.importers.claude_lines import S, answer, assistant, call, record, says, user
+from tests.core.importers.samples import OPENHANDS_V1, event
 from tests.services.drafts import said
 from tests.services.scripts import Script, live_texts, read, texts
 
@@ -149,3 +152,20 @@ def test_what_an_earlier_version_imported_otherwise_is_another_session(
         read(project, script, *texts("a", "b", "c"))
     read(project, script, *texts("x", "b", "c"))
     assert Session.objects.count() == 2
+
+
+def test_a_condensation_that_an_earlier_version_did_not_read_makes_no_other_session(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known_then(**facts: Any) -> dict[str, Any]:
+        return {name: value for name, value in known(**facts).items() if name != "condensed"}
+
+    condensed = event("Condensation", "environment", forgotten_event_ids=["a"], summary="Done so far.")
+    file = [*OPENHANDS_V1, condensed, event("MessageEvent", "user", llm_message={"content": "go on"})]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(openhands_v1, "known", known_then)
+        imported(project, *file, name="run.jsonl")
+    count = Entry.objects.count()
+    imported(project, *file, event("MessageEvent", "user", llm_message={"content": "more"}), name="run.jsonl")
+    assert Session.objects.count() == 1
+    assert Entry.objects.count() == count + 1
