@@ -34,17 +34,19 @@ class Share:
     style: str
     """The class of its colour."""
     value: int
+    href: str
+    """Where the steps are that it is made of."""
     x: str
     width: str
 
 
-def shares(parts: Sequence[tuple[str, str, int]]) -> list[Share]:
-    """Parts, given as name, class and value, side by side."""
-    total = sum(value for _, _, value in parts) or 1
-    ends = accumulate(value for _, _, value in parts)
+def shares(parts: Sequence[tuple[str, str, int, str]]) -> list[Share]:
+    """Parts, given as name, class, value and address, side by side."""
+    total = sum(value for _, _, value, _ in parts) or 1
+    ends = accumulate(value for _, _, value, _ in parts)
     return [
-        Share(name, style, value, f"{100 * (end - value) / total:.2f}%", f"{100 * value / total:.2f}%")
-        for (name, style, value), end in zip(parts, ends, strict=True)
+        Share(*part, _percent(end - part[2], total), _percent(part[2], total))
+        for part, end in zip(parts, ends, strict=True)
     ]
 
 
@@ -163,10 +165,11 @@ class OverviewPage:
     def times(self) -> list[Share]:
         """In milliseconds."""
         figures = self.figures
+        waited = self.location.address_of(figures.waits[0][1]) if figures.waits else "#context-size"
         parts = (
-            ("model", "share-model", figures.model_time),
-            ("tools", "share-tools", figures.tool_time),
-            ("waiting for a person", "share-person", figures.waiting_time),
+            ("model", "share-model", figures.model_time, "#dearest"),
+            ("tools", "share-tools", figures.tool_time, "#slowest"),
+            ("waiting for a person", "share-person", figures.waiting_time, waited),
         )
         return shares(parts)
 
@@ -175,10 +178,10 @@ class OverviewPage:
         """Input and output tokens as reported."""
         usage = self.overview.tokens.usage
         parts = (
-            ("read from cache", "share-cached", usage.cache_read),
-            ("written to cache", "share-written", usage.cache_write),
-            ("uncached input", "share-uncached", usage.uncached),
-            ("output", "share-output", usage.output),
+            ("read from cache", "share-cached", usage.cache_read, "#context-size"),
+            ("written to cache", "share-written", usage.cache_write, "#dearest"),
+            ("uncached input", "share-uncached", usage.uncached, "#dearest"),
+            ("output", "share-output", usage.output, "#dearest"),
         )
         return shares(parts)
 

@@ -1,5 +1,6 @@
 """The overview page of a session."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -156,3 +157,15 @@ def test_list_head_ledger_and_overview_agree(
     assert figures_in(shown[address(session)]) == expected
     assert f"Cost {max(expected & {'$0.0070', '$1.25'})}" in ledger
     assert "Input tokens 3,200" in ledger
+
+
+def test_shares_of_time_and_tokens_lead_to_steps(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    moments = [datetime(2026, 1, 31, 9, minute, tzinfo=UTC) for minute in (0, 1, 3, 30, 31)]
+    bodies = [said("go"), act("bash", command="make"), ok(), said("more"), answer()]
+    drafts = [one._replace(created_at=at) for one, at in zip(bodies, moments, strict=True)]
+    append(project, session.pk, drafts)
+    page = html(alice.get(address(session)))
+    assert f'href="/sessions/{session.pk}?step=2">waiting for a person</a>' in page
+    assert 'href="#slowest">tools</a>' in page
+    assert 'id="slowest"' in page
