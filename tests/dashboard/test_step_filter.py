@@ -40,6 +40,8 @@ def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Clie
     append(project, session.pk, [act(), ok(), make, ok(outputs="fine"), make, ok(outputs="error: <no> rule")])
     assert listed(alice.get(f"/sessions/{session.pk}?status=error")) == []
     page = alice.get(f"/sessions/{session.pk}?status=likely_failed&step=3")
+    head = html(page).partition('id="rows"')[0]
+    assert '?step=3&amp;status=likely_failed"><b>1</b> likely failed</a>' in head, "counted apart from errors"
     assert listed(page) == [3]
     assert '<option value="likely_failed" selected>likely failed</option>' in html(page)
     assert html(page).count('class="outcome outcome-likely_failed"') == 2, "the row and the step"
