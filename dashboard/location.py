@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from urllib.parse import parse_qsl, quote
 from uuid import UUID
 
 from django.http import HttpResponse, QueryDict
@@ -14,10 +15,12 @@ from dashboard.access import PersonRequest, find_session, projects
 from dashboard.step_filter import NO_FILTER, FilterForm, read_filter
 from dashboard.timeline_form import WHOLE_RUN, TimelineForm, read_timeline_form
 from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
 from historyapp.models import Session, StepNote
 from historyapp.models.history import History
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
+from historyapp.models.text_search import MOST_CHARACTERS
 
 
 @dataclass
@@ -30,6 +33,8 @@ class Location:
     """The filter of the step list."""
     timeline: TimelineForm = WHOLE_RUN
     """How the timeline is drawn."""
+    find: str = ""
+    """The text that is looked for in the session; empty: none."""
     session: Session = field(init=False)
     as_of: int | None = field(init=False)
     steps: int = field(init=False)
@@ -39,8 +44,10 @@ class Location:
     """``?as_of=12``, or empty for the current session."""
     as_of_parameter: str = field(init=False)
     """``&as_of=12``, for an address that has a query already."""
+    find_parameter: str = field(init=False)
+    """``&find=text``, for an address that has a query already; empty without a search."""
     kept: str = field(init=False)
-    """Position, filter and timeline, which stay while the step changes: for an address with a query."""
+    """Position, filter, timeline and search, which stay while the step changes: follows a query."""
     query: str = field(init=False)
     """The step and what is kept, without a question mark."""
     address: str = field(init=False)
@@ -52,7 +59,8 @@ class Location:
         self.session, self.as_of, self.steps = history.session, history.as_of, history.steps
         self.url = reverse("session", args=[self.session.pk])
         self.as_of_parameter = "" if self.as_of is None else f"&as_of={self.as_of}"
-        self.kept = f"{self.as_of_parameter}{self.filter.query}{self.timeline.query}"
+        self.find_parameter = f"&find={quote(self.find)}" if self.find else ""
+        self.kept = f"{self.as_of_parameter}{self.filter.query}{self.timeline.query}{self.find_parameter}"
         self.as_of_query = self.as_of_parameter.replace("&", "?")
         self.query = f"step={step or -1}{self.kept}"
         self.address = self.address_of(step) if step else f"{self.url}{self.as_of_query}"
@@ -61,6 +69,16 @@ class Location:
     def address_of(self, step: int) -> str:
         """The address of another step."""
         return f"{self.url}?step={step}{self.kept}"
+
+    @property
+    def kept_fields(self) -> list[tuple[str, str]]:
+        """What is kept, except for the search, as names and values for a form."""
+        return parse_qsl(self.kept.removesuffix(self.find_parameter))
+
+    @property
+    def address_without_find(self) -> str:
+        """The address that ends the search."""
+        return self.address.removesuffix(self.find_parameter)
 
     def address_of_take(self, take: Take) -> str:
         """The address of a take: as of when it was live, at its first step (the last if it has none)."""
@@ -94,11 +112,12 @@ def find_location(request: PersonRequest, session_id: UUID, step: int | None = N
     """
     history = History(find_session(request, session_id), read_number(request.GET, "as_of"))
     filter, timeline = read_filter(request.GET), read_timeline_form(request.GET)
+    find = clean(request.GET.get("find", "")).strip()[:MOST_CHARACTERS]
     if step is None:
         step = read_number(request.GET, "step")
     if step in (None, 0, -1) and not history.steps:
-        return Location(history, 0, filter, timeline)
-    return Location(history, history.resolve(1 if step is None else step), filter, timeline)
+        return Location(history, 0, filter, timeline, find)
+    return Location(history, history.resolve(1 if step is None else step), filter, timeline, find)
 
 
 def newest_step(session: Session) -> Location:

@@ -41,6 +41,7 @@ urlpatterns = [
     path(f"{SESSION}/overview", overview.overview, name="overview"),
     path(f"{SESSION}/title", session.rename, name="rename"),
     path(f"{SESSION}/status", session.change_status, name="change-status"),
+    path(f"{SESSION}/find", session.find, name="find"),
     path(f"{SESSION}/steps", session.steps, name="steps"),
     path(f"{SESSION}/takes/<int:position>", session.take, name="take"),
     path(f"{SESSION}/news", session.news, name="news"),

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.finding import find_in
 from dashboard.location import (
     Location,
     find_location,
@@ -47,6 +48,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
         "tabs": TABS.values(),
+        "found_text": find_in(location, _searched_to(request)),
         **form_context(location, read_context_form(location, request.GET)),
     }
     if location.filter.query:
@@ -54,6 +56,22 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     else:
         context["rows"] = step_rows(location, step - AROUND, step + AROUND, found)
     return render(request, "session_detail.html", context)
+
+
+def _searched_to(request: PersonRequest) -> int:
+    """The position after which a search goes on."""
+    return max(0, read_number(request.GET, "find_after") or 0)
+
+
+@signed_in
+@require_safe
+def find(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Which steps have a text."""
+    location = find_location(request, session_id)
+    if not request.htmx:
+        return redirect(location.address)
+    found = find_in(location, _searched_to(request))
+    return render(request, "_found.html", {"found_text": found, "location": location})
 
 
 @signed_in

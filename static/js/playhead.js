@@ -15,7 +15,7 @@ if (panel) {
 
   const drawn = root.dataset.view; // how the timeline is drawn: empty, or what follows in an address
 
-  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${drawn}`;
+  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${drawn}${root.dataset.find}`;
   const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}${filter}`;

@@ -1,0 +1,92 @@
+"""The text that a person looks for in a session: which steps have it, and where the next one is."""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from dashboard.location import Location
+from historyapp.models.text_search import MOST_HITS, Hit, TextSearch, in_steps
+from historyapp.tasks import want_text_index
+
+LISTED = 50
+"""Steps that are listed with the text around the match."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepHit:
+    """A step that has the text."""
+
+    number: int
+    hit: Hit
+    """The first one in it."""
+    times: int
+    """How often the step has the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextHits:
+    """The steps that have the text, in order."""
+
+    location: Location
+    steps: list[StepHit]
+    after: int
+    """The position after which was searched."""
+    more: int | None
+    """The position after which a further search goes on; None when all has been searched."""
+    is_indexed: bool
+    """False while workers still make the index; searching goes on meanwhile, in smaller parts."""
+
+    @property
+    def numbers(self) -> list[int]:
+        return [step.number for step in self.steps]
+
+    @property
+    def listed(self) -> list[StepHit]:
+        """The steps to list: those around the playhead where there are many."""
+        start = max(0, min(self.place - LISTED // 2, len(self.steps) - LISTED))
+        return self.steps[start : start + LISTED]
+
+    @property
+    def place(self) -> int:
+        """How many steps with the text come up to the one under the playhead, this one included."""
+        return bisect_right(self.numbers, self.location.step)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the step under the playhead has the text."""
+        return self.place > 0 and self.numbers[self.place - 1] == self.location.step
+
+    @property
+    def current(self) -> StepHit | None:
+        return self.steps[self.place - 1] if self.is_here else None
+
+    @property
+    def next(self) -> int | None:
+        """The next step with the text; after the last one the first."""
+        following = self.steps[self.place :] or ([] if self.more else self.steps[:1])
+        return following[0].number if following else None
+
+    @property
+    def previous(self) -> int | None:
+        """The previous step with the text; before the first one the last."""
+        before = bisect_left(self.numbers, self.location.step)
+        if not before and (self.after or self.more):
+            return None
+        return self.steps[before - 1].number if self.steps else None
+
+
+def find_in(location: Location, after: int = 0) -> TextHits | None:
+    """Searches for the text in the location; None without one, and in a session without steps.
+
+    Args:
+        after: the position after which to search.
+    """
+    if not location.find or not location.steps:
+        return None
+    found = TextSearch(location.history, location.find).find(MOST_HITS, after)
+    want_text_index(found.unindexed)
+    by_step = in_steps(found.hits, location.steps)
+    steps = [
+        StepHit(number, hits[0], sum(hit.match.times for hit in hits)) for number, hits in by_step.items()
+    ]
+    steps.sort(key=lambda step: step.number)
+    return TextHits(location, steps, after, found.more, not found.unindexed)

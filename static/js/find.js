@@ -1,0 +1,219 @@
+// Find in the session: n and N lead to the next and previous step with the text, which is marked there and on the
+// timeline. The server says which steps have it; without this file, the form and its links do the same.
+
+const MOST_MARKED = 2000; // matches that are marked in one step
+const MOST_PARTS = 20; // requests that one search makes until a step is found
+const BLOCK = "p, pre, li, td, th, dt, dd, summary, h2, h3, h4, h5, h6, div, section, figure";
+
+const root = document.querySelector("[data-playhead]");
+const form = document.querySelector("form[data-find]");
+const panel = document.getElementById("step");
+
+if (form && panel) {
+  const field = form.elements.find;
+  const frame = document.getElementById("found");
+  const at = () => Number(panel.querySelector("[data-at]").dataset.at);
+  const status = () => frame.querySelector("[data-found]");
+  const steps = () => (status()?.dataset.found || "").split(",").filter(Boolean).map(Number);
+  const move = (name) => frame.querySelector(`[data-find-move="${name}"]`);
+
+  // As the server compares: in lower case, with as many characters as before.
+  const lowered = (text) => [...text].map((each) => (each === "\u0130" ? "i" : each.toLowerCase())).join("").replaceAll("\u03c2", "\u03c3");
+  const folded = (text) => (/^[\x00-\x7f]*$/.test(text) ? text.toLowerCase() : lowered(text));
+
+  /** The page's address with the search, and the searches that follow. */
+  const query = (after) => {
+    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
+    return `step=${at()}${asOf}${root.dataset.filter}${root.dataset.view}${root.dataset.find}${after ? `&find_after=${after}` : ""}`;
+  };
+
+  const load = (after) =>
+    htmx.ajax("GET", `${root.dataset.page}/find?${query(after)}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+
+  async function search(after = "") {
+    const text = field.value.trim();
+    root.dataset.find = text && `&find=${encodeURIComponent(text)}`;
+    history.replaceState(history.state, "", `${root.dataset.page}?${query()}`);
+    if (!text) frame.replaceChildren();
+    else await load(after);
+    // A rare text may stand far on in a long session, of which one request searches a part.
+    for (let part = 0; part < MOST_PARTS && text === field.value.trim() && !steps().length && status()?.dataset.more; part += 1) {
+      await load(status().dataset.more);
+    }
+    show();
+  }
+
+  /** Makes count, links and marks agree with the step in view. */
+  function show() {
+    const found = steps();
+    if (found.length) {
+      const here = found.indexOf(at());
+      const total = found.length.toLocaleString("en");
+      frame.querySelector("[data-found-place]").textContent = here < 0 ? total : `${(here + 1).toLocaleString("en")} of ${total}`;
+      const isWhole = !status().dataset.more && status().dataset.after === "0";
+      link("next", found.find((step) => step > at()) ?? (isWhole ? found[0] : 0));
+      link("previous", found.findLast((step) => step < at()) ?? (isWhole ? found.at(-1) : 0));
+      for (const row of frame.querySelectorAll(".found-steps a")) markRow(row);
+    }
+    markTimeline(found);
+    markText();
+  }
+
+  function markRow(row) {
+    if (Number(row.dataset.step) === at()) row.setAttribute("aria-current", "step");
+    else row.removeAttribute("aria-current");
+  }
+
+  function link(name, step) {
+    const button = move(name);
+    const searchesOn = name === "next" && status().dataset.more;
+    if (step || searchesOn) button.removeAttribute("aria-disabled");
+    else button.setAttribute("aria-disabled", "true");
+    if (step) {
+      button.dataset.step = step;
+      button.href = `${root.dataset.page}?${query().replace(/^step=\d+/, `step=${step}`)}`;
+    } else {
+      delete button.dataset.step;
+      button.removeAttribute("href");
+    }
+  }
+
+  /** Goes to the next or previous step; where the known ones end, searches on first. */
+  async function go(name) {
+    if (!status()) return;
+    if (name === "next" && !move("next")?.dataset.step && status().dataset.more) {
+      const from = at();
+      await search(status().dataset.more);
+      if (steps().includes(from)) return;
+    }
+    if (move(name)?.dataset.step) {
+      reveal = true;
+      move(name).click();
+    }
+  }
+
+  // The text of the step.
+  let reveal = false; // whether the first match is to be scrolled into view
+
+  /** The text nodes of a step, those of one paragraph or line together: a match may stand in several of them. */
+  function* blocks() {
+    const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+    let block = null;
+    let nodes = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const own = node.parentElement.closest(BLOCK);
+      if (own !== block && nodes.length) {
+        yield nodes;
+        nodes = [];
+      }
+      block = own;
+      nodes.push(node);
+    }
+    if (nodes.length) yield nodes;
+  }
+
+  function rangesIn(nodes, needle, room) {
+    const text = folded(nodes.map((node) => node.data).join(""));
+    const ranges = [];
+    let index = 0;
+    let before = 0; // characters in the nodes before nodes[index]
+    const place = (offset) => {
+      while (offset - before > nodes[index].data.length) before += nodes[index++].data.length;
+      return [nodes[index], offset - before];
+    };
+    for (let start = text.indexOf(needle); start >= 0 && ranges.length < room; start = text.indexOf(needle, start + needle.length)) {
+      const range = new Range();
+      range.setStart(...place(start));
+      range.setEnd(...place(start + needle.length));
+      ranges.push(range);
+    }
+    return ranges;
+  }
+
+  function markText() {
+    if (!window.Highlight) return; // an older browser: count, list and timeline still lead to the steps
+    const needle = root.dataset.find ? folded(field.value.trim()) : "";
+    const ranges = [];
+    if (needle) {
+      for (const nodes of blocks()) ranges.push(...rangesIn(nodes, needle, MOST_MARKED - ranges.length));
+    }
+    CSS.highlights.set("find", new Highlight(...ranges));
+    if (reveal) ranges.find((range) => range.getBoundingClientRect().height)?.startContainer.parentElement.scrollIntoView({ block: "nearest" });
+    reveal = false;
+  }
+
+  // The timeline. Its bars say which steps they stand for, whatever its axis is.
+  function bars() {
+    const links = [...document.querySelectorAll("#timeline [data-timeline] a:not([class])")];
+    return links.map((bar) => {
+      const box = bar.querySelector("rect");
+      return { first: Number(new URL(bar.href.baseVal ?? bar.href, document.baseURI).searchParams.get("step")), x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")) };
+    });
+  }
+
+  function markTimeline(found) {
+    const layer = document.getElementById("find-marks");
+    layer.replaceChildren();
+    layer.toggleAttribute("hidden", !found.length);
+    if (!found.length) return;
+    const drawn = bars();
+    const end = Number(document.querySelector("#timeline [data-end]")?.dataset.end ?? panel.querySelector("[data-at]").dataset.steps);
+    const places = new Set();
+    let index = 0;
+    for (const step of found) {
+      while (index + 1 < drawn.length && drawn[index + 1].first <= step) index += 1;
+      const bar = drawn[index];
+      if (!bar || step < bar.first || step > end) continue;
+      const steps = (drawn[index + 1]?.first ?? end + 1) - bar.first;
+      places.add((bar.x + (bar.width * (step - bar.first + 0.5)) / steps).toFixed(1)); // closer marks are one
+    }
+    for (const x of places) {
+      const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      mark.setAttribute("x", `${x}%`);
+      mark.setAttribute("width", "3");
+      mark.setAttribute("height", "6");
+      layer.append(mark);
+    }
+  }
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    field.blur();
+    await search();
+    if (steps().length && !steps().includes(at())) go("next");
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") field.blur();
+  });
+  frame.addEventListener("click", (event) => {
+    const target = event.target.closest("a");
+    if (event.ctrlKey || event.metaKey || event.shiftKey || !target) return;
+    if (target.matches("[data-find-clear]")) {
+      event.preventDefault();
+      field.value = "";
+      search();
+    } else if (target.matches("[data-find-more]")) {
+      event.preventDefault();
+      search(new URL(target.href).searchParams.get("find_after") ?? "");
+    } else if (target.matches("[data-find-move=next]") && !target.dataset.step) {
+      event.preventDefault();
+      go("next");
+    } else if (target.dataset.step) {
+      reveal = true; // the playhead follows the link
+      target.closest("[data-menu]")?.removeAttribute("open");
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    const isTyped = event.target.closest("input:not([type=range], [type=radio]), textarea, select, dialog");
+    if (isTyped || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.key === "n" || event.key === "N") go(event.key === "n" ? "next" : "previous");
+  });
+  // Another step, folded text that was opened, or another part of the timeline.
+  const observer = new MutationObserver(show);
+  for (const part of [panel, document.getElementById("timeline")]) observer.observe(part, { childList: true, subtree: true });
+  window.addEventListener("popstate", () => {
+    field.value = new URLSearchParams(location.search).get("find") ?? "";
+    search();
+  });
+  show();
+}

@@ -1,0 +1,115 @@
+"""Find in the session in a browser: keys, count, marks in the text and on the timeline, and the address."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.browser.visits import page_of, sign_in
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    return record(sign_in(page.context, server))
+
+
+def record(project: Project) -> Session:
+    """Twelve steps; 3, 7 and 11 have the text, 7 twice and once of it in a long, folded result."""
+    session = create_session(project, names={"title": "Find me"})
+    drafts = []
+    for number in range(1, 13):
+        drafts.append(act("grep", pattern="EnsureSetup" if number % 4 == 3 else "other"))
+        long = "\n".join(f"line {line}" for line in range(900)) + "\nensureSetup()"
+        drafts.append(ok(outputs=long if number == 7 else "nothing here"))
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    return session
+
+
+def marked(page: Page) -> int:
+    """How many matches are marked in the step."""
+    return int(page.evaluate("() => CSS.highlights.get('find')?.size ?? 0"))
+
+
+def wait_for_marks(page: Page, least: int, most: int = 1000) -> None:
+    for _ in range(100):
+        if least <= marked(page) <= most:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{marked(page)} matches are marked, not {least} to {most}")
+
+
+def find(page: Page, text: str) -> None:
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Find in this session")).to_be_focused()
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+
+
+def step_is(page: Page, number: int) -> None:
+    expect(page.locator("#step [data-at]").first).to_have_attribute("data-at", str(number))
+
+
+def test_keys_lead_from_hit_to_hit_and_the_address_holds_the_search(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=4"))
+    find(page, "ensuresetup")
+    step_is(page, 7)
+    expect(page.locator("[data-found]")).to_contain_text("2 of 3")
+    page.keyboard.press("n")
+    step_is(page, 11)
+    expect(page.locator("[data-found]")).to_contain_text("3 of 3")
+    page.keyboard.press("n")
+    step_is(page, 3)
+    page.keyboard.press("N")
+    step_is(page, 11)
+    assert page.url.endswith("?step=11&find=ensuresetup")
+    page.keyboard.press("ArrowLeft")
+    step_is(page, 10)
+    expect(page.locator("[data-found]")).to_contain_text("3 steps")
+    assert page.url.endswith("?step=10&find=ensuresetup")
+    page.reload()
+    page.keyboard.press("N")
+    step_is(page, 7)
+
+
+def test_matches_are_marked_in_the_step_and_in_folded_text_once_it_is_open(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=3&find=ensuresetup"))
+    wait_for_marks(page, 1)
+    page.goto(page_of(session, "?step=7&find=ensuresetup"))
+    wait_for_marks(page, 1)
+    before = marked(page)
+    unfold = page.locator("#step a.unfold")
+    while unfold.count():
+        address = unfold.first.get_attribute("href")
+        unfold.first.click()
+        expect(page.locator(f"#step a.unfold[href='{address}']")).to_have_count(0)
+    wait_for_marks(page, before + 1)
+    page.keyboard.press("ArrowRight")
+    step_is(page, 8)
+    wait_for_marks(page, 0, 0)
+
+
+def test_the_timeline_has_a_mark_for_each_step_with_the_text(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1&find=ensuresetup"))
+    marks = page.locator("#find-marks rect")
+    expect(marks).to_have_count(3)
+    places = [float((mark.get_attribute("x") or "").rstrip("%")) for mark in marks.all()]
+    assert places == pytest.approx([100 * (step - 0.5) / 12 for step in (3, 7, 11)], abs=0.5)
+    page.locator("[data-find-clear]").click()
+    expect(marks).to_have_count(0)
+    assert page.url.endswith("?step=1")
+
+
+def test_without_scripts_the_form_and_its_links_do_the_same(plain: Page, server: str) -> None:
+    session = record(sign_in(plain.context, server))
+    plain.goto(page_of(session, "?step=4"))
+    plain.get_by_role("searchbox", name="Find in this session").fill("ensuresetup")
+    plain.get_by_role("button", name="Find", exact=True).click()
+    expect(plain.locator("[data-found]")).to_contain_text("3 steps")
+    plain.get_by_role("link", name="Next step with this text").click()
+    step_is(plain, 7)
+    expect(plain.locator("[data-found]")).to_contain_text("2 of 3")

@@ -1,0 +1,86 @@
+"""Find in the session: in the address, without scripts, on every position, and with hostile text."""
+
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from historyapp.models import Project, Session, text_search
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, ok, said
+
+
+def test_the_page_says_which_steps_have_the_text(alice: Client, session: Session) -> None:
+    page = alice.get(f"/sessions/{session.pk}?step=2&find=FILE-")
+    assert 'data-found="1,2,3,4,5"' in html(page)
+    assert "2 of 5 steps" in text(page)
+    assert f'href="/sessions/{session.pk}?step=3&amp;find=FILE-" data-step="3"' in html(page)
+    assert "Step 4 · call" in text(page)
+    assert "read_file path: <mark>file-</mark>4.txt" in html(page)
+
+
+def test_every_way_on_keeps_the_search(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?step=4&status=success&find=a%26b%22"))
+    assert 'data-find="&amp;find=a%26b%22"' in page
+    assert f'href="/sessions/{session.pk}?step=5&amp;status=success&amp;find=a%26b%22"' in page
+    assert '<input type="hidden" name="status" value="success">' in page
+    assert f'href="/sessions/{session.pk}?step=4&amp;status=success"' in page  # ends the search
+
+
+def test_next_and_previous_wrap_around(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?step=5&find=text"))
+    assert 'data-find-move="previous"\n    href="/sessions' in page
+    previous, following = (page.partition(f'data-find-move="{name}"')[2] for name in ("previous", "next"))
+    assert f'href="/sessions/{session.pk}?step=4&amp;find=text"' in previous.partition(">")[0]
+    assert f'href="/sessions/{session.pk}?step=1&amp;find=text"' in following.partition(">")[0]
+
+
+def test_nothing_found_is_said(alice: Client, session: Session) -> None:
+    assert "Not found" in text(alice.get(f"/sessions/{session.pk}?find=nowhere"))
+    assert 'id="found" class="found"></div>' in html(alice.get(f"/sessions/{session.pk}?find=%20"))
+    assert 'id="found" class="found"></div>' in html(alice.get(f"/sessions/{session.pk}"))
+
+
+def test_of_a_very_long_text_the_first_characters_are_looked_for(alice: Client, session: Session) -> None:
+    assert "Not found" in text(alice.get(f"/sessions/{session.pk}?find={'x' * 3000}"))
+
+
+def test_takes_are_not_searched(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=3))
+    assert 'data-found="1,2,3"' in html(alice.get(f"/sessions/{session.pk}?find=file-"))
+    assert 'data-found="1,2,3,4,5"' in html(alice.get(f"/sessions/{session.pk}?as_of=11&find=file-"))
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><img src=x onerror=a>'])
+def test_hostile_text_stays_inert(alice: Client, project: Project, hostile: str) -> None:
+    session = create_session(project)
+    append(project, session.pk, [said(f"look {hostile} here"), act("ls"), ok()])
+    page = html(alice.get(f"/sessions/{session.pk}?find={quote(hostile)}"))
+    assert 'data-found="1"' in page
+    assert hostile not in page
+
+
+def test_the_fragment_is_the_result_alone(alice: Client, session: Session) -> None:
+    answer = fragment(alice, f"/sessions/{session.pk}/find?step=3&find=file-", target="found")
+    assert html(answer).startswith('<p role="status" data-found="1,2,3,4,5"')
+    page = alice.get(f"/sessions/{session.pk}/find?step=3&find=file-")
+    assert page.status_code == 302
+    assert page["Location"] == f"/sessions/{session.pk}?step=3&find=file-"
+
+
+def test_a_search_that_stops_early_leads_on(
+    alice: Client, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_search, "MOST_ENTRIES", 4)
+    first = alice.get(f"/sessions/{session.pk}?find=file-4")
+    assert "Nothing found yet" in text(first)
+    assert f'href="/sessions/{session.pk}?step=1&amp;find=file-4&amp;find_after=4"' in html(first)
+    rest = alice.get(f"/sessions/{session.pk}?find=file-4&find_after=4")
+    assert 'data-found="4"' in html(rest)
+
+
+def test_strangers_get_404(charlie: Client, session: Session) -> None:
+    assert charlie.get(f"/sessions/{session.pk}/find?find=file").status_code == 404
