@@ -1,0 +1,102 @@
+// Import by drag and drop: files and whole folders. Each file is sent on its own, so that it shows its progress and
+// its report as soon as it is imported. Without scripts the form sends all files at once.
+
+const form = document.querySelector("[data-import]");
+const reports = document.getElementById("reports");
+const list = document.getElementById("uploads");
+const waiting = [];
+let busy = false;
+
+/** The files of a dropped entry; of a folder those in it, at any depth. */
+async function filesOf(entry) {
+  if (entry.isFile) return [await new Promise((done, fail) => entry.file(done, fail))];
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) {
+    const some = await new Promise((done, fail) => reader.readEntries(done, fail));
+    if (!some.length) return found;
+    for (const one of some) found.push(...(await filesOf(one)));
+  }
+}
+
+async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) return [...transfer.files];
+  const found = [];
+  for (const entry of entries) found.push(...(await filesOf(entry)));
+  return found.filter((file) => /\.(jsonl|json|traj)$/i.test(file.name));
+}
+
+function show(file) {
+  const row = document.createElement("li");
+  const name = document.createElement("bdi");
+  const progress = document.createElement("progress");
+  const state = document.createElement("span");
+  name.textContent = file.name;
+  progress.max = 100;
+  progress.value = 0;
+  progress.setAttribute("aria-label", `Upload of ${file.name}`);
+  state.textContent = "waiting";
+  row.append(name, progress, state);
+  list.append(row);
+  return { progress, state };
+}
+
+function add(files) {
+  for (const file of files) waiting.push({ file, ...show(file) });
+  list.hidden = !list.children.length;
+  if (!busy) next();
+}
+
+async function next() {
+  busy = true;
+  for (let one = waiting.shift(); one; one = waiting.shift()) await send(one);
+  busy = false;
+}
+
+function send({ file, progress, state }) {
+  const data = new FormData(form);
+  data.delete("files");
+  data.append("files", file);
+  const request = new XMLHttpRequest();
+  request.open("POST", form.action);
+  request.upload.addEventListener("progress", (event) => {
+    progress.value = (100 * event.loaded) / (event.total || 1);
+    state.textContent = `uploading, ${Math.floor(progress.value)} %`;
+  });
+  request.upload.addEventListener("load", () => {
+    progress.removeAttribute("value");
+    state.textContent = "importing";
+  });
+  return new Promise((done) => {
+    request.addEventListener("loadend", () => {
+      const answer = new DOMParser().parseFromString(request.responseText, "text/html");
+      const found = [...answer.querySelectorAll("#reports > *")];
+      progress.value = 100;
+      state.textContent = request.status === 200 && found.length ? "done" : messageOf(request);
+      reports.append(...found);
+      done();
+    });
+    request.send(data);
+  });
+}
+
+function messageOf(request) {
+  return request.status ? `not imported: the server answered with an error (${request.status})` : "not imported: the server cannot be reached";
+}
+
+if (form) {
+  delete form.dataset.busy;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    add(form.elements.files.files);
+    form.elements.files.value = "";
+  });
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    document.addEventListener(name, (event) => {
+      event.preventDefault();
+      form.toggleAttribute("data-over", name === "dragover");
+      if (name === "drop") dropped(event.dataTransfer).then(add);
+    });
+  }
+}
