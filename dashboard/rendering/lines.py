@@ -20,6 +20,8 @@ TASK_MARKS = {"[x] ": "done", "[>] ": "in progress", "[-] ": "dropped", "[ ] ": 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _PLACE = re.compile(r"(?P<mark>[:-])(?P<line>\d{1,7})(?P=mark)")
 _LINE_ONLY = re.compile(r"\s{0,9}(?P<line>\d{1,7})(?:[:→\t-])")
+_NO_PATH = frozenset(' \t"{}<>')
+"""Characters that tell a text from the path of a match."""
 _TAGS = {"-": "del", "+": "ins"}
 
 
@@ -157,7 +159,7 @@ def matches(text: str) -> SafeString:
         only = _LINE_ONLY.match(line)
         if only:
             rows.append(_line("span", f"{only['line']:>5}", escape(line[only.end() : -1])))
-        elif found and found.start():
+        elif found and found.start() and not _NO_PATH.intersection(line[: found.start()]):
             if line[: found.start()] != file:
                 file = line[: found.start()]
                 rows.append(_line("b", "", escape(file)))

@@ -89,7 +89,7 @@ class Headline:
         """The target without the folder that a command enters, and with only the end of a long path."""
         entered, _, command = self.target.partition(" && ")
         text = command if entered.startswith("cd ") and command else self.target
-        parts = text.split("/")
+        parts = text.replace("\\", "/").split("/")
         is_path = self.kind in ("read", "edit") and len(parts) > MOST_FOLDERS + 1
         return preview(f"…/{'/'.join(parts[-MOST_FOLDERS:])}" if is_path else text, MOST_HEADLINE)
 

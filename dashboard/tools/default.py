@@ -27,11 +27,11 @@ def _answer(make: CallBlocks, text: str, key: str) -> list[Block]:
     patch = parse_patch(text) if text.startswith(("diff --git ", "--- ", "*** Begin Patch")) else None
     if patch:
         return patch_blocks(patch, make.answered, key or "0")
-    value = _json(text)
+    value = embedded_json(text)
     return prose(make, text, key) if value is None else [make.tree(key, value)]
 
 
-def _json(text: str) -> Any:
+def embedded_json(text: str) -> Any:
     """The object or list that a text is, or None."""
     if text.lstrip()[:1] not in ("{", "[") or len(text) > _LONGEST_JSON:
         return None

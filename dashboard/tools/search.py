@@ -2,6 +2,7 @@
 
 from dashboard.rendering.blocks import MATCHES, Block
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from dashboard.tools.default import embedded_json
 from historyapp.core.text import preview
 
 _PATTERNS = ("pattern", "regex", "search_term", "glob_pattern", "query")
@@ -22,7 +23,10 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
 
 
 def _matches(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Block]:
-    return [make.answered(key, text) if call.has_failed else make.answered(key, text, MATCHES)]
+    if call.has_failed:
+        return [make.answered(key, text)]
+    value = embedded_json(text)
+    return [make.answered(key, text, MATCHES) if value is None else make.tree(key, value)]
 
 
 SEARCH = ToolView(name="search", fits=fits, draw=draw)

@@ -104,6 +104,11 @@ def test_matches_stand_below_their_file() -> None:
     ]
 
 
+def test_a_number_within_a_text_is_no_place_of_a_match() -> None:
+    text = '{"id": "bb2f-9808-610e"}'
+    assert rows(matches(text)) == [("span", "", text)]
+
+
 def test_matches_in_one_file_have_only_numbers() -> None:
     assert rows(matches("12:x = 1\n13-y\nC:\\a.py:7:z")) == [
         ("span", "   12", "x = 1"),

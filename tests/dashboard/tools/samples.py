@@ -98,6 +98,7 @@ SAMPLES: dict[str, list[RecordedCall]] = {
             "src/a.py:3:def f\nsrc/a.py-4-  x\nb:1:def f",
         ),
         called("Glob", {"pattern": "**/*.py"}, "a.py\nb.py"),
+        called("mcp__linear__list_issues", {"query": "ENT-96"}, '{"issues": [{"id": "bb2f-9808-610e"}]}'),
         called("Grep", {"pattern": "("}, status="error", reason="unclosed group"),
     ],
     "web": [
