@@ -94,9 +94,11 @@ def test_a_result_comes_to_the_step_in_view(page: Page, project: Project, sessio
     append(project, session.pk, [act("slow_tool")])
     page.goto(page_of(session, "?step=7"))
     expect(page.locator("#step")).to_contain_text("Proposed; no result yet.")
+    expect(page.locator("#rows [aria-current] .outcome-in_flight")).to_have_count(1)
     append(project, session.pk, [ok(outputs="here it is")])
     expect(page.locator("#step")).to_contain_text("here it is")
-    expect(page.locator("#rows [aria-current] .outcome-success")).to_have_count(1)
+    expect(page.locator("#rows [aria-current] .came")).to_contain_text("here it is")
+    expect(page.locator("#rows [aria-current] .outcome")).to_have_count(0)
 
 
 def test_the_next_error_is_known_once_it_has_happened(page: Page, project: Project, session: Session) -> None:
