@@ -173,7 +173,7 @@ def test_keys_belong_to_the_field_that_has_the_focus(page: Page, session: Sessio
 
 
 def test_a_view_chosen_by_pointer_leaves_the_keys_to_the_playhead(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
+    page.goto(page_of(session, "?mode=what_if"))
     page.get_by_text("Messages", exact=True).click()
     for key, step in (("ArrowRight", 2), ("e", 3), ("ArrowLeft", 2), ("G", 6), ("g", 1)):
         page.keyboard.press(key)
@@ -184,7 +184,7 @@ def test_a_view_chosen_by_pointer_leaves_the_keys_to_the_playhead(page: Page, se
 
 
 def test_a_view_reached_by_keyboard_is_changed_by_arrows(page: Page, session: Session) -> None:
-    page.goto(page_of(session, "?step=2"))
+    page.goto(page_of(session, "?step=2&mode=what_if"))
     page.get_by_role("textbox", name="Model").focus()
     page.keyboard.press("Tab")
     expect(page.get_by_role("radio", name="Contents")).to_be_focused()
