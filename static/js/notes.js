@@ -8,7 +8,9 @@ document.addEventListener("keydown", (event) => {
   document.querySelector("#note [data-bookmark]")?.click();
 });
 
-document.addEventListener("htmx:afterSettle", (event) => {
-  const note = event.target.closest?.("#note");
-  if (note && root) root.dataset.revision = note.dataset.revision;
+// Before the new note is on the page, so that a key pressed at once cannot fetch the step as it was.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.target.id !== "note" || !root) return;
+  const answer = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
+  root.dataset.revision = answer.getElementById("note")?.dataset.revision ?? root.dataset.revision;
 });
