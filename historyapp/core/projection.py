@@ -34,6 +34,7 @@ MOST_CHECKED = 50
 """Calls of a step whose results are looked at for likely failures. What is remembered of each is stored with
 the session until its result is here."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
+_NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
 
 
 class Totals(NamedTuple):
@@ -130,7 +131,7 @@ class Step(NamedTuple):
     """The first line that says what failed, reported or likely, up to 200 characters."""
     total_likely_failures: int = 0
     """Live steps up to and including this one that have a ``likely_failure``."""
-    checks: tuple[tuple[str, Check], ...] = ()
+    checks: Mapping[str, Check] = _NO_CHECKS
     """How the results of the calls with these ids are read. Not in the row."""
     excerpt: Excerpt | None = None
     """Null: not computed here. The row may have it."""
@@ -142,14 +143,14 @@ class Step(NamedTuple):
     def dump(self) -> dict[str, Any]:
         """As stored with a session. The excerpt of a step that has ended is in its row alone."""
         excerpt = self.excerpt.dump() if self.excerpt and self.pending else None
-        checks = self.checks if self.pending else ()
+        checks = dict(self.checks) if self.pending else {}
         return {**self._asdict(), "pending": list(self.pending), "checks": checks, "excerpt": excerpt}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Step":
         tuples = {name: tuple(data[name]) for name in ("statuses", "tool_names")}
         excerpt = Excerpt.load(data["excerpt"]) if data.get("excerpt") else None
-        checks = tuple([(id, Check.load(check)) for id, check in data.get("checks", ())])
+        checks = {id: Check.load(check) for id, check in data.get("checks", {}).items()}
         pending = OpenCalls(data["pending"])
         return cls(**{**data, **tuples, "pending": pending, "checks": checks, "excerpt": excerpt})
 
@@ -232,13 +233,13 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
     return Advance(Tail(totals, step), (step,))
 
 
-def _checks(output: ModelOutput, first: CallSubject | None) -> tuple[tuple[str, Check], ...]:
+def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     """How the results of an output's calls are read, by the calls' ids."""
     if output.use_tool and first:
-        return (("", check_of(output.use_tool.name, output.use_tool.arguments, first.kind)),)
+        return {"": check_of(output.use_tool.name, output.use_tool.arguments, first.kind)}
     kinds = (first.kind if first else None, *[None] * MOST_CHECKED)
     calls = zip(output.tool_calls[:MOST_CHECKED], kinds, strict=False)
-    return tuple([(call.id, check_of(call.name, call.arguments, kind)) for call, kind in calls])
+    return {call.id: check_of(call.name, call.arguments, kind) for call, kind in calls}
 
 
 def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
@@ -292,9 +293,9 @@ def _failure(step: Step, status: Status, answered: Sequence[PairedResult]) -> di
         return {"likely_failure": "", "error_line": "", "total_likely_failures": before}
     if step.error_line or status in ("error", "interrupted_by_human"):
         return {}
-    checks = dict(step.checks)
     for result, calls in answered:
-        found = likely_failure(result, checks[calls[0]]) if calls and calls[0] in checks else None
+        check = step.checks.get(calls[0]) if calls else None
+        found = likely_failure(result, check) if check else None
         if found:
             new = {"likely_failure": found.rule, "error_line": found.line}
             return {**new, "total_likely_failures": before + 1}

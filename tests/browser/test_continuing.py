@@ -1,6 +1,7 @@
 """From a step to an agent that continues before it, by clicking and with the lines of the page."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -23,6 +24,7 @@ def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(
     session = record_session(project, 6)
     page.goto(page_of(session, "?step=2"))
     page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("step=3"))
     page.get_by_role("link", name="Continue from here…").click()
     page.get_by_role("button", name="Fork before step 3").click()
     expect(page.get_by_role("heading", name="Continue this session")).to_be_visible()

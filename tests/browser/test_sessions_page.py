@@ -100,10 +100,10 @@ def test_a_transcript_is_uploaded_and_opened(page: Page, project: Project) -> No
 def test_a_theme_is_chosen_and_kept(page: Page, project: Project) -> None:
     page.emulate_media(color_scheme="light")
     page.goto("/")
-    light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.locator(".masthead summary").last.click()
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     page.goto("/imports")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")

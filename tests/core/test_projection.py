@@ -111,4 +111,4 @@ def test_what_is_remembered_of_many_calls_is_bounded() -> None:
 
 
 def test_nothing_is_remembered_of_calls_that_are_answered() -> None:
-    assert newest(calling(MAKE), ran("0")).checks == ()
+    assert newest(calling(MAKE), ran("0")).checks == {}

@@ -35,10 +35,10 @@ def test_a_page_of_settings_has_no_second_primary_button(alice: Client, session:
     assert "Continue from here" not in page
 
 
-def test_without_reported_usage_tokens_are_counted_and_money_is_unknown(session: Session) -> None:
+def test_without_reported_usage_tokens_are_estimated_and_money_is_unknown(session: Session) -> None:
     figures = head_figures(newest_step(session))
     assert (figures.tokens, figures.tokens_label, figures.cost) == (session.tokens, "tokens", 0)
-    assert figures.tokens_source.startswith("Counted")
+    assert figures.tokens_source.startswith("Estimated")
 
 
 def test_reported_tokens_come_first_with_the_share_of_the_cache(project: Project, session: Session) -> None:
