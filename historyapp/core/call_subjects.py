@@ -24,19 +24,21 @@ _EDITOR_COMMANDS: Mapping[str, Kind] = {
 """What editors of files with a ``command`` do, for example ``str_replace_editor``."""
 _PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
 _COMMANDS = ("command", "cmd", "script", "code", "chars")
-_CHANGES = (
-    "old_string",
-    "old_str",
-    "new_string",
-    "new_str",
-    "edits",
-    "patch",
-    "diff",
-    "changes",
-    "file_text",
-    "replacement_text",
+_CHANGES = frozenset(
+    (
+        "old_string",
+        "old_str",
+        "new_string",
+        "new_str",
+        "edits",
+        "patch",
+        "diff",
+        "changes",
+        "file_text",
+        "replacement_text",
+    )
 )
-_CHANGES_WITH_PATH = ("content", "contents", "new_source", "insert_text")
+_CHANGES_WITH_PATH = frozenset(("content", "contents", "new_source", "insert_text"))
 _PATTERNS = ("pattern", "regex", "query", "queries", "search_term", "glob_pattern")
 _LISTS_OF_TASKS = ("todos", "plan", "task_list", "taskId", "thought")
 _PLANNERS = {
@@ -110,16 +112,15 @@ def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
     if editing:
         return _of_file(editing, path)
-    if any(key in arguments for key in _CHANGES) or (
-        path and any(key in arguments for key in _CHANGES_WITH_PATH)
-    ):
+    names = arguments.keys()
+    if not _CHANGES.isdisjoint(names) or (path and not _CHANGES_WITH_PATH.isdisjoint(names)):
         files = _changed_files(arguments, path)
         return CallSubject("edit", preview(files[0] if files else ""), files)
     if name in _AGENTS or "subagent_type" in arguments:
         return CallSubject(
             "agent", preview(_text(arguments, ("description", "title", "prompt", "task", "message")))
         )
-    if name in _PLANNERS or any(key in arguments for key in _LISTS_OF_TASKS):
+    if name in _PLANNERS or not names.isdisjoint(_LISTS_OF_TASKS):
         return CallSubject("plan", preview(_plan(arguments)))
     if command := _command(arguments):
         files = _patched_files(command)
@@ -154,10 +155,13 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
     """The first of some arguments that is a text, or whose first item is one."""
-    values = (arguments.get(key) for key in keys)
-    return next(
-        iter(_texts(value[0] if isinstance(value, list) and value else value for value in values)), ""
-    )
+    for key in keys:  # a loop: generators take three times as long, and every append waits for this
+        value = arguments.get(key)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if value and isinstance(value, str):
+            return value
+    return ""
 
 
 def _command(arguments: Mapping[str, Any]) -> str:

@@ -165,7 +165,6 @@ OF_PROGRAMS: tuple[Rule, ...] = (
     exit_code, timeout, traceback, failed_tests, compiler_error, crash, command_error, missing_file, refused,
 )  # fmt: skip
 OF_VIEWERS: tuple[Rule, ...] = (timeout, missing_file)
-OF_TOOLS: tuple[Rule, ...] = (refused,)
 OF_THE_END: tuple[Rule, ...] = (traceback, crash, command_error)
 """They read the last lines, which the last program wrote."""
 RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in OF_PROGRAMS}

@@ -6,7 +6,8 @@ and other tools than shells fail in their first line. How often this is right is
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import Kind, call_subject, command_line
@@ -15,12 +16,12 @@ from historyapp.core.entries import ToolResult
 from historyapp.core.failure_rules import (
     OF_PROGRAMS,
     OF_THE_END,
-    OF_TOOLS,
     OF_VIEWERS,
     SIGNS,
     Rule,
     after_passed_tests,
     exit_code,
+    refused,
 )
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
@@ -82,11 +83,14 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
     """The failure in a result that was reported as a success, or None."""
     if result.status != "success":
         return None
+    if check.rules == "tool":  # it says first what went wrong: the rest of a long text is not read
+        said = refused(list(islice(_lines(returned_text(result)[:_HEAD]), 2)), ())
+        return Finding(refused.__name__, preview(said.strip())) if said else None
     text = _ends_of(returned_text(result))
     if not any(map(text.__contains__, SIGNS)):  # of most results
         return None
-    lines = _lines(text)
-    rules: tuple[Rule, ...] = {"program": OF_PROGRAMS, "viewer": OF_VIEWERS}.get(check.rules, OF_TOOLS)
+    lines = list(_lines(text))
+    rules: tuple[Rule, ...] = OF_VIEWERS if check.rules == "viewer" else OF_PROGRAMS
     if check.exit_code_of and any(mark in text[:_HEAD] or mark in text[-_CODE:] for mark in _ZERO):
         rules = () if check.exit_code_of == "all" else tuple(rule for rule in rules if rule not in OF_THE_END)
     later = after_passed_tests(lines) if check.rules == "program" else lines
@@ -101,12 +105,12 @@ def _ends_of(text: str) -> str:
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
-def _lines(text: str) -> list[str]:
+def _lines(text: str) -> Iterator[str]:
     """The lines that rules read."""
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
     lines = (line.rstrip()[:_LONGEST_LINE] for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith(_SHOWN_BY_RUNNER)]
+    return (line for line in lines if line and not line.startswith(_SHOWN_BY_RUNNER))
 
 
 def error_line(result: ToolResult) -> str:
