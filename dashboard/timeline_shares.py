@@ -6,9 +6,9 @@ from datetime import datetime
 from math import ceil
 
 from historyapp.core.projection import Totals
+from historyapp.core.run_costs import money_of
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
-from historyapp.services.ledger import spent
 from historyapp.services.prices import price_list
 
 MOST_SINGLE = 400
@@ -118,7 +118,8 @@ def _with_usage(history: History, shares: list[StepShare], totals: Mapping[int, 
             then = Totals()
         if then is not None and now is not None:
             sent = max(0, now.input_tokens - then.input_tokens)
-            cost = max(0, spent(now, model, prices) - spent(then, model, prices))
+            before, after = (money_of(totals, model, prices).micros for totals in (then, now))
+            cost = max(0, after - before)
             share = replace(share, cost=cost, context=round(sent / share.steps))
         found.append(share)
     return found

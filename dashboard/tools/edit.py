@@ -1,4 +1,4 @@
-"""Changes of files as diffs: edits, whole files, and patches. A patch that is none is shown as it is."""
+"""Changes of files as diffs: edits, whole files, and patches. An invalid patch is shown unchanged."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -9,18 +9,9 @@ from dashboard.rendering.numbering import numbered_code
 from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
 from dashboard.rendering.shell_output import shell_output
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.call_subjects import PATHS
 from historyapp.core.text import preview
 
-_PATHS: tuple[str, ...] = (
-    "file_path",
-    "path",
-    "notebook_path",
-    "filename",
-    "file_name",
-    "file",
-    "filePath",
-    "absolute_path",
-)
 _EDITS = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
@@ -42,15 +33,16 @@ def fits(call: RecordedCall) -> bool:
 
 
 def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    card, names = Card(), _PATHS
+    card = Card()
+    names: tuple[str, ...] = PATHS
     if patch := _patch(call) or _changes(call):
-        card.request, names = patch_blocks(patch, make.asked, "patch"), (*_PATHS, *_PATCHES)
+        card.request, names = patch_blocks(patch, make.asked, "patch"), (*PATHS, *_PATCHES)
     elif pairs := list(_pairs(call)):
         card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
-        names = (*_PATHS, *(name for pair in _EDITS for name in pair), "edits")
+        names = (*PATHS, *(name for pair in _EDITS for name in pair), "edits")
     else:
-        card.title = preview(call.text_of(*_PATHS))
-        card.request, names = [_text_block(call, make)], (*_PATHS, *_TEXTS)
+        card.title = preview(call.text_of(*PATHS))
+        card.request, names = [_text_block(call, make)], (*PATHS, *_TEXTS)
     shown = (*names, "command") if call.fields.get("command") in _EDITOR_COMMANDS else names
     card.values = further_values(call, make, *shown)
     output = shell_output(call.text)  # of a patch that was applied in a shell
@@ -124,7 +116,7 @@ def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _pair_block(call: RecordedCall, make: CallBlocks, number: int, pair: tuple[str, str]) -> Block:
     old, new = pair
-    path = call.text_of(*_PATHS)
+    path = call.text_of(*PATHS)
     text = edit_diff(make.folder, old, new)
     if line := _line_of(new, call.text):
         text = f"@@ -{line},{len(old.splitlines())} +{line},{len(new.splitlines())} @@\n{text}"
@@ -141,12 +133,12 @@ def _line_of(new: str, answer: str) -> int | None:
 
 def _new_text(call: RecordedCall) -> str:
     """The text of a file, or of lines, that a call writes. Empty where it names no file or lines."""
-    is_named = call.text_of(*_PATHS) or any(name in call.fields for name in _LINES)
+    is_named = call.text_of(*PATHS) or any(name in call.fields for name in _LINES)
     return call.text_of(*_TEXTS) if is_named else ""
 
 
 def _text_block(call: RecordedCall, make: CallBlocks) -> Block:
-    language = language_of(call.text_of(*_PATHS))
+    language = language_of(call.text_of(*PATHS))
     line = next((call.fields[name] for name in _LINES if type(call.fields.get(name)) is int), None)
     first = 1 if line is None else max(1, line + ("insert_line" in call.fields))
     return make.asked("text", _new_text(call), language, first_line=min(first, 10**7))

@@ -7,19 +7,18 @@ from dashboard.rendering.blocks import Block
 from dashboard.rendering.code import language_of
 from dashboard.rendering.numbering import numbered_code
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from historyapp.core.call_subjects import PATHS
 from historyapp.core.text import preview
-
-_PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
 
 
 def fits(call: RecordedCall) -> bool:
-    return call.subject.kind == "read" and bool(call.text_of(*_PATHS))
+    return call.subject.kind == "read" and bool(call.text_of(*PATHS))
 
 
 def draw(call: RecordedCall, make: CallBlocks) -> Card:
-    path = call.text_of(*_PATHS)
+    path = call.text_of(*PATHS)
     card = Card(title=preview(path))
-    shown = (*_PATHS, "command") if call.fields.get("command") == "view" else _PATHS
+    shown = (*PATHS, "command") if call.fields.get("command") == "view" else PATHS
     card.values = further_values(call, make, *shown)
     content = call.outputs.get("content") if isinstance(call.outputs, Mapping) else None
     if isinstance(content, str):
@@ -38,7 +37,7 @@ def _code(call: RecordedCall, make: CallBlocks, text: str, key: str) -> list[Blo
     found = None if call.has_failed else numbered_code(text)
     if found is None:
         return [make.answered(key, text)]
-    language = language_of(call.text_of(*_PATHS))
+    language = language_of(call.text_of(*PATHS))
     code = make.answered(key, found.code, language, first_line=max(1, found.first_line))
     before = [make.answered(f"{key}before", found.before)] if found.before.strip() else []
     after = [make.answered(f"{key}after", found.after.strip("\n"))] if found.after.strip() else []

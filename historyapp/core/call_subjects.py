@@ -22,7 +22,8 @@ _EDITOR_COMMANDS: Mapping[str, Kind] = {
     "rename": "edit",
 }
 """What editors of files with a ``command`` do, for example ``str_replace_editor``."""
-_PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
+PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
+"""The arguments that name a file."""
 _COMMANDS = ("command", "cmd", "script", "code", "chars")
 _CHANGES = frozenset(
     (
@@ -108,7 +109,7 @@ def command_line(arguments: Any) -> str:
 
 
 def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
-    path, pattern = _text(arguments, _PATHS), _text(arguments, _PATTERNS)
+    path, pattern = _text(arguments, PATHS), _text(arguments, _PATTERNS)
     editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
     if editing:
         return _of_file(editing, path)
@@ -195,7 +196,7 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
         return (preview(path),)
     changes = arguments.get("changes")
     if isinstance(changes, list):
-        named = (_text(change, _PATHS) for change in changes[:_MOST_FILES] if isinstance(change, Mapping))
+        named = (_text(change, PATHS) for change in changes[:_MOST_FILES] if isinstance(change, Mapping))
         return tuple([preview(file) for file in named if file])
     if isinstance(changes, Mapping):
         return tuple([preview(str(file)) for file in list(changes)[:_MOST_FILES]])

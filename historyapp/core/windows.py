@@ -15,7 +15,7 @@ from historyapp.core.json import listing, mapping, text
 
 Beginning = Literal["session", "compaction", "cleared", "older"]
 """Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
-older entries would not fit into the model's window and nothing says what became of them."""
+older entries would not fit into the model's window and the log records no compaction."""
 CLEARED = "<command-name>/clear</command-name>"
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
 """The kinds of entry from which a window is made. Instruction and notebook stand outside of it."""

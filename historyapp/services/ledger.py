@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from historyapp.core.prices import Prices
-from historyapp.core.projection import Totals
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.usage import ModelTotals, Usage, usage_of
 from historyapp.models import Entry, Episode
@@ -71,18 +70,6 @@ def ledger_of(history: History) -> SessionLedger:
         tokens=tokens_of(history.tail.totals),
         money=money_of(history.tail.totals, history.session.model, prices),
     )
-
-
-def spent(totals: Totals, model: str, prices: Prices) -> int:
-    """The money of model calls up to an entry, in millionths of a dollar: reported, or else priced.
-
-    Args:
-        model: the session's, for calls that do not name one.
-    """
-    if totals.cost:
-        return totals.cost
-    priced = ((prices.of(name or model), used.usage) for name, used in totals.models.items())
-    return sum(price.cost(usage) for price, usage in priced if price)
 
 
 def step_accounts(history: History, first: int, last: int) -> list[StepAccount]:

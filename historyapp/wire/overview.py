@@ -62,7 +62,9 @@ class ContextSizeOut(Answer):
     model: str
     window: int
     steps_per_point: int
-    points: list[tuple[int, int]] = Field(description="Step and tokens, of so many steps the largest.")
+    points: list[tuple[int, int]] = Field(
+        description="Step and tokens; each point is the largest request of `steps_per_point` steps."
+    )
     compactions: list[CompactionOut]
     rewinds: Steps = Field(description="The steps after which a rewind cut something off.")
     turns: Steps = Field(description="The steps that followed inputs of a person.")

@@ -173,6 +173,17 @@ def test_bars_can_show_what_a_step_cost(project: Project, session: Session) -> N
     assert bars[-1].label.endswith("$0.08")
 
 
+def test_a_bar_is_priced_though_another_model_reported_its_cost(project: Project, session: Session) -> None:
+    usage = {"input_tokens": 1_000_000}
+    append(project, session.pk, shell("ls", "ok", usage=usage, cost=0.02, model="some-model"))
+    append(project, session.pk, shell("ls", "ok", usage=usage, model="gpt-5"))
+    session.refresh_from_db()
+    location = Location(History(session), 1, timeline=TimelineForm(height="cost"))
+    reported, priced = [bar.share.cost for bar in draw_timeline(location, []).bars[-2:]]
+    assert reported == 20_000
+    assert priced > reported
+
+
 def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Session) -> None:
     append(project, session.pk, [said("now <b>this</b>"), act(), ok()])
     assert [(mark.step, mark.label) for mark in timeline(session).inputs] == [

@@ -48,7 +48,7 @@ def test_lines_outside_of_the_files_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello", "*** Begin Patch\nthat is none", "--- a\n+++ b", "+a\n-b", "@@ -1 @@"]
+    "text", ["", "hello", "*** Begin Patch\nno patch follows", "--- a\n+++ b", "+a\n-b", "@@ -1 @@"]
 )
 def test_a_text_that_is_no_patch_is_none(text: str) -> None:
     assert parse_patch(text) is None

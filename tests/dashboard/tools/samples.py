@@ -113,7 +113,7 @@ SAMPLES: dict[str, list[RecordedCall]] = {
     "default": [
         called("get_user", {"id": 7}, '{"name": {"first": "Mia"}, "tags": ["a", "b"]}'),
         called("search_flights", {"date": "x"}, [{"no": 1, "from": "JFK"}, {"no": 2, "from": "SEA"}]),
-        called("apply_patch", "*** Begin Patch\nthat is none"),
+        called("apply_patch", "*** Begin Patch\nno patch follows"),
         called("x", {}, [{"type": "image", "media_type": "image/gif", "data": "R0lGODlhAQABAAAAACw="}]),
         called("x", {f"k{n}": n for n in range(50)}, {"deep": [[[[[[[[[[1]]]]]]]]]]}),
         RecordedCall("x", None),
