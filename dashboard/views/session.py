@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
 from dashboard.finding import find_in
+from dashboard.keys import KEYS
 from dashboard.location import (
     Location,
     find_location,
@@ -48,6 +49,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
         "tabs": TABS.values(),
+        "keys": KEYS,
         "found_text": find_in(location, _searched_to(request)),
         **form_context(location, read_context_form(location, request.GET)),
     }
