@@ -22,6 +22,7 @@ from dashboard.views import (
     steps,
     summaries,
     transfers,
+    what_ifs,
 )
 
 SESSION = "sessions/<uuid:session_id>"
@@ -56,6 +57,8 @@ urlpatterns = [
     path(f"{SESSION}/context", context.context, name="context"),
     path(f"{SESSION}/context/blocks/<slug:key>", context.context_block, name="context-block"),
     path(f"{SESSION}/context/messages", recorded.recorded_messages, name="recorded-messages"),
+    path(f"{SESSION}/what-ifs", what_ifs.save, name="save-what-if"),
+    path(f"{SESSION}/what-ifs/<uuid:what_if_id>", what_ifs.change, name="change-what-if"),
     *(path(f"{SESSION}/{name}", session.tab, {"name": name}, name=name) for name in TABS),
     path(f"{SESSION}/rewinds", rewinds.rewind, name="rewind"),
     path(f"{SESSION}/rewinds/<int:position>/undo", rewinds.undo, name="undo"),

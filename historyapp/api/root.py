@@ -21,6 +21,7 @@ from historyapp.api import (
     snapshots,
     summaries,
     transfers,
+    what_ifs,
 )
 from historyapp.api.application import PlayheadAPI
 from historyapp.api.auth import BearerKey
@@ -40,5 +41,6 @@ api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
     overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
+    what_ifs,
 ):  # fmt: skip
     api.add_router("", resource.router)
