@@ -65,7 +65,7 @@ _RUNNERS = {
     "write_stdin",
     "python",
 }
-_PATCH_FILE = (
+PATCHED_FILE = (
     "*** Update File: ",
     "*** Add File: ",
     "*** Delete File: ",
@@ -73,6 +73,7 @@ _PATCH_FILE = (
     "+++ b/",
     "--- a/",
 )
+"""How a line of a patch begins that names a file."""
 _MOST_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
@@ -213,7 +214,7 @@ def _patched_files(text: str) -> tuple[str, ...]:
         return ()
     found: dict[str, None] = {}
     for line in text.splitlines():
-        prefix = next((prefix for prefix in _PATCH_FILE if line.startswith(prefix)), "")
+        prefix = next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), "")
         if prefix and len(found) < _MOST_FILES:
             found[preview(line.removeprefix(prefix))] = None
     return tuple(found)

@@ -75,7 +75,11 @@ if (panel) {
   function showControls(at) {
     for (const link of root.querySelectorAll("[data-move]")) updateLink(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
-    for (const link of root.querySelectorAll("[data-unfiltered]")) link.href = pageUrl(at).replace(filter, "");
+    for (const link of root.querySelectorAll("[data-keeps-step]")) {
+      const query = new URLSearchParams(link.search);
+      query.set("step", at);
+      link.search = query;
+    }
     for (const link of root.querySelectorAll("[data-keeps-step]")) link.search = link.search.replace(/^\?step=\d+/, `?step=${at}`);
   }
 
