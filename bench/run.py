@@ -15,7 +15,6 @@ from bench import (
     meanwhile,
     memory,
     overview,
-    pages,
     stalled,
     waking,
 )
@@ -24,7 +23,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, memory, append, batches, footprint, length, contexts, overview, pages, importing)
+    first = (core_import, memory, append, batches, footprint, length, contexts, overview, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, stalled, kills, kills_compressing):
         measurement.main()
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -16,9 +17,10 @@ from django.db import DatabaseError
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
-from historyapp.models import Worker
+from historyapp.models import Session, Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
+from historyapp.services.name_index import catch_up
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
 
@@ -33,14 +35,14 @@ MOST_FORWARDS, FORWARD_SECONDS = 20, 0.1
 TURN_SECONDS = 20.0
 """Seconds after which a task yields to waiting runs: otherwise a long run would delay all others."""
 ASK_SECONDS = 10.0
-"""Seconds before this process asks again for the text index of a session."""
+"""Seconds before this process asks again for the same index of a session."""
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
-_asked: dict[UUID, float] = {}
-"""When this process asked for the text index of a session, in seconds of the monotonic clock."""
+_asked: dict[tuple[str, UUID], float] = {}
+"""When this process asked for an index of a session, in seconds of the monotonic clock."""
 _lock = threading.Lock()
 
 
@@ -95,17 +97,40 @@ def index_text(session: str) -> None:
 
 def want_text_index(sessions: Iterable[UUID]) -> None:
     """Asks workers to index the texts of sessions. Without a broker, the next search asks again."""
+    _send(index_text, _not_asked("texts", sessions), "searches stay slow")
+
+
+def _not_asked(what: str, sessions: Iterable[UUID]) -> list[UUID]:
+    """The sessions for whose index this process has not asked within the last seconds; notes that it asks."""
     now = time.monotonic()
     with _lock:
-        for old in [id for id, asked in _asked.items() if now - asked >= ASK_SECONDS]:
+        for old in [key for key, asked in _asked.items() if now - asked >= ASK_SECONDS]:
             del _asked[old]
-        wanted = [id for id in sessions if id not in _asked]
-        _asked.update(dict.fromkeys(wanted, now))
+        wanted = [id for id in sessions if (what, id) not in _asked]
+        _asked.update({(what, id): now for id in wanted})
+    return wanted
+
+
+def _send(task: Any, sessions: Iterable[UUID], otherwise: str) -> None:
+    """Puts a message for each session into the queue."""
     try:
-        for id in wanted:
-            index_text.delay(str(id))
+        for id in sessions:
+            task.delay(str(id))
     except (OperationalError, OSError, DatabaseError) as error:
-        log.warning("The broker cannot be reached; searches stay slow until it can: %s", error)
+        log.warning("The broker cannot be reached; %s until it can: %s", otherwise, error)
+
+
+@app.task(name="index_names")
+def index_names(session: str) -> None:
+    """Adds to the index of names what a session has and the index lacks, in turns."""
+    row = Session.objects.filter(pk=UUID(session)).first()
+    if row is not None and not catch_up(row.lineage(), TURN_SECONDS, at_most=None) and not stopping.is_set():
+        _send(index_names, [row.pk], "the names of a session wait")
+
+
+def want_name_index(session: UUID) -> None:
+    """Asks workers to index the names of a session. Without a broker, the next reader asks again."""
+    _send(index_names, _not_asked("names", [session]), "the names of a session wait")
 
 
 def sweep() -> None:

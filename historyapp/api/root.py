@@ -13,6 +13,7 @@ from historyapp.api import (
     ledger,
     model_calls,
     notes,
+    origins,
     overview,
     projects,
     recorded,
@@ -21,7 +22,6 @@ from historyapp.api import (
     snapshots,
     summaries,
     transfers,
-    what_ifs,
 )
 from historyapp.api.application import PlayheadAPI
 from historyapp.api.auth import BearerKey
@@ -40,7 +40,6 @@ api = PlayheadAPI(
 api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
-    overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
-    what_ifs,
+    origins, overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
 ):  # fmt: skip
     api.add_router("", resource.router)

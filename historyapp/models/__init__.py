@@ -5,6 +5,7 @@ from historyapp.models.entries import Entry, RetentionPass
 from historyapp.models.episodes import Episode
 from historyapp.models.imports import ImportSource
 from historyapp.models.notes import StepNote
+from historyapp.models.origins import NameIndex, NamePage, NameRun, StepNames
 from historyapp.models.projects import (
     SCOPES,
     ApiKey,
@@ -23,7 +24,6 @@ from historyapp.models.spending import SpendingCounter, SpendingReservation
 from historyapp.models.summaries import Summary
 from historyapp.models.text_blocks import TextBlock
 from historyapp.models.totals import Total
-from historyapp.models.what_ifs import WhatIf
 from historyapp.models.workers import Worker
 
 __all__ = [
@@ -38,6 +38,9 @@ __all__ = [
     "IdempotencyKey",
     "ImportSource",
     "Membership",
+    "NameIndex",
+    "NamePage",
+    "NameRun",
     "Project",
     "QueuedMessage",
     "Release",
@@ -47,11 +50,11 @@ __all__ = [
     "Snapshot",
     "SpendingCounter",
     "SpendingReservation",
+    "StepNames",
     "StepNote",
     "Summary",
     "TextBlock",
     "TokenCorrection",
     "Total",
-    "WhatIf",
     "Worker",
 ]

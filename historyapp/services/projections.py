@@ -12,6 +12,7 @@ from historyapp.models import Entry, Episode, Session
 from historyapp.models.episodes import columns
 from historyapp.models.history import tail_of
 from historyapp.services.append import apply_tail
+from historyapp.services.name_index import rebuild_names
 from historyapp.services.rewinds import reopen
 from historyapp.services.run_figures import recount
 from historyapp.services.text_index import rebuild_text
@@ -63,6 +64,7 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
         found.differences.extend(_compare(before, _stored(locked)))
         found.differences.extend(recount(locked))
         found.differences.extend(rebuild_text(locked))
+        found.differences.extend(rebuild_names(locked))
         if check_only:
             transaction.set_rollback(True)
     return found

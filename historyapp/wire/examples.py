@@ -49,6 +49,20 @@ EPISODE_ITEM: dict[str, Any] = {
     "call_preview": "read_file(path='parser.py')", "result_preview": "def parse(text): …",
     "kind": "read", "target": "parser.py", "likely_failure": "", "error_line": "",
 }  # fmt: skip
+NAME_PLACE: dict[str, Any] = {
+    "position": 3, "step": 1, "role": "result", "line": 41, "text": "from app.parser import parse",
+}  # fmt: skip
+NAME_ORIGIN: dict[str, Any] = {
+    "name": "app/parser.py", "kind": "path", "call": 0, "origin": "given", "match": "whole",
+    "first": NAME_PLACE, "first_given": None, "last_position": 3, "in_view": True, "acted_on": True,
+}  # fmt: skip
+ORIGINS: dict[str, Any] = {
+    "number": 2, "complete": True, "window": "session", "compacted_at": None, "names": [NAME_ORIGIN],
+    "used": [
+        {"result": 0, "line": 7, "text": "app/tokens.py", "names": [{"name": "app/tokens.py", "step": 3}]}
+    ],
+    "result_used": True,
+}  # fmt: skip
 SESSION_ITEM: dict[str, Any] = {
     "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",
     "tags": ["parser"], "head": 3, "steps": 1, "errors": 0, "tokens": 39, "cost": 0.0021,
@@ -63,11 +77,6 @@ SUMMARY: dict[str, Any] = {
 NOTE: dict[str, Any] = {
     "number": 1, "position": 2, "text": "The wrong file: the parser lives in lib/.",
     "actor": "key:ph_x1Y2z3A", "created_at": AT, "updated_at": LATER,
-}  # fmt: skip
-WHAT_IF: dict[str, Any] = {
-    "id": "0197c7db-1f00-7a20-9c00-4b1c2d3e4f50", "name": "small and cheap", "policy": "masked",
-    "max_tokens": 4096, "format": None, "model": "gpt-5-nano", "actor": "key:ph_x1Y2z3A",
-    "created_at": AT, "updated_at": LATER,
 }  # fmt: skip
 RUN: dict[str, Any] = {
     "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f", "strategy": "simple_extract", "model": "", "options": {},

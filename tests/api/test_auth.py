@@ -130,6 +130,7 @@ CALLS = [
     ("GET", "/episodes", None),
     ("GET", "/episodes/1", None),
     ("GET", "/episodes/1/request", None),
+    ("GET", "/episodes/1/origins", None),
     ("PUT", "/episodes/1/note", {"text": "x"}),
     ("DELETE", "/episodes/1/note", None),
     ("GET", "/notes", None),

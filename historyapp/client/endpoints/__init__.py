@@ -14,10 +14,9 @@ from historyapp.client.endpoints import (
     rewinds,
     sessions,
     transfers,
-    what_ifs,
 )  # fmt: skip
 
 __all__ = [
     "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "notes",
-    "overview", "projects", "rewinds", "sessions", "transfers", "what_ifs",
+    "overview", "projects", "rewinds", "sessions", "transfers",
 ]  # fmt: skip

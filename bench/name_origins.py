@@ -1,0 +1,145 @@
+"""How often the origins of names are right, on labels that were made by hand before the rules.
+
+    python -m bench.name_origins [FOLDER] [--half "held back"]
+
+Each label names a file, the position of an action in it and the hash of a name, and says where the name first
+stood: in what the agent was given, in its own earlier words, or nowhere. Precision is the share of names for
+which the place that is shown is the labelled one; recall the share of names that stood somewhere for which a
+right place is shown.
+"""
+
+import argparse
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from historyapp.core.entries import Entry, ModelOutput
+from historyapp.core.identifiers import identifiers, texts_in
+from historyapp.core.importers import detect
+from historyapp.core.importers.base import Append, Source
+from historyapp.core.origins import NAME_KINDS, calls_of, kind_of, lookups, mentions_of
+from tests.core.entries import session
+from tests.shared import SHARED
+
+LABELS = Path(__file__).with_name("quality") / "origins.jsonl"
+Places = dict[int, list[int]]
+
+
+class Count(NamedTuple):
+    """Of one kind of name."""
+
+    names: int = 0
+    stood: int = 0
+    led: int = 0
+    led_right: int = 0
+    from_nowhere: int = 0
+    from_nowhere_right: int = 0
+
+
+def labels(half: str) -> list[dict[str, Any]]:
+    """The labels of one half: ``rules``, for which the rules were written, or ``held back``."""
+    rows = [json.loads(line) for line in LABELS.read_text().splitlines()]
+    return [row for row in rows if row["half"] == half]
+
+
+@lru_cache(8)
+def read(path: Path) -> tuple[list[Entry], Places]:
+    """The entries of a file, and the positions of each key, ascending."""
+    with path.open("rb") as stream:
+        source = Source(path.name, stream, str(path.parent))
+        drafts = [one.draft for one in detect(source).read(source) if isinstance(one, Append)]
+    entries = [
+        entry._replace(metadata=draft.metadata)
+        for entry, draft in zip(session(*(draft.body for draft in drafts)), drafts, strict=True)
+    ]
+    places: Places = defaultdict(list)
+    for entry in entries:
+        for key in {mention.key for mention in mentions_of(entry.body, entry.metadata).mentions}:
+            places[key].append(entry.position)
+    return entries, places
+
+
+def origin(places: Places, name: str, position: int) -> int | None:
+    """The position at which a name first stood, as ``models.step_origins`` finds it; None: nowhere."""
+    found: list[tuple[str, int]] = []
+    for match, keys in lookups(name):
+        firsts = [next((p for p in places.get(key, ()) if p < position), None) for key in keys]
+        if firsts[0] is not None and None not in firsts:
+            found.append((match, firsts[0]))
+    exact = [place for match, place in found if match != "parts"]
+    if kind_of(name) == "path" and exact:
+        return min(exact)
+    return found[0][1] if found else None
+
+
+def measure(folder: Path, half: str) -> dict[str, Count]:
+    """The counts of each kind of name."""
+    counts = {kind: Count() for kind in NAME_KINDS}
+    for row in labels(half):
+        entries, places = read(folder / row["file"])
+        body = next(entry.body for entry in entries if entry.position == row["position"])
+        assert isinstance(body, ModelOutput)
+        texts = texts_in(calls_of(body)[row["call"]].arguments)
+        named = (name for text in texts for name in identifiers(text))
+        name = next(name for name in named if sha256(name.encode()).hexdigest() == row["sha256"])
+        found, stood = origin(places, name, row["position"]), row["label"] != "nowhere"
+        is_right = found in row["at"] if stood else found is None
+        counts[row["kind"]] = Count(
+            *map(
+                sum,
+                zip(
+                    counts[row["kind"]],
+                    (
+                        1,
+                        stood,
+                        found is not None,
+                        found is not None and is_right,
+                        found is None,
+                        found is None and is_right,
+                    ),
+                    strict=True,
+                ),
+            )
+        )
+    return counts
+
+
+def interval(right: int, of: int) -> str:
+    """A share with its 95 % interval by Wilson's score."""
+    if not of:
+        return "–"
+    share, z = right / of, 1.96
+    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
+    return f"{right} of {of}: {share:.0%} ({max(0, middle - half):.0%} to {min(1, middle + half):.0%})"
+
+
+def table(counts: dict[str, Count]) -> list[str]:
+    """The lines of a table in Markdown."""
+    whole = Count(*map(sum, zip(*counts.values(), strict=True)))
+    lines = ['| kind | precision | recall | right about "from nowhere" |', "|---|---|---|---|"]
+    for kind, count in [*counts.items(), ("**all**", whole)]:
+        shares: Sequence[tuple[int, int]] = (
+            (count.led_right, count.led),
+            (count.led_right, count.stood),
+            (count.from_nowhere_right, count.from_nowhere),
+        )
+        lines.append(f"| {kind} | {' | '.join(interval(*share) for share in shares)} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=SHARED / "corpus")
+    parser.add_argument("--half", default="held back", choices=("rules", "held back"))
+    options = parser.parse_args()
+    print("\n".join(table(measure(options.folder, options.half))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Where the names of a step's action stood before."""
+
+from django.http import HttpResponse
+from ninja import Router
+
+from historyapp import tasks
+from historyapp.api.auth import ApiRequest, find_session
+from historyapp.api.fields import AsOf, QueryStep, SessionId
+from historyapp.api.responses import reply_or_304
+from historyapp.models.history import History
+from historyapp.services.name_index import catch_up
+from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of
+from historyapp.wire.origins import NameOriginOut, NamePlaceOut, OriginsOut, UsedLineOut, UsedNameOut
+
+router = Router(tags=["episodes"])
+
+
+@router.get(
+    "/sessions/{session_id}/episodes/{number}/origins",
+    response=OriginsOut,
+    summary="Where a step got its names from",
+)
+def read_origins(
+    request: ApiRequest, session_id: SessionId, number: QueryStep, as_of: AsOf = None
+) -> HttpResponse:
+    """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each stood before.
+
+    The first request of a long session may find only a part of the log in the index: then `complete` is false
+    and a worker reads the rest.
+    """
+    session = find_session(request, session_id)
+    history = History(session, as_of)
+    number = history.resolve(number)
+    is_complete = catch_up(history.lineage)
+    if not is_complete:
+        tasks.want_name_index(session.pk)
+
+    def make() -> OriginsOut:
+        found = origins_of(history, number)
+        return OriginsOut(
+            number=found.number,
+            complete=found.is_complete,
+            window=found.window,
+            compacted_at=found.compacted_at,
+            names=[_name(name) for name in found.names],
+            used=[
+                UsedLineOut(
+                    result=line.part,
+                    line=line.line,
+                    text=line.text,
+                    names=[UsedNameOut(name=name, step=step) for name, step in line.names],
+                )
+                for line in found.used
+            ],
+            result_used=found.is_used,
+        )
+
+    return reply_or_304(request, session, make, state=str(is_complete))
+
+
+def _name(name: NameOrigin) -> NameOriginOut:
+    return NameOriginOut(
+        name=name.name,
+        kind=name.kind,
+        call=name.call,
+        origin=name.origin,
+        match=name.match,
+        first=_place(name.first),
+        first_given=_place(name.first_given),
+        last_position=name.last_position,
+        in_view=name.in_view,
+        acted_on=name.is_acted_on,
+    )
+
+
+def _place(found: NamePlace | None) -> NamePlaceOut | None:
+    if found is None:
+        return None
+    return NamePlaceOut(
+        position=found.position, step=found.step, role=found.role, line=found.line, text=found.text
+    )

@@ -1,0 +1,61 @@
+"""Follows a log and says what the model no longer saw: the rule of ``historyapp.core.windows``."""
+
+import sys
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from historyapp.core.entries import text_of
+from historyapp.core.json import mapping
+from historyapp.core.windows import CLEARED, LogRow, find_window
+
+KEPT_ROWS = 1_024
+"""The newest rows from which a compaction may take single ones. Condensers forget what is near."""
+
+
+class SeenRows:
+    """What compactions took away so far.
+
+    Args:
+        newest_first: the rows before the next one; at most :data:`KEPT_ROWS` are read.
+    """
+
+    def __init__(self, newest_first: Iterable[LogRow] = ()) -> None:
+        self._rows: deque[LogRow] = deque(maxlen=KEPT_ROWS)
+        self._begins = 0
+        self._kept: set[int] = set()
+        self._forgotten: set[int] = set()
+        self._rows.extendleft(islice(newest_first, KEPT_ROWS))
+        self._compact()
+
+    def add(self, row: LogRow) -> None:
+        """The next row of the log."""
+        self._rows.append(row)
+        if _replaces(row):
+            self._compact()
+
+    def is_gone(self, position: int) -> bool:
+        """Whether the model no longer sees an entry that it once saw."""
+        if position < self._begins:
+            return position not in self._kept
+        return position in self._forgotten
+
+    def _compact(self) -> None:
+        window = find_window(reversed(self._rows), sys.maxsize)
+        seen = {row.position for row in window.rows}
+        if window.begins in ("compaction", "cleared") and window.position:
+            self._begins = window.position
+            self._kept = {position for position in seen if position < window.position}
+        told = [row.position for row in self._rows if row.kind != "debug_log"]
+        self._forgotten |= {position for position in told if position >= self._begins} - seen
+
+
+def _replaces(row: LogRow) -> bool:
+    """Whether a row may replace what is before it."""
+    if row.kind == "debug_log":
+        return bool(row.metadata.get("replacement_history")) or bool(
+            mapping(mapping(row.metadata.get("source")).get("condensed"))
+        )
+    if row.channel == "compaction":
+        return True
+    return row.channel == "command" and CLEARED in text_of(row.body.get("content"))

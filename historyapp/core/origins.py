@@ -1,0 +1,321 @@
+"""Where the identifiers of an action stood before the action.
+
+Each text of an entry is read once for the identifiers in it. Each is stored under a few keys, so that an
+action finds it in another spelling, too: a file by its last two parts, a short hash by its beginning.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from historyapp.core.call_subjects import call_subject
+from historyapp.core.content import plain_text
+from historyapp.core.entries import (
+    Body,
+    DebugLog,
+    MemoryNotebook,
+    ModelInput,
+    ModelOutput,
+    SystemInstruction,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+    text_of,
+)
+from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
+from historyapp.core.json import listing, mapping
+from historyapp.core.name_pages import Group, key_of
+
+NameKind = Literal["path", "url", "hash", "number", "name"]
+NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
+Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
+ROLES: tuple[Role, ...] = get_args(Role)
+GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "result")
+"""What the agent was given. The other roles are its own words."""
+Match = Literal["whole", "end", "parts"]
+"""How a name stood before: letter by letter; with another beginning; or its parts stood, one by one."""
+
+MOST_CHARACTERS = 1_000_000
+"""Of an entry whose names are stored."""
+MOST_KEYS = 10_000
+"""Of an entry."""
+NAMES_OF_ACTION = 60
+"""The most names of an action that are looked up."""
+RESULT_NAMES = 300
+"""The most names of a step's results that are compared with later actions."""
+_NUMBER = re.compile(r"[\d.,:+-]+")
+_HASH = re.compile(r"(?=.*\d)[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HEX_DIGITS = 7
+_FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
+_LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
+_HEREDOC = "<<"
+_WRITING = ("mkdir", "touch", "tee", "-o", "--output", ">", ">>", "1>", "2>", "&>")
+
+
+class Text(NamedTuple):
+    """A text of an entry."""
+
+    role: Role
+    part: int
+    """The index of the call or of the result; else 0."""
+    text: str
+
+
+class Mention(NamedTuple):
+    """The first place of a key in an entry, in one group of texts."""
+
+    key: int
+    role: Role
+    part: int
+    line: int
+    """From 1."""
+
+    @property
+    def group(self) -> Group:
+        return group_of(self.role)
+
+
+class Found(NamedTuple):
+    """The mentions of an entry."""
+
+    mentions: list[Mention]
+    is_whole: bool
+    """Whether all of it was read. Of very long entries only the beginning is."""
+
+
+class Lookup(NamedTuple):
+    """How a name is found: by any of the keys of a row, the first row first."""
+
+    match: Match
+    keys: tuple[int, ...]
+    """All of them have to be known; the name stands where the first one stands."""
+
+
+def kind_of(name: str) -> NameKind:
+    """The kind of an identifier."""
+    if "://" in name:
+        return "url"
+    if _NUMBER.fullmatch(name):
+        return "number"
+    if _HASH.fullmatch(name):
+        return "hash"
+    return "path" if "/" in name or name.startswith("~") else "name"
+
+
+def is_file(name: str) -> bool:
+    """Whether an identifier may name a file: a path, or a name with an ending."""
+    kind = kind_of(name)
+    return kind == "path" or (kind == "name" and bool(_FILE_NAME.fullmatch(name)))
+
+
+def group_of(role: Role) -> Group:
+    """The group in which the index holds a role's texts."""
+    return "given" if role in GIVEN else "action" if role == "action" else "said"
+
+
+def lookups(name: str) -> list[Lookup]:
+    """How to find a name, from the same letters to what may be put together from parts.
+
+    Of ``whole`` and ``end`` the earlier place counts for a path, else the first of these that is found.
+    """
+    kind, parts = kind_of(name), _parts(name)
+    found = [Lookup("whole", (key_of(_whole(name, parts)),))]
+    if kind == "hash" and "-" not in name:
+        found.append(Lookup("end", (key_of(f"#{name[:_HEX_DIGITS]}"),)))
+    elif kind == "url" and "?" not in name:
+        if len(parts) > 1 or "." in parts[0]:
+            found.append(Lookup("parts", (key_of(_pair(parts) or parts[0]),)))
+    elif kind == "path" and len(parts) > 1:
+        found.append(Lookup("end", (key_of(_pair(parts)),)))
+        folder = _pair(parts[:-1]) or parts[-2]
+        found.append(Lookup("parts", (key_of(parts[-1]), key_of(folder))))
+    elif kind == "name" and (end := _attribute(name)):
+        found.append(Lookup("end", (key_of(end),)))
+    return found
+
+
+def mention_texts(name: str) -> Iterator[str]:
+    """What a name in a text is stored under, see :func:`lookups`."""
+    kind, parts = kind_of(name), _parts(name)
+    yield _whole(name, parts)
+    if kind == "hash" and "-" not in name:
+        yield f"#{name[:_HEX_DIGITS]}"
+    elif kind in ("url", "path"):
+        for number in range(2, len(parts) + 1):
+            yield _pair(parts[:number])
+        yield from (part for part in re.split("[/@]", name) if _HASH.fullmatch(part))
+        if parts:
+            yield from (parts[-1], parts[0], f"/{parts[0]}")
+            yield from filter(_is_identifier, [parts[-1].partition(".")[0]])
+    elif kind == "name" and (end := _attribute(name)):
+        yield end
+
+
+def _whole(name: str, parts: Sequence[str]) -> str:
+    """The name as it is compared letter by letter; ``src/`` is ``src``."""
+    return parts[0] if len(parts) == 1 and not ("://" in name or name.startswith("/")) else name
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a path, or of a URL without its scheme, port and query."""
+    if "://" in name:
+        address = re.split("[?#]", name.partition("://")[2], maxsplit=1)[0].removesuffix(".git")
+        host, _, path = address.partition("/")
+        return [host.partition(":")[0], *(part for part in path.split("/") if part)]
+    return [part for part in name.split("/") if part and part not in (".", "~")]
+
+
+def _pair(parts: Sequence[str]) -> str:
+    """The last two parts; empty where there are fewer."""
+    return f"//{parts[-2]}/{parts[-1]}" if len(parts) > 1 else ""
+
+
+def _attribute(name: str) -> str:
+    """What is behind the last dot of a name such as ``contact.playerClass``, where it is an identifier."""
+    end = name.rpartition(".")[2]
+    return end if end != name and _is_identifier(end) else ""
+
+
+def _is_identifier(word: str) -> bool:
+    return len(word) > 3 and identifiers(word) == [word]
+
+
+def texts_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Iterator[Text]:
+    """The texts of an entry that a model reads or wrote."""
+    match body:
+        case ModelOutput():
+            yield Text("thought", 0, body.thoughts_text)
+            if body.text != body.thoughts_text:
+                yield Text("text", 0, body.text)
+            for index, call in enumerate(calls_of(body)):
+                yield Text("action", index, "\n".join(texts_in(call.arguments)))
+        case ToolResults():
+            for index, result in enumerate(body.results):
+                yield Text("result", index, result_words(result))
+            yield Text("result", len(body.results), body.overall or "")
+        case ModelInput():
+            yield Text("summary" if body.channel == "compaction" else "input", 0, text_of(body.content))
+        case SystemInstruction():
+            yield Text("instruction", 0, body.text)
+        case MemoryNotebook():
+            yield Text("notebook", 0, body.content)
+        case DebugLog() if metadata:
+            for index, text in enumerate(_replacing_texts(body, metadata)):
+                yield Text("summary", index, text)
+        case _:
+            return
+
+
+def _replacing_texts(body: DebugLog, metadata: Mapping[str, Any]) -> Iterator[str]:
+    """What stands in place of the history from here: items of Codex, or a summary of OpenHands."""
+    for item in listing(metadata.get("replacement_history")):
+        yield plain_text(mapping(item).get("content") or "")
+    if mapping(mapping(metadata.get("source")).get("condensed")).get("summarised"):
+        yield body.message
+
+
+def calls_of(output: ModelOutput) -> Sequence[ToolCall | UseTool]:
+    """The calls of an output, as its step shows them."""
+    return output.tool_calls or ((output.use_tool,) if output.use_tool else ())
+
+
+def result_words(result: ToolResult) -> str:
+    """Every text of a result, with real line ends."""
+    failure = result.error.message if result.error else None
+    given = [*texts_in(result.outputs), result.reason, result.feedback, failure]
+    return "\n".join(text for text in given if text)
+
+
+def mentions_of(body: Body, metadata: Mapping[str, Any] | None = None) -> Found:
+    """The keys of all identifiers in an entry, each where it first stands."""
+    found: dict[tuple[Group, int], Mention] = {}
+    left, is_whole = MOST_CHARACTERS, True
+    for role, part, text in texts_of(body, metadata):
+        is_whole = is_whole and len(text) <= left
+        lines = _with_slashes(text[:left]).split("\n")
+        left -= min(left, len(text))
+        seen: set[str] = set()
+        group = group_of(role)
+        for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
+            words = [word for name in names for word in mention_texts(name)]
+            if role == "result" and (last := _last_word(line)):
+                words.append(last)
+            for word in words:
+                if word not in seen:
+                    seen.add(word)
+                    key = key_of(word)
+                    found.setdefault((group, key), Mention(key, role, part, number))
+        if len(found) > MOST_KEYS:
+            return Found(list(found.values())[:MOST_KEYS], is_whole=False)
+    return Found(list(found.values()), is_whole)
+
+
+def _with_slashes(text: str) -> str:
+    """Windows writes paths with backslashes, which separate names elsewhere."""
+    return text.replace("\\", "/") if ":\\" in text else text
+
+
+def _last_word(line: str) -> str:
+    """The last word of a line: lists of files have the name there, which may be a plain word."""
+    words = line.rstrip().rstrip("/*@").rsplit(None, 1)[-1:]
+    word = words[0] if words else ""
+    return word if _LAST_WORD.fullmatch(word) else ""
+
+
+def names_in(call: ToolCall | UseTool) -> list[str]:
+    """The identifiers in the arguments of a call, at most :data:`NAMES_OF_ACTION`, in their order."""
+    text = _with_slashes("\n".join(texts_in(call.arguments))[:MOST_CHARACTERS])
+    return identifiers(text)[:NAMES_OF_ACTION]
+
+
+def files_acted_on(call: ToolCall | UseTool) -> list[str]:
+    """The files of a call that have to be there for it to work: those that it reads, edits or runs.
+
+    Not those that it creates, and no names in what it writes.
+    """
+    subject = call_subject(call.name, call.arguments)
+    arguments = call.arguments if isinstance(call.arguments, Mapping) else {}
+    if subject.kind == "edit" and not any(key.startswith(("old_", "edits")) for key in arguments):
+        return []
+    if subject.kind in ("read", "edit"):
+        return [_with_slashes(file) for file in subject.files]
+    if subject.kind != "shell":
+        return []
+    words = subject.target.partition(_HEREDOC)[0].replace(";", " ; ").split()
+    found: dict[str, None] = {}
+    for place, word in enumerate(words):
+        if place and words[place - 1] in _WRITING:
+            continue
+        names = identifiers(_with_slashes(word))
+        if len(names) == 1 and is_file(names[0]) and ">" not in word and "=" not in word:
+            found[names[0]] = None
+    return [] if words[:1] and words[0] in _WRITING else list(found)
+
+
+class ResultLine(NamedTuple):
+    """A line of a result with names that stand in no line before it."""
+
+    part: int
+    line: int
+    names: list[str]
+    text: str
+
+
+def result_names(body: Body) -> list[ResultLine]:
+    """The lines of results with names that an action may use; without numbers, which recur by chance.
+
+    At most :data:`RESULT_NAMES` names are looked at.
+    """
+    found: list[ResultLine] = []
+    left = RESULT_NAMES
+    for text in texts_of(body) if isinstance(body, ToolResults) else ():
+        lines = _with_slashes(text.text[:MOST_CHARACTERS]).split("\n")
+        for number, (line, names) in enumerate(zip(lines, new_identifiers(lines), strict=True), start=1):
+            some = [name for name in names if kind_of(name) != "number"][:left]
+            left -= len(some)
+            if some:
+                found.append(ResultLine(text.part, number, some, line))
+            if left <= 0:
+                return found
+    return found

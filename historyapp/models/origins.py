@@ -1,0 +1,316 @@
+"""Where names stand in the log: an index of identifiers, so that no search reads the log.
+
+It is made behind the log (``historyapp.services.name_index``) and costs appends nothing. Its places are
+sorted numbers (``historyapp.core.name_pages``) in pages. What is added makes a new run of pages; runs of
+like size are merged into one, so there are few of them at any length.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import models
+
+from historyapp.core.lineage import Lineage, Span
+from historyapp.core.name_pages import GROUPS, Group, group_at, place_of, position_of, unpack_places
+from historyapp.models.entries import Entry, in_spans
+from historyapp.models.sessions import Session
+from historyapp.models.sql import fetch_all
+
+MOST_SPANS = 60
+"""The most spans of a lineage that are searched, the newest. A session without rewinds and forks has one."""
+_PROBES_AT_ONCE = 400
+_PLACES_AT_ONCE = 100
+_PAGES = """
+WITH wanted(place) AS (VALUES {probes}), found AS (
+    SELECT DISTINCT r.id AS run, COALESCE(
+        (SELECT MAX(first) FROM historyapp_namepage p WHERE p.run_id = r.id AND p.first <= wanted.place),
+        (SELECT MIN(first) FROM historyapp_namepage p WHERE p.run_id = r.id)
+    ) AS first
+    FROM wanted, historyapp_namerun r WHERE r.index_id = {index} AND r.is_live
+)
+SELECT found.run, found.first, page.places,
+    (SELECT MIN(first) FROM historyapp_namepage p WHERE p.run_id = found.run AND p.first > found.first),
+    NOT EXISTS (SELECT 1 FROM historyapp_namepage p WHERE p.run_id = found.run AND p.first < found.first)
+FROM found JOIN historyapp_namepage page ON page.run_id = found.run AND page.first = found.first
+"""
+
+
+class NameIndex(models.Model):
+    """How far a session's own entries are in the index."""
+
+    session = models.OneToOneField(Session, models.CASCADE, related_name="name_index")
+    position = models.PositiveIntegerField(default=0)
+    """Its own entries up to here are in."""
+    unread = models.PositiveIntegerField(default=0)
+    """The first entry of which only the beginning is in, or 0."""
+
+    def __str__(self) -> str:
+        return f"names up to {self.position}"
+
+
+class NameRun(models.Model):
+    """Pages whose places ascend."""
+
+    index = models.ForeignKey(NameIndex, models.CASCADE, related_name="runs")
+    size = models.PositiveIntegerField()
+    """Its places."""
+    is_live = models.BooleanField(default=True)
+    """Whether it is read. A merged run is not before it is whole: it takes several transactions."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.size} places"
+
+
+class NamePage(models.Model):
+    """Some places of names, see :func:`historyapp.core.name_pages.pack_places`."""
+
+    pk = models.CompositePrimaryKey("run", "first")
+    run = models.ForeignKey(NameRun, models.CASCADE, related_name="pages", db_index=False)
+    first = models.BigIntegerField()
+    """The first of its places."""
+    places = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"places from {self.first}"
+
+
+class StepNames(models.Model):
+    """A step that acted on names that it had never seen, or no longer saw. Other steps have no row."""
+
+    pk = models.CompositePrimaryKey("index", "position")
+    index = models.ForeignKey(NameIndex, models.CASCADE, related_name="steps", db_index=False)
+    position = models.PositiveIntegerField()
+    """Of the step's output."""
+    number = models.PositiveIntegerField()
+    unseen = models.PositiveSmallIntegerField(default=0)
+    """Files that stood nowhere before."""
+    gone = models.PositiveSmallIntegerField(default=0)
+    """Files, URLs and hashes that stood only in what a compaction had taken away."""
+
+    def __str__(self) -> str:
+        return f"step {self.number}"
+
+
+class KeyPlaces(NamedTuple):
+    """The positions at which a key first and last stands in some spans, by group; None: not in this group."""
+
+    first: tuple[int | None, ...]
+    last: tuple[int | None, ...]
+
+    @property
+    def earliest(self) -> int:
+        return min(position for position in self.first if position is not None)
+
+    @property
+    def newest(self) -> int:
+        return max(position for position in self.last if position is not None)
+
+    def joined(self, other: "KeyPlaces") -> "KeyPlaces":
+        """The places in the spans of both."""
+        first = (tuple(filter(None, pair)) for pair in zip(self.first, other.first, strict=True))
+        last = (tuple(filter(None, pair)) for pair in zip(self.last, other.last, strict=True))
+        return KeyPlaces(
+            tuple(min(pair, default=None) for pair in first), tuple(max(pair, default=None) for pair in last)
+        )
+
+
+Spans = Sequence[tuple[int, Span]]
+"""Spans with the ids of their indexes, newest first."""
+
+
+class _Page(NamedTuple):
+    first: int
+    places: list[int]
+    after: int | None
+    """The first place of the next page."""
+    is_first: bool
+
+    def covers(self, place: int) -> bool:
+        """Whether a place stands in this page if it is stored, and beside which places it would stand."""
+        return (self.is_first or self.first <= place) and (self.after is None or place < self.after)
+
+
+class PlaceReader:
+    """Finds the places next to a number in an index. Each page is read once."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._runs: defaultdict[int, list[_Page]] = defaultdict(list)
+        self._is_empty = False
+
+    def load(self, places: Iterable[int]) -> None:
+        """Reads the pages that hold some places, and those in which they would stand."""
+        lacking = sorted({place for place in places if not self._has(place)})
+        for start in range(0, len(lacking), _PROBES_AT_ONCE):
+            probes = ", ".join([f"({place:d})" for place in lacking[start : start + _PROBES_AT_ONCE]])
+            rows = fetch_all(_PAGES.format(probes=probes, index=int(self._index)), [])
+            self._is_empty = self._is_empty or not rows
+            for run, first, stored, after, is_first in rows:
+                pages = self._runs[run]
+                at = bisect_left(pages, first, key=lambda page: page.first)
+                if at == len(pages) or pages[at].first != first:
+                    pages.insert(at, _Page(first, unpack_places(stored), after, bool(is_first)))
+
+    def below(self, place: int) -> int | None:
+        """The greatest stored place that is at most ``place``, whose pages have been read."""
+        found = None
+        for pages in self._runs.values():
+            page = _page_of(pages, place)
+            at = bisect_right(page.places, place)
+            if at and (found is None or page.places[at - 1] > found):
+                found = page.places[at - 1]
+        return found
+
+    def above(self, place: int) -> int | None:
+        """The least stored place that is at least ``place``, whose pages have been read."""
+        found = None
+        for pages in self._runs.values():
+            page = _page_of(pages, place)
+            at = bisect_left(page.places, place)
+            next_one = page.places[at] if at < len(page.places) else page.after
+            if next_one is not None and (found is None or next_one < found):
+                found = next_one
+        return found
+
+    def _has(self, place: int) -> bool:
+        """Whether the pages for a place have been read; also where the index has none."""
+        if not self._runs:
+            return self._is_empty
+        return all(_page_of(pages, place).covers(place) for pages in self._runs.values())
+
+
+def _page_of(pages: Sequence[_Page], place: int) -> _Page:
+    return pages[max(0, bisect_right(pages, place, key=lambda page: page.first) - 1)]
+
+
+def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]:
+    """The newest spans between two positions (both included) with the ids of their indexes, and whether
+    these are all and all their entries are in."""
+    spans: list[Span] = []
+    for span in lineage.between(first, last, newest_first=True):
+        if len(spans) == MOST_SPANS:
+            break
+        spans.append(span)
+    ids = {UUID(span.session) for span in spans}
+    known = {str(row.session_id): row for row in NameIndex.objects.filter(session_id__in=ids)}
+    found = [(known[span.session].pk, span) for span in spans if span.session in known]
+    is_whole = len(spans) < MOST_SPANS and len(found) == len(spans)
+    for span in spans if is_whole else ():
+        index = known[span.session]
+        is_whole = is_whole and index.position >= span.last and not 0 < index.unread <= span.last
+    return found, is_whole
+
+
+def key_places(spans: Spans, keys: Collection[int]) -> dict[int, KeyPlaces]:
+    """Where keys first and last stand in some spans, for each key that does. Each takes a few reads of the
+    primary key, however often it stands."""
+    found: dict[int, KeyPlaces] = {}
+    for reader, own in _readers(spans):
+        # Most names stand in one page of a run: the others are read afterwards.
+        reader.load(place_of(key, group, span.first) for span in own for key in keys for group in GROUPS[::2])
+        bounds = {(key, span): _bounds(key, span) for span in own for key in keys}
+        reader.load(place for some in bounds.values() for low, high in some for place in (low, high))
+        for (key, _), some in bounds.items():
+            first = tuple([_inside(reader.above(low), low, high) for low, high in some])
+            last = tuple([_inside(reader.below(high), low, high) for low, high in some])
+            if any(first):
+                places = KeyPlaces(first, last)
+                found[key] = found[key].joined(places) if key in found else places
+    return found
+
+
+def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
+    """The position of the first action in some spans that has a key, for each key that one has."""
+    found: dict[int, int] = {}
+    for reader, own in _readers(spans):
+        reader.load(place_of(key, "action", span.first) for span in own for key in keys)
+        for span in own:
+            for key in keys:
+                low, high = place_of(key, "action", span.first), place_of(key, "action", span.last)
+                position = _inside(reader.above(low), low, high)
+                if position is not None:
+                    found[key] = min(position, found.get(key, position))
+    return found
+
+
+def stands_at(spans: Spans, keys: Collection[int], positions: Collection[int]) -> dict[int, set[int]]:
+    """At which of some positions what the agent was given has which keys."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for reader, own in _readers(spans):
+        here = [
+            position for position in positions if any(span.first <= position <= span.last for span in own)
+        ]
+        places = {place_of(key, "given", position): (key, position) for key in keys for position in here}
+        reader.load(places)
+        for place, (key, position) in places.items():
+            if reader.below(place) == place:
+                found[key].add(position)
+    return found
+
+
+def all_places(spans: Spans, key: int, limit: int) -> list[tuple[str, int, Group]]:
+    """The newest places of a key, at most ``limit``, oldest first: session, position and group."""
+    found: list[tuple[str, int, Group]] = []
+    for reader, own in _readers(spans):
+        for span in own:
+            for low, high in _bounds(key, span):
+                own_places = _downwards(reader, low, high, limit)
+                found += [(span.session, position_of(place), group_at(place)) for place in own_places]
+    return sorted(found, key=lambda place: place[1])[-limit:]
+
+
+def _downwards(reader: PlaceReader, low: int, high: int, limit: int) -> Iterator[int]:
+    for _ in range(limit):
+        reader.load([high])
+        place = reader.below(high)
+        if place is None or place < low:
+            return
+        yield place
+        high = place - 1
+
+
+def _readers(spans: Spans) -> Iterator[tuple[PlaceReader, list[Span]]]:
+    """A reader for each index, with the spans of its session."""
+    by_index: dict[int, list[Span]] = {}
+    for index, span in spans:
+        by_index.setdefault(index, []).append(span)
+    for index, own in by_index.items():
+        yield PlaceReader(index), own
+
+
+def _bounds(key: int, span: Span) -> list[tuple[int, int]]:
+    """For each group the least and the greatest place that a key can have in a span."""
+    return [(place_of(key, group, span.first), place_of(key, group, span.last)) for group in GROUPS]
+
+
+def _inside(place: int | None, low: int, high: int) -> int | None:
+    """The position of a place between two others."""
+    return position_of(place) if place is not None and low <= place <= high else None
+
+
+def flagged_steps(spans: Spans, column: str, limit: int) -> list[StepNames]:
+    """The first steps in some spans for which a column of :class:`StepNames` is not 0."""
+    found: list[StepNames] = []
+    for index, span in reversed(spans):
+        rows = StepNames.objects.filter(
+            index_id=index, position__range=(span.first, span.last), **{f"{column}__gt": 0}
+        )
+        found += rows.order_by("position")[: limit - len(found)]
+        if len(found) >= limit:
+            break
+    return found
+
+
+def step_numbers(places: Iterable[tuple[str, int]]) -> dict[int, int]:
+    """The numbers of the steps of live entries, by position; of an input the step before it."""
+    wanted = sorted(set(places))
+    found: dict[int, int] = {}
+    for start in range(0, len(wanted), _PLACES_AT_ONCE):
+        spans = [Span(session, at, at) for session, at in wanted[start : start + _PLACES_AT_ONCE]]
+        rows = in_spans(Entry.objects.all(), spans).values_list("position", "totals")
+        found.update((position, int(totals.get("steps", 0))) for position, totals in rows)
+    return found

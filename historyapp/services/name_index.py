@@ -1,0 +1,271 @@
+"""Keeps the index of names up to date, behind the log and in pieces of a bounded size.
+
+It is made when somebody first asks where a step's names come from: of what is short at once, of the rest by a
+worker. Entries and what precedes them never change, so a piece is computed without a lock.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from historyapp.core import entries as core
+from historyapp.core.compactions import SeenRows
+from historyapp.core.entries import INPUT_KINDS
+from historyapp.core.lineage import Lineage
+from historyapp.core.name_pages import pack_places, pages, place_of
+from historyapp.core.origins import (
+    Lookup,
+    calls_of,
+    files_acted_on,
+    kind_of,
+    lookups,
+    mentions_of,
+    names_in,
+)
+from historyapp.core.windows import LogRow
+from historyapp.models import Entry, NameIndex, NamePage, NameRun, Session, StepNames
+from historyapp.models.origins import indexed_spans, key_places
+from historyapp.models.sql import outermost, window_rows
+from historyapp.services.name_runs import merge_runs, places_of_run
+from historyapp.services.transactions import writing
+
+ENTRIES_OF_PIECE = 2_000
+TOKENS_OF_PIECE = 400_000
+"""A piece ends behind the entry with which it has as many."""
+PAGES_AT_ONCE = 100
+READ_SECONDS = 0.25
+"""A page or an API call adds pieces for as long."""
+READ_ENTRIES, READ_TOKENS = 200, 60_000
+"""Of a piece that it adds. What lacks more than :data:`SHORT` entries is left to a worker."""
+SHORT = 1_000
+_ACTED_ON = ("path", "url", "hash")
+
+
+class _Action(NamedTuple):
+    position: int
+    number: int
+    files: list[str]
+    names: list[str]
+
+
+class _Before(NamedTuple):
+    """What is before a piece."""
+
+    name_index: NameIndex
+    session: Session
+    lineage: Lineage
+    unread: int
+    """The first entry of which only the beginning is read, or 0; may be in the piece."""
+
+
+class Piece(NamedTuple):
+    """What some entries add to the index."""
+
+    last: int
+    unread: int
+    places: list[int]
+    """Ascending, see :func:`historyapp.core.name_pages.place_of`."""
+    steps: list[StepNames]
+
+
+def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | None = SHORT) -> bool:
+    """Adds what a lineage has and the index lacks. Returns whether everything is in.
+
+    Args:
+        seconds: no piece is begun after as many.
+        at_most: where more entries are lacking, nothing is added; None: whatever is lacking.
+    """
+    end = time.monotonic() + seconds
+    newest = dict[str, int]()
+    for span in lineage.between(1, lineage.last, newest_first=True):
+        newest.setdefault(span.session, span.last)
+        if len(newest) > READ_ENTRIES:
+            break
+    is_whole = True
+    for session_id, last in reversed(newest.items()):
+        index = NameIndex.objects.filter(session_id=UUID(session_id)).first()
+        if index and index.position >= last:
+            continue
+        session = Session.objects.get(pk=UUID(session_id))
+        if at_most is not None and last - (index.position if index else session.fork_position) > at_most:
+            is_whole = False
+            continue
+        while add_piece(session, last, is_short=at_most is not None):
+            if time.monotonic() >= end:
+                return False
+    return is_whole
+
+
+def add_piece(session: Session, last: int | None = None, *, is_short: bool = False) -> bool:
+    """Adds the next entries of a session to the index. Returns whether there may be more.
+
+    Args:
+        last: entries behind this position can wait.
+        is_short: whether somebody waits for it.
+    """
+    index = NameIndex.objects.filter(session=session).first()
+    if index is None:
+        with writing():
+            index, _ = NameIndex.objects.get_or_create(
+                session=session, defaults={"position": session.fork_position}
+            )
+    if index.position >= (session.head if last is None else min(last, session.head)):
+        return False
+    piece = read_piece(session, index, is_short=is_short)
+    if piece is None:
+        return False
+    with writing():
+        held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
+        if held and held.position == index.position:  # else another process was quicker, or it was deleted
+            _store(held, piece)
+    merge_runs(index, is_short=is_short)
+    return held is not None
+
+
+def _store(index: NameIndex, piece: Piece) -> None:
+    if piece.places:
+        run = NameRun.objects.create(index=index, size=len(piece.places))
+        rows = [NamePage(run=run, first=page[0], places=pack_places(page)) for page in pages(piece.places)]
+        NamePage.objects.bulk_create(rows, batch_size=PAGES_AT_ONCE)
+    StepNames.objects.bulk_create(piece.steps)
+    index.position, index.unread = piece.last, index.unread or piece.unread
+    index.save(update_fields=["position", "unread"])
+
+
+def read_piece(session: Session, index: NameIndex, *, is_short: bool = False) -> Piece | None:
+    """The next entries' names, and which of their actions named what had never been seen; None at the end."""
+    entries = _next_entries(session, index.position, is_short=is_short)
+    if not entries:
+        return None
+    places: set[int] = set()
+    keys: list[set[int]] = []
+    unread = 0
+    for _, entry in entries:
+        found = mentions_of(entry.body, entry.metadata)
+        places.update([place_of(one.key, one.group, entry.position) for one in found.mentions])
+        keys.append({one.key for one in found.mentions})
+        unread = unread or (0 if found.is_whole else entry.position)
+    lineage = session.lineage(index.position).cut(index.position)
+    steps = _flags(_Before(index, session, lineage, index.unread or unread), entries, keys)
+    return Piece(entries[-1][1].position, unread, sorted(places), steps)
+
+
+def _next_entries(session: Session, after: int, *, is_short: bool) -> list[tuple[Entry, core.Entry]]:
+    """The next entries; behind a rewind another lineage goes on, so a piece ends there."""
+    most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_short else (ENTRIES_OF_PIECE, TOKENS_OF_PIECE)
+    # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
+    rows = Entry.objects.filter(session=session, position__gt=after, position__lte=after + most)
+    found: list[tuple[Entry, core.Entry]] = []
+    tokens = 0
+    for row in rows.order_by("position").iterator(chunk_size=10):
+        found.append((row, row.core()))
+        tokens += row.tokens
+        if row.kind == "rewind" or tokens >= most_tokens:
+            break
+    return found
+
+
+def _action(row: Entry, output: core.ModelOutput) -> _Action:
+    files: dict[str, None] = {}
+    names: dict[str, None] = {}
+    for call in calls_of(output):
+        acted = files_acted_on(call)
+        files.update(dict.fromkeys(acted))
+        names.update(dict.fromkeys(name for name in names_in(call) if kind_of(name) in _ACTED_ON[1:]))
+    return _Action(row.position, int(row.totals.get("steps", 0)), list(files), [*files, *names])
+
+
+def _flags(
+    before: _Before, entries: Sequence[tuple[Entry, core.Entry]], keys: Sequence[set[int]]
+) -> list[StepNames]:
+    """The rows of the actions that named something unseen or compacted away.
+
+    Args:
+        keys: those of each entry.
+    """
+    index, session, lineage, unread = before
+    actions = {
+        row.position: _action(row, entry.body)
+        for row, entry in entries
+        if isinstance(entry.body, core.ModelOutput)
+    }
+    ways = {name: lookups(name) for action in actions.values() for name in action.names}
+    wanted = {key for some in ways.values() for way in some for key in way.keys}
+    spans, is_whole = indexed_spans(lineage, 1, lineage.last)
+    newest = {key: known.newest for key, known in key_places(spans, wanted).items()}
+    seen = SeenRows(window_rows(lineage))
+    standing = _standing_keys(session, lineage)
+    steps: list[StepNames] = []
+    for (row, entry), own in zip(entries, keys, strict=True):
+        action = actions.get(row.position)
+        if action is not None:
+            may_be_unseen = is_whole and not 0 < unread < row.position
+            last_seen = {name: _last_seen(ways[name], newest) for name in action.names}
+            standing_names = {name for name in action.names if _stands(ways[name], standing)}
+            found = StepNames(
+                index=index,
+                position=row.position,
+                number=action.number,
+                unseen=sum(not last_seen[file] for file in action.files) if may_be_unseen else 0,
+                gone=sum(
+                    at > 0 and seen.is_gone(at) and name not in standing_names
+                    for name, at in last_seen.items()
+                ),
+            )
+            steps += [found] if found.unseen or found.gone else []
+        newest.update(dict.fromkeys(own & wanted, row.position))
+        if row.kind in ("system_instruction", "memory_notebook"):
+            standing |= own
+        elif row.kind != "rewind":
+            seen.add(_log_row(row, entry))
+    return steps
+
+
+def _log_row(row: Entry, entry: core.Entry) -> LogRow:
+    body = row.body if row.kind in (*INPUT_KINDS, "debug_log") else {}
+    return LogRow(row.position, row.kind, row.created_at, row.tokens, entry.metadata, body)
+
+
+def _standing_keys(session: Session, lineage: Lineage) -> set[int]:
+    """The keys in the newest instruction and notebook, which stand outside of what is compacted."""
+    kinds = ("system_instruction", "memory_notebook")
+    newest = (outermost(lineage, kind, session, newest=True) for kind in kinds)
+    return {one.key for entry in newest if entry for one in mentions_of(entry.body).mentions}
+
+
+def _stands(ways: Iterable[Lookup], keys: set[int]) -> bool:
+    return any(all(key in keys for key in way.keys) for way in ways)
+
+
+def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
+    """The position at which a name last stood, in any of its spellings; 0: nowhere."""
+    found = [newest[way.keys[0]] for way in ways if all(key in newest for key in way.keys)]
+    return max(found, default=0)
+
+
+def rebuild_names(session: Session) -> list[str]:
+    """Makes the index of a session again and says whether the stored one differed. None is made anew."""
+    index = NameIndex.objects.filter(session=session).first()
+    if index is None:
+        return []
+    before = _content(index)
+    last = index.position
+    NameRun.objects.filter(index=index).delete()
+    StepNames.objects.filter(index=index).delete()
+    index.position, index.unread = session.fork_position, 0
+    index.save(update_fields=["position", "unread"])
+    while index.position < last and (piece := read_piece(session, index)):
+        _store(index, piece)
+    return [] if before == _content(index) else ["the index of names differed"]
+
+
+def _content(index: NameIndex) -> list[object]:
+    """What does not depend on how places were divided into pieces and runs; of the places their sum."""
+    count = total = 0
+    for run in NameRun.objects.filter(index=index, is_live=True):
+        for place in places_of_run(run.pk):
+            count, total = count + 1, total + place
+    steps = StepNames.objects.filter(index=index).order_by("position")
+    flags = list(steps.values_list("position", "number", "unseen", "gone"))
+    return [index.position, index.unread, count, total, flags]

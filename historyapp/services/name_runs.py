@@ -1,0 +1,99 @@
+"""Merges runs of the index of names, so that a search reads few of them.
+
+A merged run is written in several short transactions and read only when it is whole. So no append waits long,
+and a worker that is stopped leaves nothing that is read.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from heapq import merge
+from itertools import islice, pairwise
+
+from django.utils import timezone
+
+from historyapp.core.name_pages import pack_places, pages, unpack_places
+from historyapp.models import NameIndex, NamePage, NameRun
+from historyapp.services.transactions import writing
+
+GROWTH = 2
+"""A run is merged with the next larger one unless that is more than so many times its size."""
+SHORT_PLACES = 20_000
+"""While somebody waits, only runs with fewer places are merged."""
+_PAGES_AT_ONCE = 64
+_LEFT_BEHIND = timedelta(hours=1)
+"""After which a run that is not live is nobody's work any more."""
+
+
+def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
+    """Merges runs of like size until each is more than twice as large as the next."""
+    _delete_left_behind(index)
+    while pair := _next_pair(index, is_short=is_short):
+        if not _merge(index, pair):
+            return
+
+
+def _next_pair(index: NameIndex, *, is_short: bool) -> list[NameRun]:
+    runs = list(NameRun.objects.filter(index=index, is_live=True).order_by("size", "pk"))
+    for small, large in pairwise(runs):
+        is_like = large.size <= small.size * GROWTH
+        if is_like and not (is_short and small.size + large.size > SHORT_PLACES):
+            return [small, large]
+    return []
+
+
+def _merge(index: NameIndex, old: list[NameRun]) -> bool:
+    """Puts one run in place of some. Returns False where another process has merged them meanwhile."""
+    with writing():
+        if not NameIndex.objects.filter(pk=index.pk).exists():
+            return False
+        new = NameRun.objects.create(index=index, size=sum(run.size for run in old), is_live=False)
+    merged = pages(merge(*(places_of_run(run.pk) for run in old)))
+    while some := list(islice(merged, _PAGES_AT_ONCE)):
+        rows = [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in some]
+        with writing():
+            if not NameRun.objects.filter(pk=new.pk).exists():
+                return False
+            NamePage.objects.bulk_create(rows)
+    ids = [run.pk for run in old]
+    with writing():
+        held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
+        is_first = held is not None and NameRun.objects.filter(pk__in=ids, is_live=True).count() == len(ids)
+        if is_first:
+            NameRun.objects.filter(pk__in=ids).update(is_live=False)
+            NameRun.objects.filter(pk=new.pk).update(is_live=True)
+    for run in ids if is_first else [new.pk]:
+        _delete(run)
+    return is_first
+
+
+def places_of_run(run: int) -> Iterator[int]:
+    """All places of a run, ascending, read as they are consumed."""
+    after = -1
+    while True:
+        rows = NamePage.objects.filter(run_id=run, first__gt=after).order_by("first")
+        some = list(rows.values_list("first", "places")[:_PAGES_AT_ONCE])
+        for _, stored in some:
+            yield from unpack_places(stored)
+        if len(some) < _PAGES_AT_ONCE:
+            return
+        after = some[-1][0]
+
+
+def _delete(run: int) -> None:
+    """Deletes a run that is not live, a few pages at a time."""
+    while True:
+        firsts = NamePage.objects.filter(run_id=run).order_by("first").values_list("first", flat=True)
+        some = list(firsts[:_PAGES_AT_ONCE])
+        if not some:
+            break
+        with writing():
+            NamePage.objects.filter(run_id=run, first__lte=some[-1]).delete()
+    with writing():
+        NameRun.objects.filter(pk=run, is_live=False).delete()
+
+
+def _delete_left_behind(index: NameIndex) -> None:
+    """Runs of a merge that was stopped."""
+    then = timezone.now() - _LEFT_BEHIND
+    for run in NameRun.objects.filter(index=index, is_live=False, created_at__lt=then):
+        _delete(run.pk)

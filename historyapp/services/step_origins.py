@@ -1,0 +1,358 @@
+"""Where the names of a step's action stood before it, and which later actions used its results."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from historyapp.core import entries as core
+from historyapp.core.lineage import Span
+from historyapp.core.name_pages import GROUPS, Group, key_of
+from historyapp.core.origins import (
+    RESULT_NAMES,
+    Lookup,
+    Match,
+    NameKind,
+    Role,
+    calls_of,
+    files_acted_on,
+    kind_of,
+    lookups,
+    mentions_of,
+    names_in,
+    result_names,
+    texts_of,
+)
+from historyapp.core.text import preview
+from historyapp.core.windows import Beginning
+from historyapp.models.entries import Entry, in_spans
+from historyapp.models.history import History
+from historyapp.models.origins import (
+    KeyPlaces,
+    Spans,
+    all_places,
+    first_actions,
+    indexed_spans,
+    key_places,
+    stands_at,
+    step_numbers,
+)
+from historyapp.models.sql import live_entries
+from historyapp.services.recorded import RecordedRequest, recorded_request
+
+Origin = Literal["given", "own", "nowhere", "unknown"]
+"""Given: what the agent was given has it. Own: only its own earlier words have it. Unknown: not all that is
+before the step has been read."""
+MOST_CALLS = 20
+"""Of a step whose names are looked up."""
+MOST_RESULTS = 5
+"""Entries of results of a step that are compared with later actions."""
+MOST_LINES = 30
+MOST_PLACES = 50
+LARGEST_ENTRY = 15_000
+"""Tokens of an entry that is read to show a line of it."""
+MOST_TOKENS = 40_000
+"""Of all of them together."""
+Spot = tuple[int, Group]
+"""A key and the group of a place within its entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlace:
+    """A place in the log, for people."""
+
+    position: int
+    step: int
+    """The step that it belongs to; of what came between two steps the one before; 0: before the first."""
+    role: Role | None
+    """None where the entry is too large to be read for it. So are the line and its text."""
+    line: int | None = None
+    text: str = ""
+    """The line, up to 200 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameOrigin:
+    """An identifier of the step's action."""
+
+    name: str
+    kind: NameKind
+    call: int
+    """The index of the first call that has it."""
+    origin: Origin
+    match: Match | None
+    first: NamePlace | None
+    """Where it first stood."""
+    first_given: NamePlace | None
+    """Where the agent was first given it, where that is another place."""
+    last_position: int | None
+    """Where it last stood before the step."""
+    in_view: bool | None
+    """Whether the model still saw it at this step; None where it stood nowhere, or nobody can know."""
+    is_acted_on: bool
+    """Whether the call needs a file of this name to be there."""
+
+
+class UsedLine(NamedTuple):
+    """A line of the step's results with a name that a later action used."""
+
+    part: int
+    line: int
+    names: list[tuple[str, int]]
+    """Each with the number of the first later step whose action has it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepOrigins:
+    """The answer to "where did it get this from" for one step."""
+
+    number: int
+    names: list[NameOrigin]
+    used: list[UsedLine]
+    is_used: bool | None
+    """Whether a later action has a name of the results; None where they have no such names, or not all of
+    them were looked up."""
+    window: Beginning
+    """Why what the model saw began where it did."""
+    compacted_at: int | None
+    """Where the context was last compacted or cleared before the step."""
+    is_complete: bool
+    """Whether all entries are in the index."""
+
+
+def origins_of(history: History, number: int) -> StepOrigins:
+    """The origins of a step; a fixed number of queries, whatever the session's length.
+
+    Raises:
+        NotFound: when there is no such live step.
+    """
+    row = history.row(history.resolve(number))
+    entries = list(
+        live_entries(
+            history.lineage,
+            ("model_output", "tool_results"),
+            after=row.first_position - 1,
+            before=row.last_position + 1,
+            limit=1 + MOST_RESULTS,
+        )
+    )
+    spans, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
+    calls = calls_of(_output(entries))[:MOST_CALLS]
+    named: dict[str, int] = {}
+    for index, call in enumerate(calls):
+        for name in names_in(call):
+            named.setdefault(name, index)
+    recorded = recorded_request(history, row.number)
+    search = _Search(spans, list(named), recorded)
+    acted = {file for call in calls for file in files_acted_on(call)}
+    names = []
+    for name, call_index in named.items():
+        places = search.places(name)
+        names.append(
+            NameOrigin(
+                name=name,
+                kind=kind_of(name),
+                call=call_index,
+                origin=_origin(places, is_complete=is_complete),
+                match=search.best[name].match if places else None,
+                first=search.shown(name, search.first(name)),
+                first_given=search.shown(name, search.first_given(name)),
+                last_position=search.last(name),
+                in_view=search.is_seen(name) if places else None,
+                is_acted_on=name in acted,
+            )
+        )
+    used, is_used = _used(history, row.last_position, entries[1:])
+    window = recorded.window
+    at = window.position if window.begins in ("compaction", "cleared") else None
+    return StepOrigins(row.number, names, used, is_used, window.begins, at, is_complete)
+
+
+class _Search:
+    """The places of some names in what is before a step."""
+
+    def __init__(self, spans: Spans, names: Sequence[str], recorded: RecordedRequest) -> None:
+        self._ways = {name: lookups(name) for name in names}
+        keys = {key for ways in self._ways.values() for way in ways for key in way.keys}
+        self._known = key_places(spans, keys)
+        self.best = {name: way for name in names if (way := _best(name, self._ways[name], self._known))}
+        self._recorded = recorded
+        self._seen = {row.position for row in recorded.window.rows}
+        standing = (recorded.instruction, recorded.notebook)
+        apart = [entry.position for entry in standing if entry]
+        apart += [recorded.window.replaced_by] if recorded.window.replaced_by else []
+        self._standing = stands_at(spans, {way.keys[0] for way in self.best.values()}, apart)
+        firsts = [(name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at]
+        lasts = [at for name in self.best for at in self._lasts(name)]
+        wanted = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set())
+        sessions = {at: session for at in wanted if (session := recorded.history.lineage.session_at(at))}
+        self._steps = step_numbers((session, at) for at, session in sessions.items())
+        spots = {(sessions[at], at): set[Spot]() for _, at in firsts if at in sessions}
+        for name, at in firsts:
+            if at in sessions:
+                spots[sessions[at], at].add((self.best[name].keys[0], self._group(name, at)))
+        self._lines = _lines(spots)
+
+    def places(self, name: str) -> KeyPlaces | None:
+        """Where a name stands, in the spelling that counts; None: nowhere."""
+        way = self.best.get(name)
+        return self._known[way.keys[0]] if way else None
+
+    def first(self, name: str) -> int | None:
+        """The position at which a name first stood."""
+        places = self.places(name)
+        return places.earliest if places else None
+
+    def first_given(self, name: str) -> int | None:
+        """The position at which the agent was first given a name, where that is not the first of all."""
+        places = self.places(name)
+        return places.first[0] if places and places.first[0] != places.earliest else None
+
+    def last(self, name: str) -> int | None:
+        """The position at which a name last stood, in any spelling."""
+        return max(self._lasts(name), default=None)
+
+    def is_seen(self, name: str) -> bool | None:
+        """Whether one of a name's places was in the request; None: nobody can know."""
+        if self._standing.get(self.best[name].keys[0]):
+            return True
+        if self._recorded.snapshot is None:
+            return any(at in self._seen for at in self._lasts(name))
+        return self._is_served(self._lasts(name))
+
+    def shown(self, name: str, position: int | None) -> NamePlace | None:
+        """A place of a name, for people."""
+        if position is None:
+            return None
+        place = NamePlace(position, self._steps.get(position, 0), None)
+        spot = self.best[name].keys[0], self._group(name, position)
+        return _with_line(place, self._lines.get(position, {}).get(spot))
+
+    def _group(self, name: str, position: int) -> Group:
+        places = self._known[self.best[name].keys[0]]
+        return GROUPS[places.first.index(position)]
+
+    def _lasts(self, name: str) -> list[int]:
+        """Where a name last stood in each group, in all spellings that are no mere parts."""
+        ways = [way for way in self._ways[name] if _is_known(way, self._known)]
+        exact = [way for way in ways if way.match != "parts"] or ways
+        return [at for way in exact for at in self._known[way.keys[0]].last if at]
+
+    def _is_served(self, positions: Iterable[int]) -> bool | None:
+        """Whether a recorded snapshot holds one of these entries; None: a summary may."""
+        assert self._recorded.snapshot is not None
+        is_unknown = False
+        for position in positions:
+            step = self._steps.get(position, 0)
+            for segment in self._recorded.snapshot.manifest.get("segments", ()):
+                first = segment.get("step") or 0
+                if segment.get("position") != position and not (
+                    first and first <= step <= (segment.get("last_step") or first)
+                ):
+                    continue
+                if segment.get("form", "full") == "full":
+                    return True
+                is_unknown = True
+        return None if is_unknown else False
+
+
+def _with_line(place: NamePlace, line: tuple[Role, int, str] | None) -> NamePlace:
+    """The place with its role, line and text, where they are known."""
+    return replace(place, role=line[0], line=line[1], text=line[2]) if line else place
+
+
+def places_of(history: History, number: int, name: str) -> list[NamePlace]:
+    """The newest places of a name in the live history up to a step, at most 50, oldest first."""
+    row = history.row(history.resolve(number))
+    spans, _ = indexed_spans(history.lineage, 1, row.last_position)
+    found: dict[int, tuple[str, Spot]] = {}
+    for way in lookups(name):
+        if way.match != "parts":
+            for session, position, group in all_places(spans, way.keys[0], MOST_PLACES):
+                found.setdefault(position, (session, (way.keys[0], group)))
+    newest = sorted(found)[-MOST_PLACES:]
+    numbers = step_numbers((found[position][0], position) for position in newest)
+    lines = _lines({(found[position][0], position): {found[position][1]} for position in newest})
+    return [
+        _with_line(
+            NamePlace(position, numbers.get(position, 0), None),
+            lines.get(position, {}).get(found[position][1]),
+        )
+        for position in newest
+    ]
+
+
+def _output(entries: Sequence[core.Entry]) -> core.ModelOutput:
+    body = entries[0].body
+    assert isinstance(body, core.ModelOutput)
+    return body
+
+
+def _is_known(way: Lookup, known: Mapping[int, KeyPlaces]) -> bool:
+    return all(key in known for key in way.keys)
+
+
+def _best(name: str, ways: Iterable[Lookup], known: Mapping[int, KeyPlaces]) -> Lookup | None:
+    """The way that says where a name stood. Of a path the earlier of both spellings counts."""
+    found = [way for way in ways if _is_known(way, known)]
+    exact = [way for way in found if way.match != "parts"]
+    if kind_of(name) == "path" and exact:
+        return min(exact, key=lambda way: known[way.keys[0]].earliest)
+    return found[0] if found else None
+
+
+def _origin(places: KeyPlaces | None, *, is_complete: bool) -> Origin:
+    if places is None:
+        return "nowhere" if is_complete else "unknown"
+    return "own" if places.first[0] is None else "given"
+
+
+def _lines(
+    wanted: Mapping[tuple[str, int], set[Spot]],
+) -> dict[int, dict[Spot, tuple[Role, int, str]]]:
+    """The role, line and text at some places, by position. Entries are read up to a bounded size."""
+    spots_at = {position: spots for (_, position), spots in wanted.items()}
+    found: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
+    for entry in _small_entries(sorted(wanted)):
+        texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
+        lines: dict[tuple[Role, int], list[str]] = {}
+        for one in mentions_of(entry.body, entry.metadata).mentions:
+            if (one.key, one.group) in spots_at[entry.position]:
+                where = one.role, one.part
+                if where not in lines:
+                    lines[where] = texts[where].split("\n")
+                line = preview(lines[where][one.line - 1])
+                found.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, line
+    return found
+
+
+def _small_entries(places: Sequence[tuple[str, int]]) -> list[core.Entry]:
+    """The entries at some places, without very large ones."""
+    spans = [Span(session, position, position) for session, position in places]
+    sizes = in_spans(Entry.objects.all(), spans).values_list("session_id", "position", "tokens")
+    left, wanted = MOST_TOKENS, []
+    for session, position, tokens in sorted(sizes, key=lambda row: row[2]):
+        left -= tokens
+        if left >= 0 and tokens <= LARGEST_ENTRY:
+            wanted.append(Span(str(session), position, position))
+    return [row.core() for row in in_spans(Entry.objects.all(), wanted)] if wanted else []
+
+
+def _used(history: History, after: int, results: Sequence[core.Entry]) -> tuple[list[UsedLine], bool | None]:
+    """The lines of results with names that later actions used, and whether one did, see StepOrigins."""
+    lines = [line for entry in results for line in result_names(entry.body)]
+    keys = {key_of(name): name for line in lines for name in line.names}
+    if not keys:
+        return [], None
+    spans, is_complete = indexed_spans(history.lineage, after + 1, history.lineage.last)
+    positions = first_actions(spans, keys)
+    sessions = {p: history.lineage.session_at(p) for p in set(positions.values())}
+    numbers = step_numbers((session, position) for position, session in sessions.items() if session)
+    used = {keys[key]: numbers[position] for key, position in positions.items() if position in numbers}
+    found = []
+    for line in lines:
+        names = [(name, used[name]) for name in line.names if name in used]
+        if names:
+            found.append(UsedLine(line.part, line.line, names, preview(line.text)))
+    is_known = is_complete and len(keys) < RESULT_NAMES
+    return found[:MOST_LINES], True if found else False if is_known else None

@@ -1,0 +1,87 @@
+"""Where the names of a step's action stood before, and which later actions used its results."""
+
+from typing import Annotated, get_args
+
+from pydantic import Field
+
+from historyapp.core.origins import Match, NameKind, Role
+from historyapp.core.text import Text
+from historyapp.core.windows import Beginning
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, shown
+
+_Kind = Annotated[str, Field(json_schema_extra={"enum": list(get_args(NameKind))})]
+_Role = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Role))})]
+_Origin = Annotated[str, Field(json_schema_extra={"enum": ["given", "own", "nowhere", "unknown"]})]
+_Window = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginning))})]
+_Match = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Match))})]
+
+
+class NamePlaceOut(Answer):
+    """A place in the log where a name stands."""
+
+    model_config = shown(examples.NAME_PLACE)
+
+    position: int
+    step: int = Field(description="Its step; of an input the step before it; 0 before the first step.")
+    role: _Role | None = Field(description="The text that has it; null in very large entries.")
+    line: int | None = Field(description="Within the text, from 1; null in very large entries.")
+    text: Text = Field(description="The line, up to 200 characters; empty in very large entries.")
+
+
+class NameOriginOut(Answer):
+    """A name in the action of a step."""
+
+    model_config = shown(examples.NAME_ORIGIN)
+
+    name: Text
+    kind: _Kind
+    call: int = Field(description="The index of the first tool call that has it.")
+    origin: _Origin = Field(
+        description="`given`: an input, instruction or result has it. `own`: only earlier words of the agent "
+        "have it. `nowhere`: nothing before has it. `unknown`: not all of the log has been read."
+    )
+    match: _Match | None = Field(
+        description="`whole`: letter by letter. `end`: with another beginning. `parts`: its parts stood."
+    )
+    first: NamePlaceOut | None = Field(description="Where it first stood.")
+    first_given: NamePlaceOut | None = Field(
+        description="Where the agent was first given it, if that is another place; else null."
+    )
+    last_position: int | None = Field(description="Where it last stood before the step.")
+    in_view: bool | None = Field(
+        description="Whether the recorded request had it; null if it stood nowhere or nobody can know."
+    )
+    acted_on: bool = Field(description="Whether the call needs a file of this name to exist.")
+
+
+class UsedNameOut(Answer):
+    name: Text
+    step: int = Field(description="The first later step whose action has it.")
+
+
+class UsedLineOut(Answer):
+    """A line of the step's results with a name that a later action has."""
+
+    result: int
+    line: int
+    text: Text
+    names: list[UsedNameOut]
+
+
+class OriginsOut(Answer):
+    """Where the action of a step got its names from."""
+
+    model_config = shown(examples.ORIGINS)
+
+    number: int
+    complete: bool = Field(description="Whether the whole log before the step is in the index of names.")
+    window: _Window = Field(
+        description="Why the recorded request began where it did; `older`: nothing else would have fitted."
+    )
+    compacted_at: int | None = Field(description="Where the context was last compacted or cleared.")
+    names: list[NameOriginOut]
+    used: list[UsedLineOut]
+    result_used: bool | None = Field(
+        description="Whether a later action has a name of the results; null if nobody can know."
+    )

@@ -1,0 +1,71 @@
+"""Where a step got its names from, over HTTP."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from historyapp import tasks
+from historyapp.models import NameIndex
+from historyapp.services import name_index
+from tests.api.agent import Agent, said
+
+
+def reading(path: str) -> dict[str, Any]:
+    return {"kind": "model_output", "use_tool": {"name": "read_file", "arguments": {"path": path}}}
+
+
+def returned(outputs: str) -> dict[str, Any]:
+    return {"kind": "tool_results", "results": [{"status": "success", "outputs": outputs}]}
+
+
+@pytest.fixture
+def searched(run: Agent) -> Agent:
+    run.append(said(), reading("src"), returned("src/a.py\nsrc/b.py"), reading("src/b.py"), returned("ok"))
+    return run
+
+
+def test_a_name_leads_to_its_first_place(searched: Agent) -> None:
+    found = searched.get("/episodes/-1/origins").body
+    (name,) = found["names"]
+    place = {"position": 3, "step": 1, "role": "result", "line": 2, "text": "src/b.py"}
+    assert (name["name"], name["origin"], name["match"], name["first"]) == (
+        "src/b.py",
+        "given",
+        "whole",
+        place,
+    )
+    assert (found["complete"], found["result_used"]) == (True, None)
+
+
+def test_a_result_says_who_used_it(searched: Agent) -> None:
+    found = searched.get("/episodes/1/origins").body
+    assert found["used"] == [
+        {"result": 0, "line": 2, "text": "src/b.py", "names": [{"name": "src/b.py", "step": 2}]}
+    ]
+    assert found["result_used"] is True
+    before = searched.get("/episodes/1/origins?as_of=3").body
+    assert (before["used"], before["result_used"]) == ([], False)
+
+
+def test_a_long_session_says_that_it_is_not_read_yet(
+    searched: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 4})
+    asked: list[UUID] = []
+    monkeypatch.setattr(tasks, "want_name_index", asked.append)
+    found = searched.get("/episodes/2/origins").body
+    assert (found["complete"], found["names"][0]["origin"]) == (False, "unknown")
+    assert not NameIndex.objects.exists()
+    tasks.index_names(str(asked[0]))
+    assert searched.get("/episodes/2/origins")["complete"] is True
+
+
+def test_an_answer_is_not_made_again_while_nothing_changed(searched: Agent) -> None:
+    first = searched.get("/episodes/2/origins")
+    again = searched.get("/episodes/2/origins", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status == 304
+
+
+def test_a_step_that_is_not_there_is_a_404(searched: Agent) -> None:
+    assert searched.get("/episodes/9/origins").status == 404

@@ -1,0 +1,156 @@
+"""A name of an action is found where it stood before, in its own spelling or in another one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.name_pages import HASH_BITS, key_of
+from historyapp.core.origins import (
+    MOST_CHARACTERS,
+    MOST_KEYS,
+    RESULT_NAMES,
+    files_acted_on,
+    kind_of,
+    lookups,
+    mentions_of,
+    result_names,
+)
+
+
+def result(text: Any) -> ToolResults:
+    return ToolResults(results=(ToolResult(status="success", outputs=text),))
+
+
+def match(name: str, text: str) -> str | None:
+    """How a result with the text has the name."""
+    keys = {mention.key for mention in mentions_of(result(text)).mentions}
+    return next((way.match for way in lookups(name) if all(key in keys for key in way.keys)), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("src/app.py", "path"),
+        ("~/notes", "path"),
+        ("https://example.org/a", "url"),
+        ("1207", "number"),
+        ("2024-05-30", "number"),
+        ("1d7b2ce", "hash"),
+        ("d56ab1db-8eb3-4036-a181-c153d7f27465", "hash"),
+        ("parse_text", "name"),
+        ("app.py", "name"),
+    ],
+)
+def test_each_name_has_a_kind(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("src/app/parser.py", "see src/app/parser.py:41", "whole"),
+        ("/repo/src/app/parser.py", "see src/app/parser.py", "end"),
+        ("src/app/parser.py", "see /repo/src/app/parser.py", "end"),
+        ("/repo/src/app", "see /repo/src/app/parser.py", "end"),
+        ("src/app/parser.py", "src/app/tokens.py\nparser.py", "parts"),
+        ("src/app/tests", "src/app/tokens.py\ntests/\n", "parts"),
+        ("parser.py", "see src/app/parser.py", "whole"),
+        ("/testbed", "in /testbed/setup.py", "whole"),
+        ("C:/work/app.py", r"in C:\work\app.py", "end"),
+        ("1d7b2ce", "commit 1d7b2ce90f", "end"),
+        ("1d7b2ce", "commit 1d7b2ce", "whole"),
+        ("1d7b2ce90f", "a/x@1d7b2ce90f", "whole"),
+        ("contact.playerClass", "let playerClass = 1", "end"),
+        ("https://example.org/docs/start", "GET /docs/start", "parts"),
+        ("https://github.com/me/tool.git", "uses me/tool here", "parts"),
+        ("src/app/lexer.py", "see src/app/parser.py", None),
+        ("other/parser.py", "see src/app/parser.py", None),
+        ("https://example.org/docs?page=2", "https://example.org/docs", None),
+        ("http://localhost:3000", "http://localhost:4000", None),
+        ("d56ab1db-8eb3-4036-a181-c153d7f27465", "d56ab1db-8eb3-4036-a181-000000000000", None),
+        ("1207", "12070", None),
+    ],
+)
+def test_a_name_is_found_in_its_spellings(name: str, text: str, expected: str | None) -> None:
+    assert match(name, text) == expected
+
+
+def test_a_mention_says_which_text_and_line_it_stands_in() -> None:
+    body = ToolResults(
+        results=(
+            ToolResult(status="success", outputs="nothing"),
+            ToolResult(status="success", outputs={"files": ["first\nsee parse_text", "parse_text"]}),
+        )
+    )
+    (mention,) = [one for one in mentions_of(body).mentions if one.key == key_of("parse_text")]
+    assert (mention.role, mention.part, mention.line) == ("result", 1, 2)
+
+
+def test_words_of_the_agent_and_its_actions_are_told_apart() -> None:
+    calls = (ToolCall(id="1", name="read", arguments={"path": "app.py"}),)
+    body = ModelOutput(thoughts="look at parse_text", text="see app.py", tool_calls=calls)
+    roles = [(mention.key, mention.role) for mention in mentions_of(body).mentions]
+    assert [role for key, role in roles if key == key_of("parse_text")] == ["thought"]
+    assert [role for key, role in roles if key == key_of("app.py")] == ["text", "action"]
+
+
+def test_of_a_very_long_entry_the_beginning_is_read() -> None:
+    assert not mentions_of(result("x " * MOST_CHARACTERS + "late_name")).is_whole
+    many = mentions_of(result("\n".join(f"name_{n}" for n in range(MOST_KEYS + 5))))
+    assert (len(many.mentions), many.is_whole) == (MOST_KEYS, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "metadata"),
+    [
+        (ModelInput(channel="compaction", content="see src/app.py"), {}),
+        (
+            DebugLog(category="compaction", message=""),
+            {"replacement_history": [{"type": "message", "content": "see src/app.py"}]},
+        ),
+        (
+            DebugLog(category="condensation", message="see src/app.py"),
+            {"source": {"condensed": {"summarised": True}}},
+        ),
+    ],
+)
+def test_what_replaced_the_history_is_a_summary(body: Any, metadata: Any) -> None:
+    roles = {one.key: one.role for one in mentions_of(body, metadata).mentions}
+    assert roles[key_of("src/app.py")] == "summary"
+
+
+def test_other_notes_hold_no_names() -> None:
+    assert mentions_of(DebugLog(category="note", message="see src/app.py"), {"source": {}}).mentions == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "files"),
+    [
+        ("Read", {"file_path": "src/app.py"}, ["src/app.py"]),
+        ("Edit", {"file_path": "app.py", "old_string": "a", "new_string": "b.py"}, ["app.py"]),
+        ("Write", {"file_path": "new.py", "content": "see other.py"}, []),
+        ("Bash", {"command": "cat src/app.py > out.txt"}, ["src/app.py"]),
+        ("Bash", {"command": "mkdir -p src/new"}, []),
+        ("Bash", {"command": "cat > test.py << 'EOF'\nimport a.b\nEOF"}, []),
+        ("WebFetch", {"url": "https://example.org/a"}, []),
+    ],
+)
+def test_only_files_that_must_exist_are_acted_on(name: str, arguments: Any, files: list[str]) -> None:
+    assert files_acted_on(ToolCall(id="1", name=name, arguments=arguments)) == files
+
+
+def test_lines_of_results_hold_their_new_names_without_numbers() -> None:
+    lines = result_names(result("src/a.py\n4711\nsrc/a.py and b_1"))
+    assert [(line.line, line.names) for line in lines] == [(1, ["src/a.py"]), (3, ["b_1"])]
+    many = result_names(result("\n".join(f"name_{n}" for n in range(RESULT_NAMES + 5))))
+    assert len(many) == RESULT_NAMES
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=[])))
+def test_any_text_gives_keys_that_a_database_holds(text: str) -> None:
+    for mention in mentions_of(result(text)).mentions:
+        assert 0 <= mention.key < 2**HASH_BITS
+        assert mention.line >= 1

@@ -1,0 +1,197 @@
+"""The index of names follows the log in pieces and leads each name of an action to where it stood."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from django.utils import timezone
+
+from historyapp.core.entries import EntryDraft, ModelInput, SystemInstruction
+from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
+from historyapp.models.history import History
+from historyapp.models.origins import flagged_steps, indexed_spans
+from historyapp.services import name_index
+from historyapp.services.append import append
+from historyapp.services.name_index import add_piece, catch_up
+from historyapp.services.name_runs import merge_runs, places_of_run
+from historyapp.services.projections import rebuild
+from historyapp.services.retention import purge
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.step_origins import NameOrigin, StepOrigins, origins_of, places_of
+from tests.services.drafts import act, draft, ok, said
+
+
+def read(path: str) -> EntryDraft:
+    return act("read_file", path=path)
+
+
+def origins(session: Session, number: int) -> StepOrigins:
+    history = History(Session.objects.get(pk=session.pk))
+    assert catch_up(history.lineage)
+    return origins_of(history, number)
+
+
+def flagged(session: Session, column: str) -> list[StepNames]:
+    lineage = Session.objects.get(pk=session.pk).lineage()
+    return flagged_steps(indexed_spans(lineage, 1, lineage.last)[0], column, 10)
+
+
+def origin(session: Session, number: int) -> NameOrigin:
+    (name,) = origins(session, number).names
+    return name
+
+
+def test_a_name_leads_to_the_line_that_first_had_it(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), act(), ok(outputs="a.txt\nsrc/app.py"), read("src/app.py")])
+    found = origin(session, 2)
+    assert (found.origin, found.match, found.in_view) == ("given", "whole", True)
+    assert found.first is not None
+    assert (found.first.position, found.first.line, found.first.text) == (3, 2, "src/app.py")
+    assert (found.first.step, found.first.role) == (1, "result")
+
+
+def test_what_stood_nowhere_is_from_nowhere_once(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), read("src/guess.py"), ok(), read("src/guess.py")])
+    assert origin(session, 1).origin == "nowhere"
+    again = origin(session, 2)
+    assert (again.origin, again.first and again.first.role) == ("own", "action")
+    (step,) = flagged(session, "unseen")
+    assert (step.number, step.unseen) == (1, 1)
+
+
+def test_a_thought_of_the_same_step_is_no_origin(project: Project, session: Session) -> None:
+    append(project, session.pk, [act("read_file", path="let_me.py")])
+    assert origin(session, 1).origin == "nowhere"
+
+
+def test_what_the_agent_said_first_and_was_given_later_shows_both(project: Project, session: Session) -> None:
+    append(project, session.pk, [read("a/b.py"), ok(outputs="a/b.py has 3 lines"), read("a/b.py")])
+    found = origin(session, 2)
+    assert found.first is not None
+    assert found.first_given is not None
+    assert (found.origin, found.first.position, found.first_given.position) == ("given", 1, 2)
+
+
+def test_what_a_compaction_took_away_is_not_in_view(project: Project, session: Session) -> None:
+    summary = draft(ModelInput(channel="compaction", content="Working on b/kept.py."))
+    before = [act(), ok(outputs="a/lost.py\nb/kept.py")]
+    append(project, session.pk, [*before, summary, read("a/lost.py"), ok(), read("b/kept.py")])
+    lost, kept = origin(session, 2), origin(session, 3)
+    assert (lost.origin, lost.in_view, lost.last_position) == ("given", False, 2)
+    assert (kept.in_view, kept.last_position) == (True, 3)
+    assert origins(session, 2).compacted_at == 3
+    (step,) = flagged(session, "gone")
+    assert (step.number, step.gone) == (2, 1)
+
+
+def test_a_rewound_take_is_no_origin(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), act(), ok(outputs="fine"), act(), ok(outputs="only/here.py")])
+    rewind(project, session.pk, Target(to_step=1))
+    append(project, session.pk, [read("only/here.py")])
+    assert origin(session, 2).origin == "nowhere"
+    assert [step.number for step in StepNames.objects.all()] == [2]
+
+
+def test_a_fork_finds_what_its_parent_had(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("go"), act(), ok(outputs="src/app.py"), act(), ok()])
+    forked = fork(project, session.pk, at_step=1)
+    append(project, forked.pk, [read("src/app.py"), ok(), read("src/none.py")])
+    assert origin(forked, 2).first is not None
+    assert origin(forked, 3).origin == "nowhere"
+
+
+def test_results_show_which_later_actions_used_them(project: Project, session: Session) -> None:
+    listing = ok(outputs="src/a.py\nsrc/b.py")
+    append(project, session.pk, [act(), listing, read("other_1"), ok(), read("src/b.py"), ok(outputs="x_1")])
+    used = origins(session, 1).used
+    assert [(line.line, line.names) for line in used] == [(2, [("src/b.py", 3)])]
+    unused = origins(session, 3)
+    assert (unused.used, unused.is_used) == ([], False)
+    assert origins(session, 2).is_used is None
+
+
+def test_all_places_of_a_name_are_listed(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("see src/a.py"), read("src/a.py"), ok(outputs="1 src/a.py"), act()])
+    origins(session, 1)
+    found = places_of(History(Session.objects.get()), 2, "src/a.py")
+    assert [(one.role, one.step, one.text) for one in found] == [
+        ("input", 0, "see src/a.py"),
+        ("action", 1, "src/a.py"),
+        ("result", 1, "1 src/a.py"),
+    ]
+
+
+def test_without_the_whole_log_nothing_is_from_nowhere(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_index, "READ_ENTRIES", 1)
+    append(project, session.pk, [said("see src/a.py"), act(), ok(), read("src/a.py")])
+    history = History(Session.objects.get())
+    assert not catch_up(history.lineage, seconds=0)
+    assert NameIndex.objects.get().position == 1
+    assert origins_of(history, 2).is_complete is False
+    NameRun.objects.all().delete()
+    assert origins_of(history, 2).names[0].origin == "unknown"
+
+
+def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [said("go"), act(), ok(outputs="src/a.py"), read("src/a.py"), ok()])
+    rewind(project, session.pk, Target(to_step=1))
+    append(project, session.pk, [read("src/a.py"), ok(), read("src/none.py"), ok(), read("src/none.py")])
+    again = Session.objects.get()
+    while add_piece(again):
+        pass
+    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    assert rebuild(again).differences == []
+    NamePage.objects.filter(first=NamePage.objects.order_by("first").values("first")[:1]).delete()
+    assert rebuild(again).differences == ["the index of names differed"]
+    assert rebuild(again).differences == []
+
+
+def test_a_purged_session_leaves_no_names(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("see src/a.py")])
+    catch_up(History(Session.objects.get()).lineage)
+    Session.objects.update(status="archived")
+    purge(project, [session.pk], timezone.now())
+    assert not NamePage.objects.exists()
+    assert not NameIndex.objects.exists()
+
+
+def test_a_file_that_an_instruction_names_is_never_gone(project: Project, session: Session) -> None:
+    rule = draft(SystemInstruction(text="Keep to a/rules.py."))
+    summary = draft(ModelInput(channel="compaction", content="Working."))
+    append(project, session.pk, [rule, act(), ok(outputs="a/rules.py"), summary, read("a/rules.py")])
+    assert origin(session, 2).in_view is True
+    assert flagged(session, "gone") == []
+
+
+def test_runs_of_like_size_become_one_and_lose_nothing(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
+    append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(9)])
+    while add_piece(Session.objects.get()):
+        pass
+    index = NameIndex.objects.get()
+    before = sorted(place for run in NameRun.objects.all() for place in places_of_run(run.pk))
+    assert NameRun.objects.count() == 9
+    merge_runs(index)
+    sizes = [run.size for run in NameRun.objects.order_by("size")]
+    assert all(large > 2 * small for small, large in pairwise(sizes))
+    assert sorted(place for run in NameRun.objects.all() for place in places_of_run(run.pk)) == before
+
+
+def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("see src/a.py")])
+    catch_up(History(Session.objects.get()).lineage)
+    index = NameIndex.objects.get()
+    left = NameRun.objects.create(index=index, size=1, is_live=False)
+    NamePage.objects.create(run=left, first=1, places=b"")
+    merge_runs(index)
+    assert NameRun.objects.filter(pk=left.pk).exists()
+    NameRun.objects.filter(pk=left.pk).update(created_at=timezone.now() - timedelta(hours=2))
+    merge_runs(index)
+    assert not NameRun.objects.filter(pk=left.pk).exists()
