@@ -1,23 +1,27 @@
 """How often the rules for likely failures are right, on results that were labelled by hand.
 
-    python -m bench.likely_failures FOLDER [--show]
+    python -m bench.likely_failures FOLDER [--labels FILE] [--show fitted]
 
 Labels are in bench/outcomes. A label counts for the text with its digest alone; a file that has changed is
-named. Rules were fitted on the results of one half of the files; the other half was set aside.
+named. Of ``new_labels.jsonl``, the projects are divided: rules were mended on the results of one half of
+them, and then measured once on the other. The two older files of labels were divided by file.
 """
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from itertools import chain
 from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.outcomes.new_sample import place_of
+from bench.outcomes.other_formats import results_in_other_formats
 from bench.outcomes.results import Recorded, results_in
 from historyapp.core.failures import Finding, likely_failure
 
-LABELS = Path(__file__).parent / "outcomes" / "labels.jsonl"
+LABELS = Path(__file__).parent / "outcomes" / "new_labels.jsonl"
 _Z = 1.96
 
 
@@ -28,11 +32,15 @@ class Judged(NamedTuple):
     failed: bool
     reason: str
     finding: Finding | None
+    weight: float | None
+    """For how many results it stands; None: the sample was not drawn with known shares."""
 
     @property
-    def held_out(self) -> bool:
-        """Whether its file is in the half that was set aside while the rules were written."""
-        return sha256(self.recorded.file.encode()).digest()[0] % 2 == 1
+    def is_set_aside(self) -> bool:
+        """Whether it is in the half that was set aside while the rules were written."""
+        file = self.recorded.file
+        unit = file if self.weight is None else project_of(file)
+        return sha256(unit.encode()).digest()[0] % 2 == 1
 
 
 class Share(NamedTuple):
@@ -54,6 +62,15 @@ class Share(NamedTuple):
         return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def project_of(file: str) -> str:
+    """The project that a transcript is about, as the names of the corpus say it."""
+    return (
+        file.rpartition("/")[2].partition("__")[0].partition(".")[0]
+        if file.count("/") < 2
+        else (file.split("/")[1])
+    )
+
+
 def judged(folder: Path, labels: Path = LABELS) -> list[Judged]:
     """The labelled results of a folder.
 
@@ -62,11 +79,12 @@ def judged(folder: Path, labels: Path = LABELS) -> list[Judged]:
     """
     wanted = {_place(label): label for label in map(json.loads, labels.read_text().splitlines())}
     found = {}
-    for one in results_in(folder):
-        label = wanted.get((one.file, one.session, one.position, one.index))
+    for one in chain(results_in(folder), results_in_other_formats(folder)):
+        label = wanted.get(place_of(one))
         if label and label["sha256"] == one.digest:
             finding = likely_failure(one.result, one.check)
-            found[_place(label)] = Judged(one, label["failed"], label["reason"], finding)
+            weight = label.get("weight")
+            found[_place(label)] = Judged(one, label["failed"], label["reason"], finding, weight)
     missing = wanted.keys() - found.keys()
     if missing:
         raise SystemExit(f"{len(missing)} labelled results are not in {folder}: {sorted(missing)[:3]} …")
@@ -85,39 +103,60 @@ def recall(some: Iterable[Judged]) -> Share:
     return Share(sum(one.finding is not None for one in failed), len(failed))
 
 
+def weighted(some: Sequence[Judged]) -> str:
+    """Precision and recall in the population that the sample was drawn from, without an interval."""
+    both = _weight(one for one in some if one.finding and one.failed)
+    flagged = _weight(one for one in some if one.finding)
+    failed = _weight(one for one in some if one.failed)
+    return f"{both / flagged:.1%}, {both / failed:.1%}" if flagged and failed else "unknown"
+
+
+def _weight(some: Iterable[Judged]) -> float:
+    return sum(one.weight or 0 for one in some)
+
+
 def _place(label: dict[str, Any]) -> tuple[str, int, int, int]:
     return label["file"], label["session"], label["position"], label["index"]
 
 
-def _show(some: Sequence[Judged]) -> None:
+def _show(some: Iterable[Judged]) -> None:
     for one in some:
         if one.failed != bool(one.finding):
             rule, line = one.finding or ("missed", "")
-            half = "set aside" if one.held_out else "fitted on"
             place = f"{one.recorded.file} {one.recorded.position}"
-            print(f"{half}: {place}: {rule}: {line[:150]} [{one.reason}]")
+            print(f"{place}: {rule}: {line[:150]} [{one.reason}]")
+
+
+def _print(groups: dict[str, list[Judged]]) -> None:
+    print("| results of | results | failed | precision | recall | weighted |\n|---|---|---|---|---|---|")
+    for name, some in groups.items():
+        failed = sum(one.failed for one in some)
+        print(f"| {name} | {len(some)} | {failed} | {precision(some)} | {recall(some)} | {weighted(some)} |")
+
+
+def _groups(some: Iterable[Judged], name_of: Callable[[Judged], str]) -> dict[str, list[Judged]]:
+    groups: dict[str, list[Judged]] = {}
+    for one in some:
+        groups.setdefault(name_of(one), []).append(one)
+    return dict(sorted(groups.items()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--labels", type=Path, default=LABELS)
-    parser.add_argument(
-        "--show", action="store_true", help="name the results on which rules and labels differ"
-    )
+    parser.add_argument("--half", choices=("fitted", "set aside", "both"), default="both")
+    parser.add_argument("--show", action="store_true", help="name the results that rules get wrong")
     given = parser.parse_args()
     found = judged(given.folder, given.labels)
-    halves = {
-        "fitted on": [one for one in found if not one.held_out],
-        "set aside": [one for one in found if one.held_out],
-        "all": found,
-    }
-    print("| files | results | failed | precision | recall |\n|---|---|---|---|---|")
-    for name, some in halves.items():
-        failed = sum(one.failed for one in some)
-        print(f"| {name} | {len(some)} | {failed} | {precision(some)} | {recall(some)} |")
-    if given.show:
-        _show(found)
+    halves = _groups(found, lambda one: "set aside" if one.is_set_aside else "fitted")
+    chosen = {name: some for name, some in halves.items() if given.half in (name, "both")}
+    _print(chosen)
+    for name, some in chosen.items():
+        print(f"\n{name}, by format:\n")
+        _print(_groups(some, lambda one: one.recorded.format))
+        if given.show:
+            _show(some)
 
 
 if __name__ == "__main__":

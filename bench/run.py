@@ -15,6 +15,7 @@ from bench import (
     meanwhile,
     memory,
     overview,
+    pages,
     stalled,
     waking,
 )
@@ -23,7 +24,7 @@ from bench.machinery import machine
 
 def main() -> None:
     print(f"# Measured on {machine()}")
-    first = (core_import, memory, append, batches, footprint, length, contexts, overview, importing)
+    first = (core_import, memory, append, batches, footprint, length, contexts, overview, pages, importing)
     for measurement in (*first, waking, incoming, compressing, meanwhile, stalled, kills, kills_compressing):
         measurement.main()
 

@@ -1,7 +1,7 @@
 """Which position and step of a session a page shows. The address of a page holds both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -74,6 +74,16 @@ class Location:
     def kept_fields(self) -> list[tuple[str, str]]:
         """What is kept, except for the search, as names and values for a form."""
         return parse_qsl(self.kept.removesuffix(self.find_parameter))
+
+    @property
+    def address_without_filter(self) -> str:
+        """The address of the same step in the list of all steps."""
+        return replace(self, filter=NO_FILTER).address
+
+    @property
+    def kept_without_filter(self) -> list[tuple[str, str]]:
+        """What is kept, except for the filter, as names and values for the form of the filter."""
+        return parse_qsl(f"{self.as_of_parameter}{self.timeline.query}{self.find_parameter}")
 
     @property
     def address_without_find(self) -> str:

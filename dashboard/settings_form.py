@@ -7,6 +7,7 @@ from typing import Any, Literal
 from django.http import QueryDict
 from pydantic import ValidationError
 
+from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings
 from historyapp.core.strategies import STRATEGIES
@@ -40,6 +41,7 @@ class Setting:
 
 
 _POLICIES = tuple((name, name) for name in POLICIES)
+_FORMATS = (("", "format of the model's provider"), *((name, name) for name in FORMATS))
 _STRATEGIES = tuple((name, strategy.title) for name, strategy in STRATEGIES.items())
 GROUPS = {
     "Context": (
@@ -48,6 +50,7 @@ GROUPS = {
         Setting("max_tokens", "Budget",
                 "Maximum tokens of a context; 0 means zero. Leave empty to use the model's context window.",
                 "tokens"),
+        Setting("format", "Format", "The shape in which contexts are written.", "", "choice", _FORMATS),
         Setting("full_message_count", "Newest steps in full",
                 "For the policy episodic. These steps are not compressed. 0 means none.", "steps"),
         Setting("window_size", "Window",
@@ -110,15 +113,15 @@ def find_errors(values: Mapping[str, Any]) -> dict[str, str]:
         SessionSettings.model_validate(dict(values))
     except ValidationError as error:
         names = [str(fault["loc"][0]) for fault in error.errors()]
-    for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES)):
-        if name in values and values[name] not in known:
+    for name, known in (("compression_strategy", STRATEGIES), ("policy", POLICIES), ("format", FORMATS)):
+        if values.get(name) and values[name] not in known:
             names.append(name)
     return {name: _requirement(SETTINGS[name]) for name in names}
 
 
 def _requirement(setting: Setting) -> str:
     if setting.kind == "choice":
-        return f"Choose one of {', '.join(value for value, _ in setting.choices)}."
+        return f"Choose one of {', '.join(value for value, _ in setting.choices if value)}."
     schema = SessionSettings.model_json_schema()["properties"][setting.name]
     bounds = {**schema, **next(iter(schema.get("anyOf", ())), {})}
     if "exclusiveMinimum" in bounds:

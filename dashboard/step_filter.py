@@ -1,59 +1,78 @@
 """The filter of the step list, as the form and the address of a page hold it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from historyapp.core.call_subjects import KINDS
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models.step_filters import STATUS_FILTERS, StepFilter
+from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.services.append import as_utc
 
 
 @dataclass(frozen=True, slots=True)
 class FilterForm:
-    """The fields as they were filled in; empty ones do not filter."""
+    """The fields as they were filled in; empty ones do not filter. An address has them by these names."""
 
     status: str = ""
+    kind: str = ""
     tool: str = ""
+    file: str = ""
+    text: str = ""
     since: str = ""
     until: str = ""
     noted: str = ""
     """``1``: only steps with a bookmark or a note."""
 
     @property
+    def given(self) -> dict[str, str]:
+        """The fields that filter, by name."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
+
+    @property
     def query(self) -> str:
         """For an address that has a query already; empty without a filter."""
-        fields = {
-            "status": self.status,
-            "tool": self.tool,
-            "since": self.since,
-            "until": self.until,
-            "noted": self.noted,
-        }
-        given = {name: value for name, value in fields.items() if value}
-        return f"&{urlencode(given)}" if given else ""
+        return f"&{urlencode(self.given)}" if self.given else ""
+
+    def toggled(self, name: str, value: str) -> "FilterForm":
+        """The filter with a field that has the value; without it where the field has it already."""
+        return replace(self, **{name: "" if getattr(self, name) == value else value})
 
     @property
     def step_filter(self) -> StepFilter:
         """The filter itself.
 
         Raises:
-            Invalid: when the status is unknown or a time cannot be parsed.
+            Invalid: when the status or the kind is unknown, a text is too long or a time cannot be parsed.
         """
         if self.status and self.status not in STATUS_FILTERS:
             raise Invalid(f"status must be one of {', '.join(STATUS_FILTERS)}.")
-        times: dict[str, datetime] = {}
-        for name, text in (("since", self.since), ("until", self.until)):
-            try:
-                times |= {name: as_utc(datetime.fromisoformat(text))} if text else {}
-            except (ValueError, OverflowError):
-                raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
+        if self.kind and self.kind not in KINDS:
+            raise Invalid(f"kind must be one of {', '.join(KINDS)}.")
+        for name in ("file", "text"):
+            if len(getattr(self, name)) > MOST_CHARACTERS:
+                raise Invalid(f"{name} must have at most {MOST_CHARACTERS} characters.")
         return StepFilter(
-            self.status or None, self.tool or None, times.get("since"), times.get("until"), bool(self.noted)
+            status=self.status or None,
+            tool=self.tool or None,
+            since=self._time("since"),
+            until=self._time("until"),
+            noted=bool(self.noted),
+            kind=self.kind or None,
+            file=self.file or None,
+            text=self.text or None,
         )
+
+    def _time(self, name: str) -> datetime | None:
+        text = getattr(self, name)
+        try:
+            return as_utc(datetime.fromisoformat(text)) if text else None
+        except (ValueError, OverflowError):
+            raise Invalid(f"{name} must be a date and time in UTC, as in 2026-01-31T09:30.") from None
 
 
 NO_FILTER = FilterForm()
@@ -61,5 +80,4 @@ NO_FILTER = FilterForm()
 
 def read_filter(query: QueryDict) -> FilterForm:
     """The filter in an address."""
-    names = ("status", "tool", "since", "until", "noted")
-    return FilterForm(*(clean(query.get(name, "")).strip() for name in names))
+    return FilterForm(**{one.name: clean(query.get(one.name, "")).strip() for one in fields(FilterForm)})

@@ -6,6 +6,7 @@ from dashboard.location import Location
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
+from historyapp.tasks import want_text_index
 
 AROUND = 25
 """Rows shown before and after the playhead, and rows loaded each time by scrolling."""
@@ -104,7 +105,9 @@ def find_matches(location: Location, *, after: int = 0, before: int | None = Non
     steps = range(max(0, after) + 1, location.steps + 1)
     if before is not None:
         steps = range(min(before - 1, location.steps), 0, -1)
-    found = StepSearch(location.history, location.filter.step_filter, steps).find(AROUND)
+    search = StepSearch(location.history, location.filter.step_filter, steps)
+    found = search.find(AROUND)
+    want_text_index(search.unindexed)
     mark_notes(location, found.rows)
     rest = None
     if found.more is not None:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from historyapp.core.exit_codes import FIELDS, exit_code_in
 from historyapp.core.json import parse_lenient
 
-CODES = ("exit_code", "return_code", "returncode", "exitCode")
 STREAMS = ("output", "stdout", "stderr", "interrupted")
 _HEADS = ("Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:")
 """How the lines begin that Codex and Claude Code write before the output."""
-_EXIT = re.compile(r"(?:exited with code|xit code:?|<returncode>) {0,3}(-?\d{1,9})")
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _MOST_HEADS = 8
 
@@ -40,8 +39,8 @@ def shell_output(text: str) -> ShellOutput:
 
 
 def _exit_code(text: str) -> int | None:
-    found = _EXIT.search(text)
-    return int(found[1]) if found else None
+    codes = map(exit_code_in, text.splitlines())
+    return next((code for code in codes if code is not None), None)
 
 
 def _head_and_rest(text: str) -> tuple[str, str]:
@@ -72,7 +71,7 @@ def output_of(value: Mapping[str, Any]) -> ShellOutput | None:
     metadata = value.get("metadata")
     facts: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else value
     texts = [value[name] for name in STREAMS if isinstance(value.get(name), str) and value[name]]
-    code = next((facts[name] for name in CODES if isinstance(facts.get(name), int)), None)
+    code = next((facts[name] for name in FIELDS if isinstance(facts.get(name), int)), None)
     if code is None or not any(name in value for name in STREAMS):
         return None
     seconds = facts.get("duration_seconds")

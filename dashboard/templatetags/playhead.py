@@ -134,6 +134,12 @@ def kind_icon(row: Episode) -> SafeString:
     return icon(f"kind-{row.kind or 'other'}", row.kind or "other")
 
 
+@register.simple_tag
+def chip_icon(kind: str) -> SafeString:
+    """The icon of a kind of tool, in its colour, beside its name."""
+    return format_html('<span class="kind-{}">{}</span>', kind, icon(f"kind-{kind}"))
+
+
 @register.filter
 def short_target(target: str) -> str:
     """A step's target with only the end of a long path."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from dashboard.rendering.blocks import SCREEN, Block
 from dashboard.rendering.patches import parse_patch
-from dashboard.rendering.shell_output import CODES, STREAMS, output_of, shell_output
+from dashboard.rendering.shell_output import STREAMS, output_of, shell_output
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
+from historyapp.core.exit_codes import FIELDS
 from historyapp.core.text import preview
 
 _COMMANDS = ("command", "cmd", "script", "code", "chars")
@@ -75,7 +76,7 @@ def _streams(outputs: Mapping[str, Any], make: CallBlocks) -> list[Block]:
         for name in STREAMS
         if isinstance(value := outputs.get(name), str) and value
     ]
-    known = (*STREAMS, *CODES, "metadata", "type")
+    known = (*STREAMS, *FIELDS, "metadata", "type")
     rest = {
         name: value for name, value in outputs.items() if name not in known and value not in ("", [], None)
     }

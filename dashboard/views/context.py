@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import Location, find_location, read_number, render_fragment
 from dashboard.rendering.context import changes, composition, list_contents, request_json, request_parts
+from dashboard.rendering.what_ifs import saved_what_ifs
 from dashboard.views.recorded import show_recorded
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.formats import FORMATS
@@ -18,13 +19,13 @@ from historyapp.core.policies import POLICIES
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean
 from historyapp.core.usage import usage_of
+from historyapp.models.what_ifs import MOST_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
 from historyapp.services.recorded import model_of_step, output_of_step
 from historyapp.services.snapshots import serve
+from historyapp.services.what_ifs import WhatIfOptions
 
-MOST = 2_000_000
-"""The largest budget that the panel accepts, in tokens: twice the largest window of a model."""
 UNLIMITED = 200_000
 """The budget in tokens if neither the session nor the form sets one. A larger context takes seconds."""
 MODES = {"recorded": "Recorded", "what_if": "What if"}
@@ -53,6 +54,16 @@ class ContextForm:
     query: str
     """The form as an address has it, without a question mark."""
 
+    @property
+    def address(self) -> str:
+        """The session's page with this form."""
+        return f"{self.location.url}?{self.query}"
+
+    @property
+    def options(self) -> WhatIfOptions:
+        """What was chosen here, as it can be saved."""
+        return WhatIfOptions(self.policy, self.max_tokens, self.format, self.model)
+
     def of_step(self) -> "ContextForm":
         """The form where empty fields mean the step: its model, and that model's window."""
         location = self.location
@@ -60,7 +71,7 @@ class ContextForm:
         if not model or model == (self.model or location.session.model):
             return self
         default = load_settings(location.session.settings).budget(model)
-        budget = min(UNLIMITED if default is None else default, MOST)
+        budget = min(UNLIMITED if default is None else default, MOST_TOKENS)
         return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
 
     def build(self, position: int | None) -> BuiltContext:
@@ -91,7 +102,7 @@ def form_context(location: Location, form: ContextForm | None = None) -> dict[st
         "request_formats": FORMATS,
         "views": VIEWS,
         "modes": MODES,
-        "most": MOST,
+        "most": MOST_TOKENS,
     }
 
 
@@ -102,8 +113,8 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
         Invalid: for a budget out of range and an unknown view.
     """
     max_tokens = read_number(query, "max_tokens")
-    if max_tokens is not None and not 0 <= max_tokens <= MOST:
-        raise Invalid(f"max_tokens must be from 0 to {MOST:,}.")
+    if max_tokens is not None and not 0 <= max_tokens <= MOST_TOKENS:
+        raise Invalid(f"max_tokens must be from 0 to {MOST_TOKENS:,}.")
     view = query.get("view") or "contents"
     if view not in VIEWS:
         raise Invalid(f"There is no view {view[:50]!r}. Use one of {', '.join(VIEWS)}.")
@@ -115,13 +126,13 @@ def read_context_form(location: Location, query: QueryDict) -> ContextForm:
     session = location.session
     settings = load_settings(session.settings)
     default = settings.budget(model or session.model)
-    budget = min(UNLIMITED if default is None else default, MOST) if max_tokens is None else max_tokens
+    budget = min(UNLIMITED if default is None else default, MOST_TOKENS) if max_tokens is None else max_tokens
     is_chosen = max_tokens is not None or settings.max_tokens not in ("window", None)
     fields = {"mode": mode, "policy": policy, "format": format, "model": model}
     fields |= {"max_tokens": "" if max_tokens is None else str(max_tokens)}
-    address = f"{location.query}&{urlencode(fields)}"
+    terms = f"{location.query}&{urlencode(fields)}"
     return ContextForm(
-        location, mode, policy, format, model, max_tokens, view, default, budget, is_chosen, address
+        location, mode, policy, format, model, max_tokens, view, default, budget, is_chosen, terms
     )
 
 
@@ -135,9 +146,11 @@ def context(request: PersonRequest, session_id: UUID) -> HttpResponse:
     try:
         shown = show_recorded(location) if form.mode == "recorded" else _context(form.of_step())
     except Invalid as error:
-        smallest = error.fields.get("smallest", MOST + 1)
-        shown = {"refusal": error, "smallest": smallest if smallest <= MOST else None}
+        smallest = error.fields.get("smallest", MOST_TOKENS + 1)
+        shown = {"refusal": error, "smallest": smallest if smallest <= MOST_TOKENS else None}
         status = 422
+    if form.mode == "what_if":
+        shown["saved"] = saved_what_ifs(location, form.options, load_settings(location.session.settings))
     if request.htmx:
         return render_fragment(request, "_context.html", location, {"options": form, **shown})
     shown |= form_context(location, form)

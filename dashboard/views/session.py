@@ -9,7 +9,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
+from dashboard.filter_chips import active_chips, quick_chips
 from dashboard.finding import find_in
+from dashboard.keys import KEYS
 from dashboard.location import (
     Location,
     find_location,
@@ -25,6 +27,7 @@ from dashboard.timeline import draw_timeline
 from dashboard.timeline_form import read_timeline_form
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
+from historyapp.core.call_subjects import KINDS
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session
@@ -40,14 +43,19 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     history, step = location.history, location.step
     found = takes(history)
+    timeline = draw_timeline(location, found)
     context: dict[str, Any] = {
         **head_context(request, location),
-        "timeline": draw_timeline(location, found),
+        "timeline": timeline,
         "statuses": STATUS_FILTERS,
+        "kinds": KINDS,
+        "quick_chips": quick_chips(location, timeline.kinds if not timeline.has_shares else KINDS),
+        "active_chips": active_chips(location),
         "step": load_step(history, step) if step else None,
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
         "tabs": TABS.values(),
+        "keys": KEYS,
         "found_text": find_in(location, _searched_to(request)),
         **form_context(location, read_context_form(location, request.GET)),
     }

@@ -13,7 +13,10 @@ from historyapp.services.snapshots import ServedContext
 from historyapp.wire.base import shown
 
 POLICY = "How the context is chosen. Default: the session's setting."
-FORMAT = "The provider's format. Default: that of the model's provider, else `openai_chat`."
+FORMAT = (
+    "The provider's format. Default: the session's setting, else that of the model's provider, else "
+    "`openai_chat`."
+)
 MODEL = "The model whose tokens are counted. Default: the session's `model`."
 MAX_TOKENS = "Budget of the whole request in tokens. Default: the session's setting."
 

@@ -12,12 +12,15 @@ from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
 from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId
 from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, reply_or_304
 from historyapp.core import episodes as core
+from historyapp.core.call_subjects import Kind
 from historyapp.core.conversation import Status
 from historyapp.core.entries import Thoughts
 from historyapp.core.rendering import long_form, short_form
 from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
+from historyapp.models.text_search import MOST_CHARACTERS, wanted_text
+from historyapp.tasks import want_text_index
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 
@@ -45,20 +48,37 @@ class EpisodeFilter(PageQuery):
     noted: Literal["true", "false"] = Field(
         default="false", description="`true`: only steps with a bookmark or a note."
     )
+    kind: Kind | None = Field(default=None, description="Only steps whose first call is of this kind.")
+    file: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
+        default=None,
+        description="Only steps with a call that reads or changes this file: its path, or the beginning or "
+        "the end of it, in any case.",
+    )
+    text: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
+        default=None,
+        description="Only steps that have this text, or whose inputs have it; found as `GET …/find` does.",
+    )
     full: Literal["true", "false"] = Field(
         default="false",
-        description="`true`: items with their bodies. A page ends after 8 MB of them, and with `status`, "
-        "`tool`, `since` or `until` after 10 items.",
+        description="`true`: items with their bodies. A page ends after 8 MB of them, and with a filter "
+        "after 10 items.",
     )
+
+    @property
+    def wanted(self) -> StepFilter:
+        """Which steps to list."""
+        named = self.model_dump(include={"status", "tool", "since", "until", "kind", "file"})
+        text = None if self.text is None else wanted_text(self.text)
+        return StepFilter(**named, noted=self.noted == "true", text=text)
 
 
 @router.get("/sessions/{session_id}/episodes", response=EpisodePage, summary="List steps")
 def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[EpisodeFilter]) -> HttpResponse:
-    """With `status`, `tool`, `since` or `until` a page may hold fewer items than `limit`, or none, and still
+    """With a filter, for example `status`, a page may hold fewer items than `limit`, or none, and still
     have a `next`: one request looks through a bounded number of steps, and the next one goes on there.
     """
     session = find_session(request, session_id)
-    wanted = StepFilter(filter.status, filter.tool, filter.since, filter.until, filter.noted == "true")
+    wanted = filter.wanted
     if wanted:
         return reply_or_304(request, session, lambda: _filtered(session, filter, wanted))
     return reply_or_304(request, session, lambda: _page(session, filter))
@@ -114,7 +134,9 @@ def _filtered(session: Session, filter: EpisodeFilter, wanted: StepFilter) -> di
         mark = SearchCursor(*place)
     history = History(session, as_of)
     limit = min(filter.limit, AT_ONCE) if filter.full == "true" else filter.limit
-    found = StepSearch(history, wanted, _range(history, filter)).find(limit, mark)
+    search = StepSearch(history, wanted, _range(history, filter))
+    found = search.find(limit, mark)
+    want_text_index(search.unindexed)
     state = session.head if as_of is None else as_of
     if filter.full == "true":
         items = [_with_bodies(*step) for step in history.with_bodies(found.rows)]

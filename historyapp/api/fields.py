@@ -74,9 +74,12 @@ def _uuid(value: object) -> UUID:
     raise PydanticCustomError("uuid", "must be a UUID as in 0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d")
 
 
+_OF_PROJECT = ("session", "saved What if")
+
+
 def not_found(noun: str, id: object) -> NotFound:
     """The same error for ids that are malformed, unknown, or of another project."""
-    where = "" if noun == "session" else " in this session"
+    where = "" if noun in _OF_PROJECT else " in this session"
     return NotFound(f"There is no {noun} {str(id)[:100]}{where}.")
 
 

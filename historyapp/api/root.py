@@ -22,6 +22,7 @@ from historyapp.api import (
     snapshots,
     summaries,
     transfers,
+    what_ifs,
 )
 from historyapp.api.application import PlayheadAPI
 from historyapp.api.auth import BearerKey
@@ -41,5 +42,6 @@ api.add_decorator(with_shared_checks)
 for resource in (
     sessions, entries, actions, episodes, finding, recorded, contexts, snapshots, model_calls, ledger,
     origins, overview, summaries, notes, compressions, rewinds, transfers, projects, caps,
+    what_ifs,
 ):  # fmt: skip
     api.add_router("", resource.router)

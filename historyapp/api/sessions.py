@@ -26,6 +26,7 @@ from historyapp.api.fields import (
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
 from historyapp.core.errors import Conflict
+from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
@@ -49,6 +50,7 @@ class SettingsIn(SessionSettings):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     policy: str = Field(default="budgeted", json_schema_extra={"enum": list(POLICIES)})
+    format: str | None = Field(default=None, json_schema_extra={"enum": [*FORMATS, None]})
 
     @model_validator(mode="before")
     @classmethod
@@ -63,6 +65,13 @@ class SettingsIn(SessionSettings):
         if policy not in POLICIES:
             raise ValueError(f"must be one of {', '.join(POLICIES)}")
         return policy
+
+    @field_validator("format")
+    @classmethod
+    def _is_known(cls, format: str | None) -> str | None:
+        if format is not None and format not in FORMATS:
+            raise ValueError(f"must be null or one of {', '.join(FORMATS)}")
+        return format
 
 
 class SessionIn(RequestBody):

@@ -134,6 +134,10 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     caps = _listed(endpoints.projects.caps)
     set_caps = _answered(endpoints.projects.set_caps)
 
+    what_ifs = _listed(endpoints.what_ifs.what_ifs)
+    save_what_if = _answered(endpoints.what_ifs.save_what_if)
+    delete_what_if = _answered(endpoints.what_ifs.delete_what_if)
+
     import_files = _answered(endpoints.transfers.import_files)
     export = _listed(endpoints.transfers.export)
 

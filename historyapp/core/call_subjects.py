@@ -3,6 +3,7 @@
 Agents name their tools differently, so the shape of the arguments decides before the name does.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -64,7 +65,7 @@ _RUNNERS = {
     "write_stdin",
     "python",
 }
-_PATCH_FILE = (
+PATCHED_FILE = (
     "*** Update File: ",
     "*** Add File: ",
     "*** Delete File: ",
@@ -72,7 +73,11 @@ _PATCH_FILE = (
     "+++ b/",
     "--- a/",
 )
+"""How a line of a patch begins that names a file."""
 _MOST_FILES = 20
+_SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
+"""A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
+_LONGEST_SCRIPT = 4000
 
 
 class CallSubject(NamedTuple):
@@ -104,8 +109,8 @@ def command_line(arguments: Any) -> str:
     text = _command(arguments) if isinstance(arguments, Mapping) else arguments
     if not isinstance(text, str):
         return ""
-    parts = text.replace('cmd: "', 'cmd:"').split('cmd:"')
-    return "\n".join(part.partition('"')[0] for part in parts[1:]) if len(parts) > 1 else text
+    commands = [found[1] for found in _SCRIPTED.finditer(text[:_LONGEST_SCRIPT])]
+    return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
 
 
 def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
@@ -209,7 +214,7 @@ def _patched_files(text: str) -> tuple[str, ...]:
         return ()
     found: dict[str, None] = {}
     for line in text.splitlines():
-        prefix = next((prefix for prefix in _PATCH_FILE if line.startswith(prefix)), "")
+        prefix = next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), "")
         if prefix and len(found) < _MOST_FILES:
             found[preview(line.removeprefix(prefix))] = None
     return tuple(found)

@@ -3,7 +3,7 @@
 This is no parser of a shell: quoted text is passed over, and what is left is split where commands end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 _LONGEST = 2000
@@ -43,7 +43,7 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def only_show(programs: tuple[str, ...]) -> bool:
+def only_show(programs: Sequence[str]) -> bool:
     """Whether these programs show text, in which errors are those of somebody else. Without any, they do
     not."""
     return bool(programs) and all(_shows(program) for program in programs)

@@ -7,6 +7,9 @@ and the rules. All patterns take linear time, and a line is cut before one reads
 import re
 from collections.abc import Callable, Sequence
 
+from historyapp.core.commands import only_show
+from historyapp.core.exit_codes import exit_code_by_runner, exit_code_in
+
 Lines = Sequence[str]
 """Lines of an output without blank ones, without terminal sequences, each at most 300 characters."""
 NEWEST = 6
@@ -14,22 +17,18 @@ NEWEST = 6
 _ENDING = 12
 """Lines at the end within which the line of an exception is: clean-up may follow it."""
 
-_EXIT_CODE = re.compile(
-    r"(?:^exit code:? |exited with code |with exit code |exit status |^<returncode>|exit code: |"
-    r'"exit_?code": ?|"return_?code": ?|PROCESS-DONE:)(-?[0-9]{1,5})\b',
-    re.IGNORECASE,
-)
-_CODE_MARKS = ("xit", "XIT", "code", "DONE:")
 _TIMED_OUT = re.compile(
     r"^(?:execution|command|process|script|the command)\b.{0,40}\btimed out\b", re.IGNORECASE
 )
 _EXCEPTION = re.compile(
     r"^[A-Za-z_][\w.]{2,100}(?:Error|Exception|Exit|Interrupt|Warning|NotFound|DoesNotExist)\b"
 )
+_RAISED = re.compile(r"^(?:[a-z_]\w{0,60}\.){0,9}[A-Z]\w{2,100}(?::|$)")
+"""What ended a program below a traceback, whatever the exception is called."""
 _CRASHES = (
     "thread 'main' panicked", "panic: ", "goroutine 1 [running]", 'Exception in thread "main"',
     "Segmentation fault", "Unhandled exception", "Uncaught ", "Node.js v", "core dumped", "fatal error: ",
-    "stack smashing",
+    "stack smashing", "+ FullyQualifiedErrorId", "PHP Fatal error", "Bus error",
 )  # fmt: skip
 _FAILED_TESTS = re.compile(
     r"^=+ .{0,80}\b[1-9][0-9]{0,5} (?:failed|errors?)\b.{0,80} in [0-9]"  # pytest
@@ -44,7 +43,8 @@ _FAILED_TESTS = re.compile(
     r"|^test result: FAILED"  # cargo
     r"|^[0-9]{1,6} examples, [1-9][0-9]{0,5} failure"  # rspec
     r"|^FAILURES!$|^BUILD FAIL(?:ED|URE)|^\[ERROR\] BUILD FAILURE|^(?:\[INFO\] )?BUILD FAILURE"
-    r"|^FAIL:? |^ *✗ FAILED"
+    r"|^FAIL:? |^ *[✗✘❌] *FAIL(?:ED|URE)\b"
+    r"|^(?:Some|[1-9][0-9]{0,5}) (?:\w{1,20} ){0,3}tests? failed\b"
 )
 _PASSED_TESTS = re.compile(
     r"^=+ [1-9][0-9]{0,5} passed\b|^[1-9][0-9]{0,5} passed\b.{0,80} in [0-9]|^OK(?: \(|$)|^ *0 fail$"
@@ -55,39 +55,59 @@ _COMPILER = re.compile(
     r"|^[^\s(]{1,200}\([0-9]{1,7},[0-9]{1,7}\): error\b"
     r"|^[^\s:]{1,200}:[0-9]{1,7}:[0-9]{1,7} - error\b"
     r"|^error(?:\[E[0-9]{1,5}\])?: could not compile|^error\[E[0-9]{1,5}\]"
+    r"|^[^\s:]{1,200}\.go:[0-9]{1,7}:[0-9]{1,7}: "  # go build, go vet
     r"|^- E999 |^ *Found [1-9][0-9]{0,5} errors?\b|✖ [1-9][0-9]{0,5} problems? \([1-9]"
 )
 _COMMAND = re.compile(
     r"^(?:error|ERROR|fatal|FATAL|E): |^npm (?:ERR!|error)|^error Command failed"
     r"|^make(?:\[[0-9]{1,3}\])?: \*\*\*|^ ! \[(?:remote )?rejected\]|^level=error|^Command failed"
-    r"|^FAILED: |^\[error\] |^CMake Error|^ERROR! "
+    r"|^FAILED: |^\[error\] |^CMake Error|^ERROR! |^[Ff]ailed to [a-z]"
+    r"|^Automatic merge failed|^CONFLICT \(|^patch: \*{4} |^The following paths are ignored by one of your"
+)
+_UNKNOWN_OPTION = re.compile(
+    r"^(?:error: |[\w.-]{1,40}: (?:error: )?)(?:unknown|unrecognized|unexpected|invalid|no such|missing) "
+    r"(?:option|argument|command|flag|subcommand|choice)",
+    re.IGNORECASE,
+)
+_NETWORK = re.compile(
+    r"TLS handshake timeout|Could not resolve host|[Cc]onnection refused"
+    r"|Connection (?:reset by peer|timed out)"
+    r"|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|ECONNREFUSED|ETIMEDOUT"
+    r"|dial tcp .{0,100}: |Network is unreachable"
 )
 _COMMAND_MARKS = ("ERROR task failed", "ERR_PNPM", "ELIFECYCLE", "pre-commit script failed")
 _COMPLAINTS = (
-    "invalid ", "unrecognized ", "illegal ", "cannot ", "can't ", "unknown ", "missing ",
-    "failed ", "error: ", "fatal: ", "bad ", "unable ", "option requires",
+    "invalid ", "unrecognized ", "illegal ", "cannot ", "can't ", "unknown ",
+    "missing ",
+    "failed ", "error: ", "fatal: ", "bad ", "unable ", "option requires", "unmatched ",
+    "syntax error",
 )  # fmt: skip
 _MISSING = re.compile(
     r"No such file(?: or directory)?\b|command not found|: not found$|is not recognized as"
     r"|cannot open |cannot access |Permission denied|: Is a directory|Not a directory"
 )
-_BY_A_SHELL = re.compile(r"^(?:/[a-z/]{1,20}/)?([\w.+-]{1,30}): ")
+_BY_A_SHELL = re.compile(r"^(?:/[a-z/]{1,20}/)?([\w.+-]{1,30}):(?:[0-9]{1,6}:)? ")
+_SHELL_SYNTAX = re.compile(
+    r"^(?:/[a-z/]{1,20}/)?(?:bash|sh|zsh|\(eval\)):(?: -c:)?(?: line)? ?[0-9]{1,6}: "
+    r"(?:syntax error|unexpected|unterminated|no matches found|parse error|bad )"
+)
 _REFUSED = (
     "Your proposed edit has introduced", "Your changes have NOT been applied", "Ran into [Errno",
     "Invalid `", "No replacement was performed", "No match found", "File not found", "ERROR: ", "Error: ",
     "error: ", "Error executing", "Tool error", "Unknown tool", "Failed to ", "failed to ",
     "Error calling", "Exception: ", "String to replace not", "apply_patch verification failed",
-    "Invalid Context",
+    "Invalid Context", "<tool_use_error>", "File does not exist", "EISDIR: ", "ENOENT: ", "EACCES: ",
+    "The arguments provided to the tool are invalid", "MCP error ", "InputValidationError",
 )  # fmt: skip
 
 
 def exit_code(lines: Lines, programs: Sequence[str]) -> str:
     """A code other than 0, where the runner of the program wrote it: at the beginning or the end."""
-    for line in (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:]):
-        found = _EXIT_CODE.search(line) if any(mark in line for mark in _CODE_MARKS) else None
-        if found and int(found[1]) != 0:
-            return line
-    return ""
+    if only_show(programs):  # what they show may have a code, and 1 says that they found nothing
+        ends = (*lines[:1], *lines[1:][-1:])
+        return next((line for line in ends if (exit_code_by_runner(line) or 0) not in (0, 1)), "")
+    ends = (*lines[:NEWEST], *lines[NEWEST:][-NEWEST:])
+    return next((line for line in ends if exit_code_in(line)), "")
 
 
 def timeout(lines: Lines, programs: Sequence[str]) -> str:
@@ -97,9 +117,14 @@ def timeout(lines: Lines, programs: Sequence[str]) -> str:
 
 def traceback(lines: Lines, programs: Sequence[str]) -> str:
     """A Python program ended in an exception that nothing caught."""
-    if len(lines) > 1 and not any(line.startswith(("Traceback (most recent", '  File "')) for line in lines):
+    is_traced = any(line.startswith(("Traceback (most recent", '  File "')) for line in lines)
+    if len(lines) > 1 and not is_traced:
         return ""
-    return next((line for line in reversed(lines[-_ENDING:]) if _EXCEPTION.match(line)), "")
+    ending = lines[-_ENDING:]
+    named = next((line for line in reversed(ending) if _EXCEPTION.match(line)), "")
+    if named or not is_traced:
+        return named
+    return lines[-1] if _RAISED.match(lines[-1]) or lines[-1].startswith('  File "') else ""
 
 
 def crash(lines: Lines, programs: Sequence[str]) -> str:
@@ -119,7 +144,7 @@ def compiler_error(lines: Lines, programs: Sequence[str]) -> str:
 
 def _mentions_error(line: str) -> bool:
     """Most lines do not, and then no pattern has to be tried."""
-    return "rror" in line or "✖" in line or "- E999" in line
+    return "rror" in line or ".go:" in line or "✖" in line or "- E999" in line
 
 
 def command_error(lines: Lines, programs: Sequence[str]) -> str:
@@ -133,6 +158,22 @@ def command_error(lines: Lines, programs: Sequence[str]) -> str:
 def _complains(line: str, programs: Sequence[str]) -> bool:
     """Whether one of the programs says in the line that something is wrong."""
     return any(line.partition(f"{name}: ")[2].startswith(_COMPLAINTS) for name in programs)
+
+
+def unknown_option(lines: Lines, programs: Sequence[str]) -> str:
+    """A program says first that it does not know an option or a command."""
+    first = lines[:1] if only_show(programs) else lines[:NEWEST]
+    return next((line for line in first if _UNKNOWN_OPTION.match(line)), "")
+
+
+def network_error(lines: Lines, programs: Sequence[str]) -> str:
+    """A program could not reach another computer."""
+    return next((line for line in lines[-3:] if _NETWORK.search(line)), "")
+
+
+def shell_syntax(lines: Lines, programs: Sequence[str]) -> str:
+    """A shell could not read the command line."""
+    return next((line for line in lines[:NEWEST] if _SHELL_SYNTAX.match(line)), "")
 
 
 def missing_file(lines: Lines, programs: Sequence[str]) -> str:
@@ -152,23 +193,39 @@ def refused(lines: Lines, programs: Sequence[str]) -> str:
 
 
 SIGNS = (
-    "rror", "RROR", "ERR_", "ERR!", "ail", "FAIL", "xit", "code", "imed out", "IMED OUT", 'File "', "panic",
-    "xception", "o such file", "ot found", "not recognized", "annot ", "enied", "a directory", "atal: ",
-    "ATAL: ", "rejected", "*** ", "- E999", "NOT been", "Invalid", "core dumped", "Segmentation", "Node.js v",
-    "invalid ", "unrecognized ", "illegal ", "unknown ", "missing ", "bad ", "unable ", "option requires",
-    "Uncaught", "No match", "no tests ran", "No replacement", "Unknown tool", "goroutine", "PROCESS-DONE",
-    "smashing", "E: ", "Interrupted", "✖", "ELIFECYCLE",
+    "error", "fail", "exit status", "timed out", 'file "', "panic", "xception", "no such file", "not found",
+    "not recognized", "cannot ", "denied", "a directory", "fatal", "rejected", "***", "e999", "not been",
+    "core dumped", "segmentation", "node.js v", "invalid ", "unrecognized ", "illegal ", "unknown ",
+    "missing ",
+    "bad ", "unable ", "option requires", "uncaught", "no tests ran", "goroutine", "process-done", "smashing",
+    "could not ", "e: package ", "interrupted", "✖", "lifecycle", "unmatched ", ".go:", "refused",
+    "timeout", "reset by peer", "unreachable", "enotfound", "no matches found", "unexpected", "conflict (",
+    "are ignored by", "can't ", "eai_again", "timedout", "dial tcp", "unterminated",
 )  # fmt: skip
-"""Each line that a rule finds contains one of these."""
+"""Each line that a rule finds contains one of these, or an exit code, in lower case."""
+SIGNS_OF_VIEWERS = (
+    "timed out", "no such file", "not found", "not recognized", "cannot ", "denied", "a directory",
+    "syntax error", "unexpected", "no matches found",
+    "unterminated", "parse error", "bad ", "unknown option", "unrecognized option", "invalid option",
+)  # fmt: skip
+"""The same for the rules of programs that only show text."""
+_CODE_NOT_0 = re.compile(r"code\W{0,5}[1-9]")
 Rule = Callable[[Lines, Sequence[str]], str]
 OF_PROGRAMS: tuple[Rule, ...] = (
-    exit_code, timeout, traceback, failed_tests, compiler_error, crash, command_error, missing_file, refused,
+    exit_code, timeout, traceback, failed_tests, compiler_error, crash, unknown_option, command_error,
+    missing_file, shell_syntax, network_error, refused,
 )  # fmt: skip
-OF_VIEWERS: tuple[Rule, ...] = (timeout, missing_file)
-OF_THE_END: tuple[Rule, ...] = (traceback, crash, command_error)
+OF_VIEWERS: tuple[Rule, ...] = (exit_code, timeout, missing_file, shell_syntax, unknown_option)
+OF_THE_END: tuple[Rule, ...] = (traceback, crash, command_error, network_error)
 """They read the last lines, which the last program wrote."""
 RULES = {rule.__name__: (rule.__doc__ or "").strip() for rule in OF_PROGRAMS}
 """What each rule finds, by its name."""
+
+
+def has_sign(text: str, signs: Sequence[str]) -> bool:
+    """Whether rules must read a text. This is asked of each result, so it takes some microseconds."""
+    lower = text.lower()
+    return any(map(lower.__contains__, signs)) or _CODE_NOT_0.search(lower) is not None
 
 
 def after_passed_tests(lines: Lines) -> Lines:

@@ -6,21 +6,22 @@ and other tools than shells fail in their first line. How often this is right is
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import Kind, call_subject, command_line
 from historyapp.core.commands import exit_code_of, only_show, programs_of
 from historyapp.core.entries import ToolResult
+from historyapp.core.exit_codes import exit_code_by_runner
 from historyapp.core.failure_rules import (
     OF_PROGRAMS,
     OF_THE_END,
     OF_VIEWERS,
     SIGNS,
-    Rule,
+    SIGNS_OF_VIEWERS,
     after_passed_tests,
     exit_code,
+    has_sign,
     refused,
 )
 from historyapp.core.results import returned_text
@@ -28,6 +29,8 @@ from historyapp.core.text import preview
 
 _HEAD, _TAIL = 3000, 9000
 """Characters at the beginning and the end of a long output that rules read."""
+_FIRST = 700
+"""Characters that hold the first two lines of what a tool says."""
 _CODE = 300
 """Characters at the end in which the exit code may be."""
 _LONGEST_LINE = 300
@@ -35,9 +38,11 @@ _SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _SHOWN_BY_RUNNER = (
     "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
     "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
-    "Original token count", "Chunk ID: ",
+    "Original token count", "Chunk ID: ", "Total output lines: ", "Script completed", "Error: (none)",
+    "Signal: ", "Background PIDs: ", "Process Group PGID: ",
 )  # fmt: skip
 """Lines that an agent's runner puts around what a program wrote."""
+_BEGIN_OF_RUNNER = {line[0] for line in _SHOWN_BY_RUNNER}
 _ZERO = ("exited with code 0", "Exit code: 0", "<returncode>0<", "exit code 0")
 _RUNNERS = {"wait", "bashoutput", "taskoutput", "write_stdin", "read_terminal"}
 """Tools that give the output of a program that another call began."""
@@ -83,16 +88,19 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
     """The failure in a result that was reported as a success, or None."""
     if result.status != "success":
         return None
+    text = returned_text(result)
     if check.rules == "tool":  # it says first what went wrong: the rest of a long text is not read
-        said = refused(list(islice(_lines(returned_text(result)[:_HEAD]), 2)), ())
+        said = refused(_lines(text.lstrip()[:_FIRST])[:2], ())
         return Finding(refused.__name__, preview(said.strip())) if said else None
-    text = _ends_of(returned_text(result))
-    if not any(map(text.__contains__, SIGNS)):  # of most results
+    has_exit_code_0 = bool(check.exit_code_of) and any(mark in text[:_HEAD] + text[-_CODE:] for mark in _ZERO)
+    if has_exit_code_0 and check.exit_code_of == "all":
         return None
-    lines = list(_lines(text))
-    rules: tuple[Rule, ...] = OF_VIEWERS if check.rules == "viewer" else OF_PROGRAMS
-    if check.exit_code_of and any(mark in text[:_HEAD] or mark in text[-_CODE:] for mark in _ZERO):
-        rules = () if check.exit_code_of == "all" else tuple(rule for rule in rules if rule not in OF_THE_END)
+    text, shows = _ends_of(text), check.rules == "viewer"
+    if not has_sign(text, SIGNS_OF_VIEWERS if shows else SIGNS):  # of most results
+        return None
+    lines, rules = _lines(text), OF_VIEWERS if shows else OF_PROGRAMS
+    if has_exit_code_0:
+        rules = tuple(rule for rule in rules if rule not in OF_THE_END)
     later = after_passed_tests(lines) if check.rules == "program" else lines
     for rule in rules:
         found = rule(lines if rule is exit_code else later, check.programs)
@@ -105,12 +113,21 @@ def _ends_of(text: str) -> str:
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
-def _lines(text: str) -> Iterator[str]:
+def _lines(text: str) -> list[str]:
     """The lines that rules read."""
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
-    lines = (line.rstrip()[:_LONGEST_LINE] for line in text.splitlines())
-    return (line for line in lines if line and not line.startswith(_SHOWN_BY_RUNNER))
+    lines = []
+    for line in text.splitlines():
+        line = line.rstrip()[:_LONGEST_LINE]
+        if line and not (line[0] in _BEGIN_OF_RUNNER and _is_of_runner(line)):
+            lines.append(line)
+    return lines
+
+
+def _is_of_runner(line: str) -> bool:
+    """Whether a runner wrote the line, and it says nothing of a failure."""
+    return line.startswith(_SHOWN_BY_RUNNER) or exit_code_by_runner(line) == 0
 
 
 def error_line(result: ToolResult) -> str:

@@ -51,6 +51,8 @@ class SessionSettings(BaseModel):
     compress_automatically: bool = True
     policy: str = "budgeted"
     """A name in the registry ``core/policies``; services check it."""
+    format: str | None = None
+    """A name in the registry ``core/formats``; services check it. Null: that of the model's provider."""
 
     @field_validator("max_tokens", mode="wrap")
     @classmethod

@@ -24,6 +24,7 @@ from historyapp.models.spending import SpendingCounter, SpendingReservation
 from historyapp.models.summaries import Summary
 from historyapp.models.text_blocks import TextBlock
 from historyapp.models.totals import Total
+from historyapp.models.what_ifs import WhatIf
 from historyapp.models.workers import Worker
 
 __all__ = [
@@ -56,5 +57,6 @@ __all__ = [
     "TextBlock",
     "TokenCorrection",
     "Total",
+    "WhatIf",
     "Worker",
 ]

@@ -253,6 +253,11 @@ class Episode(models.Model):
                 name="episode_likely_failures",
                 condition=models.Q(likely_failure__gt=""),
             ),
+            models.Index(
+                fields=("session", "target", "number"),
+                name="episode_edits",
+                condition=models.Q(kind="edit"),
+            ),
         )
 
     def __str__(self) -> str:

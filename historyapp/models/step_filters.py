@@ -1,7 +1,8 @@
-"""Finding steps by outcome, tool and time, as filtering the whole list would, without reading the whole list.
+"""Finding steps by outcome, tool, file, text and time, as filtering the whole list would, without reading it.
 
 An index gives candidates in the order of their numbers. Each is compared with the filter and with what is
-live; those that match are read as lists show them.
+live; those that match are read as lists show them. For a text, a file or notes, other tables give the
+numbers of the candidates.
 
 One search reads at most :data:`MOST_READ` candidates, and by time it compares :data:`WINDOW` numbers, however
 long the session is. It returns a cursor from which the next search continues.
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from historyapp.core.call_subjects import Kind
 from historyapp.core.dates import UNDATED
 from historyapp.core.episodes import STATUSES
 from historyapp.core.projection import Totals
@@ -26,6 +28,7 @@ from historyapp.models.notes import StepNote
 from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
+from historyapp.models.step_texts import StepNumbers, steps_with_file, steps_with_text
 
 LIKELY_FAILED = "likely_failed"
 """In the place of a status: steps with a ``likely_failure``, whatever their status is."""
@@ -40,8 +43,10 @@ WINDOW = 100_000
 """Step numbers whose times one search compares, within an index."""
 _LAST_ANCHOR = 2**31 - 1
 _SPANS = -1
-_NOTED = 0
-"""The cursor of a search among notes compares numbers alone."""
+_LISTED = 0
+"""The cursor of a search among listed numbers compares these alone."""
+_FILE_KINDS = ("read", "edit")
+"""Kinds of calls whose file is what they are about. Others only mention a file."""
 _LOOKED_AT = 2_000
 """Step numbers of which the rows are counted, to choose between an index and the spans."""
 
@@ -60,9 +65,21 @@ class StepFilter:
     """Steps that started before; a step without a time is in no range."""
     noted: bool = False
     """Only steps with a bookmark or a note."""
+    kind: Kind | None = None
+    """The kind of a step's first call."""
+    file: str | None = None
+    """A file that a call reads or changes: its path, or the beginning or the end of it, in any case."""
+    text: str | None = None
+    """A text of the step or of the inputs before it, as :class:`historyapp.models.text_search.TextSearch`
+    finds it."""
 
     def __bool__(self) -> bool:
-        return self.noted or any(one is not None for one in (self.status, self.tool, self.since, self.until))
+        return self != StepFilter()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether another table gives the numbers of the steps that may match."""
+        return self.noted or self.file is not None or self.text is not None
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
@@ -70,6 +87,9 @@ class StepFilter:
             and (self.tool is None or preview(self.tool, 100) in step.tool_names)
             and (self.since is None or step.started_at >= self.since)
             and (self.until is None or UNDATED < step.started_at < self.until)
+            and (self.kind is None or step.kind == self.kind)
+            # Of several calls any may name the file; the row has the kind of the first one.
+            and (self.file is None or step.kind in _FILE_KINDS or len(step.tool_names) > 1)
         )
 
     def _has_status(self, step: "StepCandidate | Episode") -> bool:
@@ -99,6 +119,7 @@ class StepCandidate(NamedTuple):
     started_at: datetime
     tool_names: list[str]
     likely_failure: str
+    kind: str
 
 
 class StepSearch:
@@ -112,12 +133,14 @@ class StepSearch:
         self.history, self.wanted, self.within = history, wanted, within
         self.forwards = within.step > 0
         self._sessions = history.session.owners(history.lineage)
+        self.unindexed: set[UUID] = set()
+        """Sessions whose texts were not in the index, so that the search read their entries."""
 
     def find(self, limit: int, after: SearchCursor | None = None) -> FoundSteps:
         """The next matching steps, at most ``limit``, and where to continue if there may be more."""
         rows: list[Episode] = []
         last = after
-        for cursor, row in self._noted(after) if self.wanted.noted else self._matches(after, limit):
+        for cursor, row in self._listed(after) if self.wanted.is_listed else self._matches(after, limit):
             if row is None:  # this search has read as much as it may
                 return FoundSteps(rows, cursor)
             if len(rows) == limit:
@@ -165,15 +188,10 @@ class StepSearch:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
 
-    def _noted(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
-        """Matching steps among those with a note; a session has few of these."""
+    def _listed(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
+        """Matching steps among those that other tables name."""
         lineage, newest = self.history.lineage, self.history.newest_shown
-        noted = {note.number for note in StepNote.objects.live(self.history.session, lineage)}
-        numbers = sorted(noted.intersection(self.within), reverse=not self.forwards)
-        if after:
-            numbers = [
-                one for one in numbers if one != after.number and (one > after.number) == self.forwards
-            ]
+        numbers, reached = self._candidates(after)
         for start in range(0, len(numbers), _PAGES[0]):
             some = numbers[start : start + _PAGES[0]]
             found = Episode.objects.filter(session_id__in=map(UUID, self._sessions), number__in=some)
@@ -182,7 +200,34 @@ class StepSearch:
                 rows[newest.number] = newest
             for number in some:
                 if number in rows and self.wanted.matches(rows[number]):
-                    yield SearchCursor(_NOTED, number, rows[number].anchor), rows[number]
+                    yield SearchCursor(_LISTED, number, rows[number].anchor), rows[number]
+        if reached is not None:
+            yield SearchCursor(_LISTED, reached, 0), None
+
+    def _candidates(self, after: SearchCursor | None) -> tuple[list[int], int | None]:
+        """The numbers that may match, in order, and up to which step that is known; None: to the end."""
+        left = self.within
+        if after:
+            place = after.number + self.within.step
+            stop = self.within[-1] + self.within.step if self.within else place
+            left = range(place, stop, self.within.step) if after.number in self.within else range(0)
+        listed = list[StepNumbers]()
+        if self.wanted.noted:
+            notes = StepNote.objects.live(self.history.session, self.history.lineage)
+            noted = {note.number for note in notes}.intersection(left)
+            listed.append(StepNumbers(sorted(noted, reverse=not self.forwards)))
+        if self.wanted.file is not None:
+            listed.append(steps_with_file(self.history, self.wanted.file, left))
+        if self.wanted.text is not None:
+            listed.append(steps_with_text(self.history, self.wanted.text, left))
+        stops = [one.reached for one in listed if one.reached is not None]
+        reached = (min(stops) if self.forwards else max(stops)) if stops else None
+        known = set(listed[0].numbers).intersection(*[one.numbers for one in listed[1:]])
+        if reached is not None:
+            known = {one for one in known if (one <= reached if self.forwards else one >= reached)}
+        for one in listed:
+            self.unindexed |= one.unindexed
+        return sorted(known, reverse=not self.forwards), reached
 
     def _is_through_spans(self) -> bool:
         """Whether many rows of these numbers are not live, or many sessions have such rows."""
@@ -229,6 +274,8 @@ class StepSearch:
             wanted &= Q(started_at__gte=self.wanted.since)
         if self.wanted.until is not None:
             wanted &= Q(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
+        if self.wanted.kind is not None:
+            wanted &= Q(kind=self.wanted.kind)
         return wanted
 
     def _numbers(self, stream: int, after: SearchCursor | None) -> range:

@@ -3,7 +3,7 @@
 One search reads a bounded number of blocks and entries. Where it stops early, the next one goes on there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
@@ -75,25 +75,36 @@ class TextSearch:
     Args:
         text: see :func:`wanted_text`.
         with_takes: also what rewinds cut off.
+        accepts: which passages to search; None: all.
     """
 
-    def __init__(self, history: History, text: str, *, with_takes: bool = False) -> None:
+    def __init__(
+        self,
+        history: History,
+        text: str,
+        *,
+        with_takes: bool = False,
+        accepts: Callable[[Passage], bool] | None = None,
+    ) -> None:
         self.history = history
+        self.accepts = accepts
         self.needle = lowered(wanted_text(text))
         self.with_takes = with_takes
         self.blocks_left, self.entries_left, self.text_left = MOST_BLOCKS, MOST_ENTRIES, MOST_TEXT
 
-    def find(self, limit: int, after: int = 0) -> FoundText:
-        """At most ``limit`` hits after a position."""
+    def find(self, limit: int, after: int = 0, last: int | None = None) -> FoundText:
+        """At most ``limit`` hits after a position, and up to ``last`` where that is given."""
         found = FoundText()
         for part in self._parts():
-            if part.last <= after:
-                continue
+            end = part.last if last is None else min(part.last, last)
             session, first = UUID(part.session), max(part.first, after + 1)
+            if end < first:
+                continue
             reached = first - 1
-            for position, passages in self._read(session, first, part.last, found):
-                for match in matches(passages, self.needle):
-                    if not first <= match.position <= part.last:
+            for position, passages in self._read(session, first, end, found):
+                accepted = filter(self.accepts, passages) if self.accepts else passages
+                for match in matches(accepted, self.needle):
+                    if not first <= match.position <= end:
                         continue
                     live = self.history.lineage.session_at(match.position) == part.session
                     if not (live or self.with_takes):
@@ -104,7 +115,7 @@ class TextSearch:
                     found.hits.append(Hit(session, live, match))
                 reached = position
             if self._is_spent:
-                found.more = min(reached, part.last)
+                found.more = min(reached, end)
                 return found
         return found
 

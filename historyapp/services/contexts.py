@@ -85,7 +85,7 @@ def resolve_options(
     """
     settings = load_settings(session.settings)
     model = model_of(session, requested)
-    format = requested.format
+    format = requested.format or settings.format
     if not format:
         try:
             format = ProviderRouter().route(model).provider.format

@@ -8,6 +8,7 @@ from django.db import IntegrityError
 from uuid_utils.compat import uuid7
 
 from historyapp.core.errors import Conflict
+from historyapp.core.formats import format_named
 from historyapp.core.policies import policy_named
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.strategies import strategy_named
@@ -38,7 +39,7 @@ def create_session(
 
     Raises:
         Conflict: when the given id is taken.
-        Invalid: for settings that name a policy or a strategy that does not exist.
+        Invalid: for settings that name a policy, format or strategy that does not exist.
         SpendForbidden: as :func:`check_summary_model`, for another summary model than the default.
     """
     if settings is not None:
@@ -89,7 +90,7 @@ def change_session(
 
     Raises:
         NotFound: when the project has no such session.
-        Invalid: for settings that name a policy or a strategy that does not exist.
+        Invalid: for settings that name a policy, format or strategy that does not exist.
         SpendForbidden: as :func:`check_summary_model`, for another summary model than before.
     """
     with writing():
@@ -111,13 +112,15 @@ def change_session(
 
 
 def check_names(settings: Mapping[str, Any]) -> None:
-    """Checks the policy and the strategy that settings name.
+    """Checks the policy, the format and the strategy that settings name.
 
     Raises:
         Invalid: when one does not exist; the error lists those that do.
     """
     if "policy" in settings:
         policy_named(settings["policy"])
+    if settings.get("format") is not None:
+        format_named(settings["format"])
     if "compression_strategy" in settings:
         strategy_named(settings["compression_strategy"])
 

@@ -78,6 +78,11 @@ NOTE: dict[str, Any] = {
     "number": 1, "position": 2, "text": "The wrong file: the parser lives in lib/.",
     "actor": "key:ph_x1Y2z3A", "created_at": AT, "updated_at": LATER,
 }  # fmt: skip
+WHAT_IF: dict[str, Any] = {
+    "id": "0197c7db-1f00-7a20-9c00-4b1c2d3e4f50", "name": "small and cheap", "policy": "masked",
+    "max_tokens": 4096, "format": None, "model": "gpt-5-nano", "actor": "key:ph_x1Y2z3A",
+    "created_at": AT, "updated_at": LATER,
+}  # fmt: skip
 RUN: dict[str, Any] = {
     "id": "0197c7da-5b2e-7e10-8a00-6a1b2c3d4e5f", "strategy": "simple_extract", "model": "", "options": {},
     "again": False, "trial": False, "comparison": None, "automatic": False, "state": "running", "note": "",

@@ -57,6 +57,7 @@ class SettingsOut(Answer):
     max_summary_length: int
     compress_automatically: bool
     policy: str
+    format: str | None = Field(description="Of contexts. Null: that of the model's provider.")
 
 
 class SessionOut(SessionItem):

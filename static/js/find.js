@@ -203,10 +203,9 @@ if (form && panel) {
       target.closest("[data-menu]")?.removeAttribute("open");
     }
   });
-  document.addEventListener("keydown", (event) => {
-    const isTyped = event.target.closest("input:not([type=range], [type=radio]), textarea, select, dialog");
-    if (isTyped || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.key === "n" || event.key === "N") go(event.key === "n" ? "next" : "previous");
+  document.addEventListener("playhead:do", (event) => {
+    if (event.detail.action === "find-next") go("next");
+    if (event.detail.action === "find-previous") go("previous");
   });
   // Another step, folded text that was opened, or another part of the timeline.
   const observer = new MutationObserver(show);

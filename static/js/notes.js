@@ -2,10 +2,8 @@
 
 const root = document.querySelector("[data-playhead]");
 
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "b" || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select, dialog")) return;
-  document.querySelector("#note [data-bookmark]")?.click();
+document.addEventListener("playhead:do", (event) => {
+  if (event.detail.action === "bookmark") document.querySelector("#note [data-bookmark]")?.click();
 });
 
 // Before the new note is on the page, so that a key pressed at once cannot fetch the step as it was.

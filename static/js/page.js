@@ -76,7 +76,8 @@ document.addEventListener("keydown", (event) => {
       menu.querySelector("summary").focus();
     }
   }
-  if (event.key === "/" && !event.target.closest("input, textarea, select")) {
+  const hasKeys = document.querySelector("dialog[data-keys]"); // keys.js knows whether they are switched off
+  if (event.key === "/" && !hasKeys && !event.target.closest("input, textarea, select")) {
     const search = document.querySelector("[data-search]");
     if (search) {
       event.preventDefault();

@@ -75,7 +75,11 @@ if (panel) {
   function showControls(at) {
     for (const link of root.querySelectorAll("[data-move]")) updateLink(link);
     for (const field of root.querySelectorAll("[data-step-field]")) field.value = at;
-    for (const link of root.querySelectorAll("[data-unfiltered]")) link.href = pageUrl(at).replace(filter, "");
+    for (const link of root.querySelectorAll("[data-keeps-step]")) {
+      const query = new URLSearchParams(link.search);
+      query.set("step", at);
+      link.search = query;
+    }
     for (const link of root.querySelectorAll("[data-keeps-step]")) link.search = link.search.replace(/^\?step=\d+/, `?step=${at}`);
   }
 
@@ -179,12 +183,19 @@ if (panel) {
 
   function jump(step) {
     pause();
-    if (step) go(step);
+    return step ? go(step) : null;
   }
 
   function setSpeed(button) {
     speed = Number(button.value);
     for (const other of part("speeds").children) other.setAttribute("aria-pressed", String(other === button));
+  }
+
+  /** Presses the speed beside the chosen one. */
+  function changeSpeed(by) {
+    const speeds = [...part("speeds").children];
+    const chosen = speeds.findIndex((button) => button.getAttribute("aria-pressed") === "true");
+    setSpeed(speeds[Math.min(speeds.length - 1, Math.max(0, chosen + by))]);
   }
 
   let known = null; // the bars of the timeline, which is drawn again while a session grows
@@ -308,31 +319,18 @@ if (panel) {
     jump(Number(part("number").value));
   });
 
-  const keys = {
-    " ": () => (playing ? pause() : play()),
-    ArrowLeft: () => jump(moves.back()),
-    ArrowRight: () => jump(moves.forward()),
-    e: () => jump(moves.error()),
-    g: () => jump(moves.first()),
-    G: () => jump(moves.last()),
-    "?": () => document.getElementById("help").showModal(),
+  /** What keys.js and palette.js ask for by name. */
+  const actions = {
+    play: () => (playing ? pause() : play()),
+    back: () => jump(moves.back()),
+    forward: () => jump(moves.forward()),
+    first: () => jump(moves.first()),
+    last: () => jump(moves.last()),
+    slower: () => changeSpeed(-1),
+    faster: () => changeSpeed(1),
+    go: (detail) => (detail.done = jump(detail.step)),
   };
-
-  // A control that was clicked keeps the focus, but not the keys; one that was reached by keyboard keeps its own.
-  const TYPED = "input:not([type=range], [type=radio]), textarea, select, dialog";
-  const PRESSED = "button, summary, [type=radio]";
-  let byPointer = false;
-  document.addEventListener("pointerdown", () => (byPointer = true), true);
-  document.addEventListener("keydown", (event) => (byPointer &&= event.key !== "Tab"), true);
-
-  document.addEventListener("keydown", (event) => {
-    const busy = event.target.closest(TYPED) || document.querySelector("dialog[open]");
-    const theirs = event.key === " " ? PRESSED : event.key.startsWith("Arrow") ? "[type=range], [type=radio]" : "";
-    const isTheirs = theirs && !byPointer && event.target.closest(theirs);
-    if (busy || isTheirs || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
-    event.preventDefault();
-    keys[event.key]();
-  });
+  document.addEventListener("playhead:do", (event) => actions[event.detail.action]?.(event.detail));
 
   /** New steps were recorded: list and controls grow, and a playhead at the newest step follows. */
   async function grow({ before, now, rows }) {

@@ -13,7 +13,14 @@ from tests.api.conftest import EVERYTHING, key_for
 from tests.api.test_auth import RUN, SNAPSHOT
 
 PREFIX = "/api/v1"
-GIVEN = {"position": "1", "number": "1", "snapshot_id": SNAPSHOT, "run_id": RUN, "comparison_id": RUN}
+GIVEN = {
+    "position": "1",
+    "number": "1",
+    "snapshot_id": SNAPSHOT,
+    "run_id": RUN,
+    "comparison_id": RUN,
+    "what_if_id": RUN,
+}
 QUERIES = {
     "/sessions/{session_id}/snapshots/{snapshot_id}/diff": f"?with={SNAPSHOT}",
     "/sessions/{session_id}/find": "?q=mine",

@@ -48,6 +48,8 @@ PATHS = {
     "/imports": {"post"},
     "/project": {"get", "patch"},
     "/caps": {"get", "patch"},
+    "/what-ifs": {"get", "put"},
+    "/what-ifs/{what_if_id}": {"delete"},
 }
 
 
@@ -92,8 +94,8 @@ def test_every_call_says_how_it_fails(calls: dict[str, dict[str, Any]]) -> None:
     for name, call in calls.items():
         statuses = set(call["responses"])
         assert {"400", "401", "403", "422", "503"} <= statuses, name
-        names_session = "{session_id}" in name or (name.startswith("patch") and name.endswith("/caps"))
-        assert ("404" in statuses) == names_session, name
+        names_object = "{" in name or (name.startswith("patch") and name.endswith("/caps"))
+        assert ("404" in statuses) == names_object, name
         cancels = name.startswith("delete") and "/compressions/" in name
         writes = name.startswith(("post", "patch", "put")) and not name.endswith("/project")
         assert ("409" in statuses) == (writes or cancels), name

@@ -57,6 +57,19 @@ def rule(outputs: Any, command: str = "run | tail", name: str = "bash") -> str:
         ("=== here\nbash: line 3: omp: command not found", "missing_file"),
         ("\x1b[31mfatal: not a git repository\x1b[0m", "command_error"),
         ("Your proposed edit has introduced new syntax error(s).", "refused"),
+        (
+            'Traceback (most recent call last):\n  File "a.py"\ndjango.core.ImproperlyConfigured: no',
+            "traceback",
+        ),
+        ("# example.com/a\na/b.go:26:15: undefined: errors", "compiler_error"),
+        ("✗ two tests failed\nSome SQLite tests failed!", "failed_tests"),
+        ("patching file a.py\npatch: **** malformed patch at line 3", "command_error"),
+        ("bash: -c: line 30: unexpected EOF while looking for matching `'", "shell_syntax"),
+        ("(eval):1: no matches found: a/*.md\n0", "shell_syntax"),
+        ('Post "https://example.com/": net/http: TLS handshake timeout', "network_error"),
+        ("curl: (6) Could not resolve host: example.com", "network_error"),
+        ("error: unknown option '--write'\nUsage: ultracite check [options]", "unknown_option"),
+        ("CHECKS\nzsh:1: command not found: python", "missing_file"),
     ],
 )
 def test_a_rule_finds_what_it_is_named_for(outputs: Any, expected: str) -> None:
@@ -106,6 +119,29 @@ def test_an_exit_code_of_0_speaks_for_the_last_command_alone() -> None:
 def test_a_program_that_shows_text_fails_by_its_own_words() -> None:
     line = "grep: src/Config.js: No such file or directory"
     assert found(line, "grep -n x src/Config.js | head") == Finding("missing_file", line)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ("\n<shellId: 51 completed with exit code 128>", "exit_code"),
+        ("Process exited with code 2\nOutput:\n", "exit_code"),
+        ("Process exited with code 1\nOutput:\n", ""),
+        ("a log\nexit code: 3\nmore\nthe end", ""),
+        ("error: unexpected argument '-A' found\nUsage: rtk read", "unknown_option"),
+        ("bash: -c: line 1: unexpected EOF while looking for matching `''", "shell_syntax"),
+    ],
+)
+def test_programs_that_show_text_fail_by_what_their_runner_or_shell_says(outputs: str, expected: str) -> None:
+    """An exit code of 1 says that they found nothing."""
+    assert rule(outputs, "grep -rn x src") == expected
+
+
+def test_of_a_script_the_command_lines_in_it_count() -> None:
+    script = r'await tools.exec_command({cmd:"sed -n 1,9p \"a.rs\"\ncargo check", workdir:"/a"})'
+    result = ToolResult(status="success", outputs="Checking a\nerror: could not compile `a`")
+    assert likely_failure(result, check_of("exec", script))
+    assert likely_failure(result, check_of("exec", script.replace("cargo check", "cat a.log"))) is None
 
 
 def test_other_tools_fail_in_their_first_lines() -> None:

@@ -14,6 +14,7 @@ from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_comparison, start_run
 from historyapp.services.keys import create_key
 from historyapp.services.rewinds import Target, rewind
+from historyapp.services.what_ifs import WhatIfOptions, save_what_if
 from tests.dashboard.conftest import signed_in
 from tests.dashboard.pages import html, text
 from tests.services.drafts import act, ok
@@ -24,6 +25,8 @@ POSTED = {
     "change-status",
     "dismiss",
     "note",
+    "save-what-if",
+    "change-what-if",
     "fork",
     "switch-project",
     "sign-out",
@@ -44,8 +47,10 @@ def addresses(session: Session) -> dict[str, str]:
     """Every address of the dashboard, of this session where it is of one."""
     run, side = (session.compression_runs.filter(trial=trial).first() for trial in (False, True))
     key = ApiKey.objects.filter(project=session.project).first() or create_key(session.project, "agent")[0]
+    saved = save_what_if(session.project, "small", WhatIfOptions(max_tokens=2048))
     ids = {
         "key_id": key.pk,
+        "what_if_id": saved.pk,
         "session_id": session.pk,
         "project_id": session.project_id,
         "run_id": run.pk if run else uuid4(),

@@ -55,6 +55,7 @@ def test_defaults_are_shown_and_not_filled_in(alice: Client, session: Session) -
 def test_what_is_filled_in_is_kept(alice: Client, session: Session) -> None:
     fields = {
         "policy": "budgeted",
+        "format": "plain",
         "max_tokens": "9000",
         "full_message_count": "-1",
         "window_size": "3",
@@ -98,6 +99,7 @@ def test_no_limit_is_a_box_and_an_empty_field_is_the_default(alice: Client, sess
         ("compression_share", "nan", "Enter a number above 0, at most 100."),
         ("compression_batch_size", "<b>", "Enter a whole number from 1 to 100,000."),
         ("policy", "nonsense", f"Choose one of {', '.join(POLICIES)}."),
+        ("format", "nonsense", "Choose one of openai_chat"),
         ("compression_strategy", "nonsense", "Choose one of episode_summary"),
     ],
 )

@@ -1,6 +1,8 @@
 """Filtering the step list: in the address, without scripts, and in words where nothing matches."""
 
+import re
 from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -28,6 +30,16 @@ def listed(response: object) -> list[int]:
         ("status=answered&tool=read_file", []),
         ("since=2020-01-01T00:00", [1, 2, 3, 4, 5]),
         ("until=2020-01-01T00:00:00", []),
+        ("kind=read", [1, 2, 3, 4, 5]),
+        ("kind=edit", []),
+        ("file=FILE-3.txt", [3]),
+        ("file=file-", [1, 2, 3, 4, 5]),
+        ("file=le-3", []),
+        ("text=totals", [1]),
+        ("text=not%20found", [3]),
+        ("text=text&kind=read&step=3", [1, 2, 4, 5]),
+        ("text=text&file=4.txt", [4]),
+        ("text=text&file=4.txt&status=error", []),
     ],
 )
 def test_the_list_holds_what_matches(alice: Client, session: Session, query: str, steps: list[int]) -> None:
@@ -69,7 +81,7 @@ def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Ses
     page = html(alice.get(f"/sessions/{session.pk}?step=4&as_of=10&status=error"))
     assert f'href="/sessions/{session.pk}?step=5&amp;as_of=10&amp;status=error"' in page  # one step forward
     assert f'href="/sessions/{session.pk}?step=3&amp;as_of=10&amp;status=error"' in page  # the row
-    assert f'href="/sessions/{session.pk}?step=4&amp;as_of=10" data-unfiltered' in page
+    assert f'href="/sessions/{session.pk}?step=4&amp;as_of=10" data-keeps-step' in page  # all steps
     assert '<input type="hidden" name="as_of" value="10">' in page
     assert '<option value="error" selected>' in page
 
@@ -80,7 +92,48 @@ def test_an_empty_list_says_that_nothing_matches(alice: Client, session: Session
     assert "Show all steps" in text(page)
 
 
-@pytest.mark.parametrize("query", ["status=fine", "since=yesterday", "until=0001-01-01T00:00:00%2B14:00"])
+def chips(response: object) -> list[str]:
+    """The chips that are on, with where they lead; others without."""
+    part = html(response).partition('class="chips"')[2].partition("</ul>")[0]
+    shown = []
+    for chip in part.split("<li>")[1:]:
+        words = " ".join(re.sub(r"<[^>]*>", " ", chip).split())
+        address = unescape(chip.partition('href="')[2].partition('"')[0]).partition("?")[2]
+        shown.append(f"{words}: {address}" if "aria-current" in chip else words)
+    return shown
+
+
+def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, session: Session) -> None:
+    page = f"/sessions/{session.pk}?step=3"
+    assert chips(alice.get(page)) == ["all 5: step=3", "errors 1", "read"]
+    both = alice.get(f"{page}&status=error&file=3.txt&noted=1")
+    assert chips(both) == [
+        "all 5",
+        "errors 1: step=3&file=3.txt&noted=1",
+        "read",
+        "file 3.txt: step=3&status=error&noted=1",
+        "bookmarked: step=3&status=error&file=3.txt",
+    ]
+    assert (
+        f'href="/sessions/{session.pk}?step=3&amp;status=error&amp;kind=read&amp;file=3.txt&amp;noted=1"'
+        in (html(both))
+    )
+
+
+def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:
+    session = long_session(project, 5_000)
+    page = alice.get(f"/sessions/{session.pk}?step=2500&text=fine&file=notes.txt")
+    assert listed(page) == list(range(2475, 2525))
+    later = fragment(alice, f"/sessions/{session.pk}/steps?after=2524&text=fine")
+    assert 'data-step="2525"' in html(later)
+    assert 'data-step="2549"' in html(later)
+    assert f"/sessions/{session.pk}/steps?after=2549&amp;text=fine" in html(later)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["status=fine", "kind=fine", "text=" + "x" * 201, "since=yesterday", "until=0001-01-01T00:00:00%2B14:00"],
+)
 def test_a_filter_that_makes_no_sense_is_refused(alice: Client, session: Session, query: str) -> None:
     assert alice.get(f"/sessions/{session.pk}?{query}").status_code == 422
 

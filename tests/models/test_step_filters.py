@@ -54,6 +54,7 @@ filters = st.builds(
     tool=st.none() | st.sampled_from(["ls", "cat", "read", "x" * 150, "none", "\n", ""]),
     since=times,
     until=times,
+    kind=st.sampled_from([None, None, "shell", "search"]),
 )
 
 

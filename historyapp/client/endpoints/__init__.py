@@ -14,9 +14,10 @@ from historyapp.client.endpoints import (
     rewinds,
     sessions,
     transfers,
+    what_ifs,
 )  # fmt: skip
 
 __all__ = [
     "compressions", "contexts", "entries", "episodes", "finding", "ledger", "model_calls", "notes",
-    "overview", "projects", "rewinds", "sessions", "transfers",
+    "overview", "projects", "rewinds", "sessions", "transfers", "what_ifs",
 ]  # fmt: skip

@@ -28,6 +28,12 @@ class StepQuery(TypedDict, total=False):
     """Only steps that started before."""
     noted: bool | None
     """True: only steps with a bookmark or a note."""
+    kind: str | None
+    """Only steps whose first call is of this kind: ``shell``, ``edit`` …"""
+    file: str | None
+    """Only steps with a call that reads or changes this file: its path, or the beginning or the end of it."""
+    text: str | None
+    """Only steps that have this text, or whose inputs have it."""
     order: Order | None
     """``oldest`` first unless ``newest``."""
     limit: int | None

@@ -14,7 +14,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 2
+VERSION = 3
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """Names of which figures are kept, the first ones. Further tools are added up under the empty name."""

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("historyapp", "0028_step_notes"),
+        ("historyapp", "0030_what_ifs"),
     ]
 
     operations = [

@@ -1,0 +1,65 @@
+"""The filters of the step list as chips: links that add or remove one filter and keep the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dashboard.location import Location
+from dashboard.rendering.text import visible
+from dashboard.step_filter import FilterForm
+from dashboard.templatetags.playhead import status_words
+from historyapp.models.step_filters import LIKELY_FAILED
+
+_WORDS = {"since": "from", "noted": "bookmarked"}
+"""Words for fields whose name does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChip:
+    """A link to the same step with other filters."""
+
+    label: str
+    url: str
+    count: int | None = None
+    """Steps that it would show; None where that is not known without reading them."""
+    is_on: bool = False
+    """Whether the list is filtered by it."""
+    kind: str = ""
+    """The kind of tool whose icon it has, or empty."""
+
+
+def quick_chips(location: Location, kinds: Sequence[str]) -> list[FilterChip]:
+    """All steps, failed ones, and those of each kind of tool.
+
+    Args:
+        kinds: of tools in the session.
+    """
+    history, form = location.history, location.filter
+    likely = history.tail.step.total_likely_failures if history.tail.step else 0
+    chips = [FilterChip("all", location.address_without_filter, history.steps, not form.given)]
+    for status, label, count in (
+        ("error", "errors", history.tail.totals.errors),
+        (LIKELY_FAILED, "likely failed", likely),
+    ):
+        is_on = form.status == status
+        if count or is_on:
+            chips.append(FilterChip(label, _url(location, form.toggled("status", status)), count, is_on))
+    for kind in kinds:
+        url = _url(location, form.toggled("kind", kind))
+        chips.append(FilterChip(kind, url, is_on=form.kind == kind, kind=kind))
+    return chips
+
+
+def active_chips(location: Location) -> list[FilterChip]:
+    """The filters that no quick chip shows. Each link removes one."""
+    chips: list[FilterChip] = []
+    for name, value in location.filter.given.items():
+        if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
+            continue
+        shown = status_words(value) if name == "status" else visible(value)
+        label = _WORDS["noted"] if name == "noted" else f"{_WORDS.get(name, name)} {shown}"
+        chips.append(FilterChip(label, _url(location, location.filter.toggled(name, value)), is_on=True))
+    return chips
+
+
+def _url(location: Location, form: FilterForm) -> str:
+    return replace(location, filter=form).address

@@ -1,0 +1,70 @@
+"""Jumps: addresses that lead from a step to the next or the previous one of a kind."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from dashboard.location import Location
+from historyapp.core.errors import Invalid
+from historyapp.models import landmarks
+from historyapp.models.history import History
+from historyapp.models.landmarks import Landmark
+from historyapp.models.step_filters import LIKELY_FAILED
+
+
+class JumpTarget(NamedTuple):
+    """Where a jump leads."""
+
+    name: str
+    step: int | None
+    """None: nowhere."""
+    searched_to: int | None
+    """The step at which the search stopped early, from which it can go on."""
+    reason: str
+    """Why it leads nowhere; empty otherwise."""
+
+
+class _Kind(NamedTuple):
+    search: Callable[[History, int, bool], Landmark]
+    words: str
+    """What is searched, for "There is no later …"."""
+
+
+def _likely_failure(history: History, start: int, forwards: bool) -> Landmark:
+    return landmarks.failure(history, start, forwards, likely=True)
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "error": _Kind(landmarks.failure, "step that ended in an error"),
+    "turn": _Kind(landmarks.turn, "input of a person"),
+    "edit": _Kind(landmarks.edit, "edit of the same file"),
+    "compaction": _Kind(landmarks.compaction, "compaction by the agent"),
+    "take": _Kind(landmarks.take, "take"),
+}
+JUMPS = tuple(f"{direction}-{kind}" for kind in _KINDS for direction in ("next", "previous"))
+"""Their names in addresses."""
+
+
+def find_jump(location: Location, name: str) -> JumpTarget:
+    """The jump from a location's step.
+
+    Raises:
+        Invalid: when no jump has this name.
+    """
+    if name not in JUMPS:
+        raise Invalid(f"to must be one of {', '.join(JUMPS)}.")
+    direction, _, kind = name.partition("-")
+    forwards, (search, words) = direction == "next", _KINDS[kind]
+    if kind == "error" and location.filter.status == LIKELY_FAILED:
+        search = _likely_failure
+    if not location.steps:
+        return JumpTarget(name, None, None, "The session has no steps yet.")
+    found = search(location.history, location.step, forwards)
+    if found.step is not None:
+        return JumpTarget(name, found.step, None, "")
+    order = "later" if forwards else "earlier"
+    if kind == "edit" and not landmarks.edited_file(location.history, location.step):
+        return JumpTarget(name, None, None, f"Step {location.step:,} edits no file.")
+    if found.searched_to is not None:
+        reason = f"No {order} {words} up to step {found.searched_to:,}."
+        return JumpTarget(name, None, found.searched_to, reason)
+    return JumpTarget(name, None, None, f"There is no {order} {words}.")

@@ -1,0 +1,54 @@
+"""The keys of the session page: one table, from which the page, its help and the documentation are made."""
+
+from typing import NamedTuple
+
+from dashboard.jumps import JUMPS
+
+
+class Key(NamedTuple):
+    """One key and what it does."""
+
+    key: str
+    """As ``KeyboardEvent.key`` has it. None needs AltGr on a common layout, and none has a modifier."""
+    action: str
+    """What the scripts call it, or one of :data:`dashboard.jumps.JUMPS`."""
+
+    @property
+    def shown(self) -> str:
+        """What stands on the key."""
+        return _SHOWN.get(self.key, self.key)
+
+    @property
+    def is_jump(self) -> bool:
+        return self.action in JUMPS
+
+
+class KeyRow(NamedTuple):
+    """Keys that are explained together."""
+
+    keys: tuple[Key, ...]
+    does: str
+
+
+def _row(does: str, **actions: str) -> KeyRow:
+    return KeyRow(tuple(Key(_NAMED.get(key, key), action) for key, action in actions.items()), does)
+
+
+_SHOWN = {" ": "space", "ArrowLeft": "←", "ArrowRight": "→"}
+_NAMED = {"space": " ", "slash": "/", "question": "?", "less": "<", "greater": ">"}
+KEYS = (
+    _row("previous step, next step", ArrowLeft="back", ArrowRight="forward"),
+    _row("next step, previous step", j="forward", k="back"),
+    _row("next and previous error", e="next-error", E="previous-error"),
+    _row("next and previous input of a person", u="next-turn", U="previous-turn"),
+    _row("next and previous edit of the same file", f="next-edit", F="previous-edit"),
+    _row("next and previous compaction by the agent", c="next-compaction", C="previous-compaction"),
+    _row("next and previous take", t="next-take", T="previous-take"),
+    _row("first step, newest step", g="first", G="last"),
+    _row("play or pause", space="play"),
+    _row("play slower, faster", less="slower", greater="faster"),
+    _row("bookmark the step, or remove its bookmark", b="bookmark"),
+    _row("find in this session", slash="find"),
+    _row("next and previous step with the text", n="find-next", N="find-previous"),
+    _row("show this list", question="help"),
+)

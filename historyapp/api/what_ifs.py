@@ -1,0 +1,77 @@
+"""Saved What ifs of the key's project."""
+
+from typing import Annotated
+from uuid import UUID
+
+from django.http import HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from historyapp.api.auth import ApiRequest, actor
+from historyapp.api.context_requests import FormatName, ModelName, PolicyName
+from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
+from historyapp.api.fields import UUID_SCHEMA, Line, Position, RequestBody, id_of
+from historyapp.api.problems import raises
+from historyapp.api.responses import fill, reply
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.models import WhatIf
+from historyapp.models.what_ifs import LONGEST_NAME, MOST_TOKENS
+from historyapp.services.what_ifs import WhatIfOptions, delete_what_if, save_what_if
+from historyapp.wire.base import shown
+from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
+
+router = Router(tags=["contexts"])
+
+_LIST = "what-ifs"
+WhatIfId = Annotated[UUID, id_of("saved What if"), UUID_SCHEMA]
+
+
+class WhatIfIn(RequestBody):
+    """At least one of policy, budget, format and model. Null means what the session's settings say."""
+
+    model_config = shown({"name": "small and cheap", "policy": "masked", "max_tokens": 4096})
+
+    name: Line = Field(min_length=1, max_length=LONGEST_NAME)
+    policy: PolicyName | None = None
+    max_tokens: Position | None = Field(default=None, le=MOST_TOKENS, description="Budget in tokens.")
+    format: FormatName | None = None
+    model: ModelName | None = None
+
+
+class WhatIfFilter(BaseModel):
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+@router.get("/what-ifs", response=WhatIfPage, summary="List saved What ifs")
+def list_what_ifs(request: ApiRequest, filter: Query[WhatIfFilter]) -> HttpResponse:
+    """Those of the key's project, in the order in which they were first saved."""
+    found = WhatIf.objects.filter(project=request.auth.project).order_by("pk")
+    if filter.cursor is not None:
+        (after,) = decode_cursor(_LIST, filter.cursor, UUID)
+        found = found.filter(pk__gt=after)
+    page, cursor = first_page(_LIST, list(found[: filter.limit + 1]), filter.limit, lambda row: (row.pk,))
+    return reply(WhatIfPage(items=[_what_if(row) for row in page], next=cursor))
+
+
+@router.put("/what-ifs", response=WhatIfOut, summary="Save a What if")
+@raises(Conflict, Invalid)
+def write_what_if(request: ApiRequest, what_if: WhatIfIn) -> HttpResponse:
+    """An earlier one of the same name is replaced and keeps its id."""
+    options = WhatIfOptions(
+        what_if.policy or "", what_if.max_tokens, what_if.format or "", what_if.model or ""
+    )
+    saved = save_what_if(request.auth.project, what_if.name, options, actor=actor(request))
+    return reply(_what_if(saved))
+
+
+@router.delete("/what-ifs/{what_if_id}", response={204: None}, summary="Delete a saved What if")
+@raises(NotFound)
+def remove_what_if(request: ApiRequest, what_if_id: WhatIfId) -> HttpResponse:
+    """Sessions that use its settings keep them."""
+    delete_what_if(request.auth.project, what_if_id)
+    return HttpResponse(status=204)
+
+
+def _what_if(row: WhatIf) -> WhatIfOut:
+    return fill(WhatIfOut, row, policy=row.policy or None, format=row.format or None, model=row.model or None)

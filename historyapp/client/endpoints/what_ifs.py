@@ -1,0 +1,31 @@
+"""Saved What ifs of the project."""
+
+from historyapp.client.api_call import ApiCall, Id, Pages, at, given, pages
+from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
+
+
+def what_ifs(*, limit: int | None = None) -> Pages[WhatIfOut]:
+    """The saved What ifs, in the order in which they were first saved."""
+    return pages("/what-ifs", WhatIfPage, limit=limit)
+
+
+def save_what_if(
+    name: str,
+    *,
+    policy: str | None = None,
+    max_tokens: int | None = None,
+    format: str | None = None,
+    model: str | None = None,
+) -> ApiCall[WhatIfOut]:
+    """Saves a way to build contexts. An earlier one of the same name is replaced.
+
+    Args:
+        max_tokens: None: the budget of the session's settings, as with the other arguments.
+    """
+    fields = {"name": name, "policy": policy, "max_tokens": max_tokens, "format": format, "model": model}
+    return ApiCall("PUT", "/what-ifs", WhatIfOut.model_validate, body=given(fields))
+
+
+def delete_what_if(what_if_id: Id) -> ApiCall[None]:
+    """Sessions that use its settings keep them. Needs the scope ``admin``."""
+    return ApiCall("DELETE", at("what-ifs", what_if_id), lambda _: None)

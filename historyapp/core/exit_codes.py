@@ -1,0 +1,29 @@
+"""The exit code of a program, in the forms in which the runners of agents write it."""
+
+import re
+
+FIELDS = ("exit_code", "return_code", "returncode", "exitCode")
+"""The fields of an object that hold the code."""
+_CODE = re.compile(
+    r"(?:^exit code:? {0,3}|exited with code |with exit code |exit status |^<returncode> {0,3}|"
+    r'exit code: {1,3}|"exit_?code": ?|"return_?code": ?|PROCESS-DONE:)(-?[0-9]{1,9})\b',
+    re.IGNORECASE,
+)
+_MARKS = ("xit", "XIT", "code", "DONE:")
+_OF_RUNNER = re.compile(
+    r"^(?:Process exited with code |Exit [Cc]ode:? {1,3}|<returncode> {0,3}|"
+    r"\[[A-Za-z ]{1,40} with exit code |"
+    r"<shellId: [0-9]{1,9} completed with exit code )(-?[0-9]{1,9})\b"
+)
+
+
+def exit_code_in(line: str) -> int | None:
+    """The exit code that a line says, or None."""
+    found = _CODE.search(line) if any(mark in line for mark in _MARKS) else None
+    return int(found[1]) if found else None
+
+
+def exit_code_by_runner(line: str) -> int | None:
+    """The exit code in a line that a runner writes, and that says nothing else; None of any other line."""
+    found = _OF_RUNNER.match(line)
+    return int(found[1]) if found else None

@@ -1,0 +1,41 @@
+"""Whether a tool call names a file, told from the call's text as searches have it."""
+
+from collections.abc import Iterator
+
+from historyapp.core.call_subjects import PATCHED_FILE, PATHS
+from historyapp.core.searchable import lowered
+
+_ARGUMENTS = frozenset((*PATHS, "paths", "files"))
+
+
+def is_named(path: str, wanted: str) -> bool:
+    """Whether a path begins or ends with what is wanted, or has it as whole names of folders and files.
+
+    Args:
+        wanted: in lower case, with slashes.
+    """
+    path = lowered(path.strip()).replace("\\", "/")
+    return path.startswith(wanted) or path.endswith(wanted) or f"/{wanted.strip('/')}/" in f"/{path}/"
+
+
+def names_file(call: str, wanted: str) -> bool:
+    """Whether an argument or a patch in a call's text names the file.
+
+    Args:
+        call: see :func:`historyapp.core.searchable.passages`.
+        wanted: as for :func:`is_named`.
+    """
+    return any(is_named(path, wanted) for path in _paths(call))
+
+
+def _paths(call: str) -> Iterator[str]:
+    for line in call.splitlines():
+        name, separator, value = line.partition(": ")
+        if separator and name in _ARGUMENTS:
+            yield value
+            continue
+        for text in (line, value):  # the first line of a patch follows the name of its argument
+            prefix = next((prefix for prefix in PATCHED_FILE if text.startswith(prefix)), "")
+            if prefix:
+                yield text.removeprefix(prefix)
+                break

@@ -1,0 +1,179 @@
+"""Where the next step of a kind is: a failure, a person's turn, an edit of a file, a compaction, a take.
+
+Each search goes away from a step and stops at the first one. It uses an index and reads a bounded number of
+rows, so what it costs does not depend on the session's length.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from operator import attrgetter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+
+from historyapp.core.json import load_dumped
+from historyapp.core.lineage import Span
+from historyapp.core.overview.figures import COMPACTION, PERSON
+from historyapp.models.entries import page_sizes, span_batches
+from historyapp.models.episodes import Episode, live_rows
+from historyapp.models.fields import session_value, unpack
+from historyapp.models.history import History
+from historyapp.models.sql import RowPlace, fetch_all
+from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
+from historyapp.models.takes import takes
+
+MOST_ROWS = 2_000
+"""Rows that one search reads."""
+MOST_SEARCHES = 10
+"""Parts of a search for failures; in most sessions the first one finds the step."""
+_PAGE = 64
+_ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
+IsMark = Callable[[str, Mapping[str, Any]], bool]
+"""Whether an entry of this kind, with this stored body, is what is searched."""
+
+
+class Landmark(NamedTuple):
+    """The step that was found, or how far the search came."""
+
+    step: int | None
+    """None: there is none up to ``searched_to``."""
+    searched_to: int | None = None
+    """The step from which another search goes on; None: this one reached the end."""
+
+
+NOWHERE = Landmark(None)
+
+
+def failure(history: History, start: int, forwards: bool, *, likely: bool = False) -> Landmark:
+    """The nearest step that ended in an error.
+
+    Args:
+        likely: a step that likely failed counts, too.
+    """
+    within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
+    found = _first_with(history, "error", within)
+    if likely:
+        if found.step is not None:
+            within = within[: within.index(found.step)]
+        nearer = _first_with(history, LIKELY_FAILED, within)
+        return nearer if nearer.step is not None else found
+    return found
+
+
+def _first_with(history: History, status: str, within: range) -> Landmark:
+    search, cursor = StepSearch(history, StepFilter(status), within), None
+    for _ in range(MOST_SEARCHES):
+        found = search.find(1, cursor)
+        if found.rows:
+            return Landmark(found.rows[0].number)
+        cursor = found.more
+        if cursor is None:
+            return NOWHERE
+    return Landmark(None, cursor.number if cursor else None)
+
+
+def turn(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step that follows an input of a person."""
+    return _after_mark(history, ("model_input",), _is_of_person, start, forwards)
+
+
+def compaction(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step before which the agent compacted its context, as its transcript says."""
+    kinds = ("model_input", "debug_log")
+    return _after_mark(history, kinds, _is_compaction, start, forwards)
+
+
+def edit(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step whose first call edits the same file as the first call of step ``start``."""
+    file = edited_file(history, start)
+    if not file:
+        return NOWHERE
+    owners = map(UUID, history.session.owners(history.lineage))
+    beyond = Q(number__gt=start, number__lte=history.steps) if forwards else Q(number__lt=start)
+    edits = Episode.objects.filter(beyond, session_id__in=owners, kind="edit", target=file)
+    edits = edits.order_by("number" if forwards else "-number")
+    for most in (_PAGE, MOST_ROWS):  # takes reuse numbers, so that the nearest rows may not be live
+        found = list(edits.values_list("session_id", "anchor", "number")[:most])
+        live = live_rows(map(RowPlace._make, found), history.lineage)
+        if live:
+            return Landmark(live[0 if forwards else -1].number)
+        if len(found) < most:
+            break
+    return NOWHERE
+
+
+def edited_file(history: History, step: int) -> str:
+    """The file that the first call of a step edits, up to 200 characters; empty where it edits none."""
+    row = history.row(step)
+    return row.target if row.kind == "edit" else ""
+
+
+def take(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step after which a take branches off, among the newest takes."""
+    steps = sorted({max(1, one.after_step) for one in takes(history)}, reverse=not forwards)
+    beyond = (step for step in steps if (step > start if forwards else step < start))
+    return Landmark(next(beyond, None))
+
+
+def _is_of_person(kind: str, body: Mapping[str, Any]) -> bool:
+    return kind == "model_input" and body.get("channel", PERSON) == PERSON
+
+
+def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
+    return bool(kind and body.get("channel" if kind == "model_input" else "category") == COMPACTION)
+
+
+class _Mark(NamedTuple):
+    position: int
+    kind: str
+    """Empty: the entry is not live."""
+    steps: int
+    """Before the entry."""
+    body: Mapping[str, Any]
+
+
+def _after_mark(
+    history: History, kinds: Sequence[str], is_mark: IsMark, start: int, forwards: bool
+) -> Landmark:
+    """The step after the nearest entry that is a mark."""
+    place = history.row(start).first_position
+    streams = [_marks(history, kind, place, forwards=forwards) for kind in kinds]
+    rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
+    step = start
+    for count, row in enumerate(rows, 1):
+        step = min(row.steps + 1, history.steps)
+        if step != start and is_mark(row.kind, row.body):
+            return Landmark(step)
+        if count == MOST_ROWS:  # the step's other entries have not been read
+            return Landmark(None, step - 1 if forwards else step + 1)
+    return NOWHERE
+
+
+def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterator[_Mark]:
+    """Entries of a rare kind after or before a position, the nearest first, read as they are consumed."""
+    lineage, order = history.lineage, "position" if forwards else "position DESC"
+    for batch in span_batches(_spans(history, kind, place, forwards=forwards)):
+        where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(batch))
+        values = [value for span in batch for value in (session_value(span.session), span.first, span.last)]
+        for start, size in page_sizes():
+            # The kind is no parameter: SQLite would not use the index of the kind.
+            statement = f"{_ROWS}({where}) AND kind = '{kind}' ORDER BY {order} LIMIT {size} OFFSET {start}"
+            rows = fetch_all(statement, values)
+            for position, body, totals in rows:
+                is_live = lineage.session_at(position) is not None
+                steps = load_dumped(totals).get("steps", 0)
+                yield _Mark(position, kind if is_live else "", steps, load_dumped(unpack(body)))
+            if len(rows) < size:
+                break
+
+
+def _spans(history: History, kind: str, place: int, *, forwards: bool) -> Iterable[Span]:
+    lineage = history.lineage
+    first, last = (place + 1, lineage.last) if forwards else (1, place - 1)
+    if not lineage.older:
+        return lineage.between(first, last, newest_first=not forwards)
+    # Thousands of spans would take hundreds of queries. One range for each session also holds dead entries.
+    parts = [span for span in history.session.parts_with(kind, last) if span.last >= first]
+    clipped = [Span(span.session, max(first, span.first), min(last, span.last)) for span in parts]
+    return clipped[::-1] if forwards else clipped

@@ -1,0 +1,105 @@
+"""The steps that have a text, or whose calls name a file: candidates for a search among steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import UUID
+
+from historyapp.core.named_files import names_file
+from historyapp.core.searchable import Passage, lowered
+from historyapp.models.entries import Entry
+from historyapp.models.history import History
+from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch
+
+_FIRST_WINDOW, _LARGEST_WINDOW = 256, 131_072
+"""Entries that are searched at once from the newest end; each time eight times as many.
+
+The first window has fewer blocks than one search may read, so every search gets on."""
+_ENOUGH = 100
+"""Steps after which a search from the newest end stops."""
+
+
+@dataclass(slots=True)
+class StepNumbers:
+    """Numbers of steps in the order of a search."""
+
+    numbers: list[int] = field(default_factory=list)
+    reached: int | None = None
+    """The step up to which the search came; None: to its end."""
+    unindexed: set[UUID] = field(default_factory=set)
+    """As in :class:`historyapp.models.text_search.FoundText`."""
+
+
+def steps_with_text(history: History, text: str, within: range) -> StepNumbers:
+    """Steps with a text, an input before the step included.
+
+    Args:
+        text: see :func:`historyapp.models.text_search.wanted_text`.
+        within: the numbers, ascending or descending by 1.
+    """
+    return _search(history, within, partial(TextSearch, history, text))
+
+
+def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
+    """Steps with a call that names a file: its path, or the beginning or the end of it."""
+    wanted = lowered(file).replace("\\", "/")
+
+    def accepts(passage: Passage) -> bool:
+        return passage.field == "call" and names_file(passage.text, wanted)
+
+    return _search(history, within, partial(TextSearch, history, file, accepts=accepts))
+
+
+def _search(history: History, within: range, new_search: Callable[[], TextSearch]) -> StepNumbers:
+    found = StepNumbers()
+    if not within:
+        return found
+    lowest, highest = sorted((within[0], within[-1]))
+    start = history.row(lowest - 1).first_position if lowest > 1 else 0
+    end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
+    text = new_search().find(MOST_HITS, start, end)
+    if text.more is None or within.step > 0:
+        _add(found, history, text, within)
+        if text.more is not None:
+            # Later entries of this step have not been searched. A search has to get on, so at least one step.
+            found.reached = max(lowest, min(highest, _step_at(history, text.more) - 1))
+            found.numbers = [number for number in found.numbers if number <= found.reached]
+        return found
+    _search_backwards(found, history, within, new_search, (start, end))
+    return found
+
+
+def _search_backwards(
+    found: StepNumbers,
+    history: History,
+    within: range,
+    new_search: Callable[[], TextSearch],
+    between: tuple[int, int],
+) -> None:
+    """Searches growing windows of entries, the newest first."""
+    (start, upper), size = between, _FIRST_WINDOW
+    while upper > start and size <= _LARGEST_WINDOW and len(found.numbers) < _ENOUGH:
+        lower = max(start, upper - size)
+        text = new_search().find(size, lower, upper)
+        if text.more is not None:
+            break
+        _add(found, history, text, within)
+        upper, size = lower, size * 8
+    if upper > start:
+        # An input of the next step may stand before the window.
+        found.reached = min(within[0], _step_at(history, upper) + 2)
+        found.numbers = [number for number in found.numbers if number >= found.reached]
+
+
+def _add(found: StepNumbers, history: History, text: FoundText, within: range) -> None:
+    """Adds the steps that show the hits: an input after the newest step belongs to this one."""
+    numbers = {min(hit.match.step, history.steps) for hit in text.hits if hit.live}
+    numbers = numbers.union(found.numbers).intersection(within)
+    found.numbers = sorted(numbers, reverse=within.step < 0)
+    found.unindexed |= text.unindexed
+
+
+def _step_at(history: History, position: int) -> int:
+    """The newest step at a position."""
+    entry = Entry.objects.newest(history.lineage.cut(position))
+    return int(entry.totals.get("steps", 0)) if entry else 0

@@ -1,0 +1,109 @@
+"""Saving What ifs by name, and making one the settings of a session."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from historyapp.core.errors import Conflict, Invalid, NotFound
+from historyapp.core.formats import format_named
+from historyapp.core.policies import policy_named
+from historyapp.core.text import clean
+from historyapp.models import Project, Session, WhatIf
+from historyapp.models.what_ifs import LONGEST_NAME, MOST_TOKENS, MOST_WHAT_IFS
+from historyapp.services.sessions import change_session
+from historyapp.services.transactions import writing
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfOptions:
+    """How a context is built. Empty fields mean the session's settings."""
+
+    policy: str = ""
+    max_tokens: int | None = None
+    format: str = ""
+    model: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is chosen."""
+        return self == WhatIfOptions()
+
+    def check(self) -> None:
+        """Raises ``Invalid`` for names that do not exist, and where nothing is chosen."""
+        if self.is_empty:
+            raise Invalid("Choose a policy, a budget, a format or a model to save.")
+        if self.policy:
+            policy_named(self.policy)
+        if self.format:
+            format_named(self.format)
+        if self.max_tokens is not None and not 0 <= self.max_tokens <= MOST_TOKENS:
+            raise Invalid(f"max_tokens must be from 0 to {MOST_TOKENS:,}.")
+
+
+def save_what_if(project: Project, name: str, options: WhatIfOptions, *, actor: str = "") -> WhatIf:
+    """Saves a What if. An earlier one of the same name is replaced and keeps its id.
+
+    Raises:
+        Invalid: for an empty or long name, and as :meth:`WhatIfOptions.check`.
+        Conflict: when the project has too many.
+    """
+    name = " ".join(clean(name).split())
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise Invalid(f"Enter a name of 1 to {LONGEST_NAME} characters.")
+    options.check()
+    with writing():
+        Project.objects.select_for_update().get(pk=project.pk)
+        saved = WhatIf.objects.filter(project=project, name=name).first()
+        if saved is None:
+            if WhatIf.objects.filter(project=project).count() >= MOST_WHAT_IFS:
+                raise Conflict(
+                    f"A project has at most {MOST_WHAT_IFS} saved What ifs. Delete one that you do not need."
+                )
+            saved = WhatIf(project=project, name=name)
+        saved.policy, saved.max_tokens = options.policy, options.max_tokens
+        saved.format, saved.model = options.format, clean(options.model)
+        saved.actor, saved.updated_at = actor, timezone.now()
+        saved.save()
+        return saved
+
+
+def find_what_if(project: Project, what_if_id: UUID) -> WhatIf:
+    """The project's saved What if.
+
+    Raises:
+        NotFound: when the project has none of this id.
+    """
+    if found := WhatIf.objects.filter(project=project, pk=what_if_id).first():
+        return found
+    raise NotFound(f"There is no saved What if {what_if_id}.")
+
+
+def delete_what_if(project: Project, what_if_id: UUID) -> None:
+    """Deletes a saved What if. Sessions that use its settings keep them.
+
+    Raises:
+        NotFound: when the project has none of this id.
+    """
+    with writing():
+        find_what_if(project, what_if_id).delete()
+
+
+def use_what_if(session: Session, what_if: WhatIf, *, actor: str = "") -> Session:
+    """Makes a saved What if the settings of a session. What it leaves empty keeps its value.
+
+    Raises:
+        NotFound: when the session is gone.
+    """
+    settings: dict[str, Any] = {}
+    if what_if.policy:
+        settings["policy"] = what_if.policy
+    if what_if.max_tokens is not None:
+        settings["max_tokens"] = what_if.max_tokens
+    if what_if.format:
+        settings["format"] = what_if.format
+    changes: dict[str, Any] = {"settings": settings}
+    if what_if.model:
+        changes["model"] = what_if.model
+    return change_session(session.project, session.pk, changes, actor=actor)

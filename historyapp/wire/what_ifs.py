@@ -1,0 +1,29 @@
+"""Saved What ifs."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from historyapp.wire import examples
+from historyapp.wire.base import Answer, Page, shown
+
+
+class WhatIfOut(Answer):
+    """How a context is built. Null means what the session's settings say."""
+
+    model_config = shown(examples.WHAT_IF)
+
+    id: UUID
+    name: str
+    policy: str | None
+    max_tokens: int | None = Field(description="Budget in tokens.")
+    format: str | None
+    model: str | None
+    actor: str = Field(description="Who saved it last.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class WhatIfPage(Page[WhatIfOut]):
+    model_config = shown({"items": [examples.WHAT_IF], "next": None})

@@ -1,0 +1,110 @@
+// The keys of the session page. The table of keys stands in the help that ? shows; the server makes both from one list.
+
+const help = document.querySelector("dialog[data-keys]");
+const root = document.querySelector("[data-playhead]");
+const MOST_PARTS = 20; // requests of one jump; each searches a part of a long session
+const NOTE = 5000; // milliseconds that a note stays
+
+const table = new Map([...help.querySelectorAll("[data-key]")].map((each) => [each.dataset.key, each.dataset]));
+const at = () => document.querySelector("#step [data-at]")?.dataset.at;
+
+/** Asks the parts of the page for an action. Whoever does it may leave a promise in `done`. */
+function send(action, fields = {}) {
+  const detail = { action, ...fields };
+  document.dispatchEvent(new CustomEvent("playhead:do", { detail }));
+  return detail.done;
+}
+
+let noteTimer = null;
+
+/** Shows a short note, which screen readers read. */
+function say(text) {
+  const note = document.getElementById("jump-note");
+  note.textContent = text;
+  clearTimeout(noteTimer);
+  noteTimer = setTimeout(() => (note.textContent = ""), NOTE);
+}
+
+let jumps = Promise.resolve(); // those that were asked for, one after another
+let waiting = 0;
+let latest = 0; // grows with every key that is no jump: jumps that were asked for before it are dropped
+
+/** Goes to the step that the server names, after the jumps before it have arrived. */
+function jump(to) {
+  const mine = latest;
+  waiting += 1;
+  jumps = jumps
+    .then(() => mine === latest && follow(to, () => mine === latest))
+    .catch(() => say("The server cannot be reached. Check the connection, then try again."))
+    .finally(() => (waiting -= 1));
+}
+
+async function follow(to, isWanted) {
+  let step = at();
+  let reason = "";
+  for (let part = 0; part < MOST_PARTS && step; part += 1) {
+    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
+    const address = `${root.dataset.page}/jump?step=${step}${asOf}${root.dataset.filter}&to=${to}`;
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+    if (!isWanted()) return;
+    if (!answer.ok) return say(await answer.text());
+    const found = await answer.json();
+    if (found.step) return send("go", { step: found.step });
+    ({ searched_to: step, reason } = found);
+  }
+  say(reason);
+}
+
+const own = {
+  help: () => help.showModal(),
+  find: () => document.querySelector("[data-search]")?.focus(),
+};
+
+// Every key can be switched off, for people who speak to their computer or whose screen reader uses single keys.
+const switchOf = help.querySelector("[data-keys-on]");
+try {
+  switchOf.checked = localStorage.getItem("keys") !== "off";
+} catch {
+  // A browser may refuse to store: the keys are on.
+}
+switchOf.addEventListener("change", () => {
+  try {
+    localStorage.setItem("keys", switchOf.checked ? "on" : "off");
+  } catch {
+    // It holds until the page is left.
+  }
+});
+
+/** The key as the table has it: of a keyboard with other letters the Latin one at its place; caps lock changes nothing. */
+function keyOf(event) {
+  const latin = /^Key[A-Z]$/.test(event.code) && event.key.length === 1 && event.key > "\x7f" ? event.code.at(-1) : event.key;
+  if (latin === event.key && !event.getModifierState("CapsLock")) return event.key;
+  return event.shiftKey ? latin.toUpperCase() : latin.length === 1 ? latin.toLowerCase() : latin;
+}
+
+// A control that was clicked keeps the focus, but not the keys; one that was reached by keyboard keeps its own.
+const TYPED = "input:not([type=range], [type=radio], [type=checkbox]), textarea, select, dialog";
+const PRESSED = "button, summary, [type=radio], [type=checkbox]";
+let byPointer = false;
+document.addEventListener("pointerdown", () => (byPointer = true), true);
+document.addEventListener("keydown", (event) => (byPointer &&= event.key !== "Tab"), true);
+
+document.addEventListener("keydown", (event) => {
+  const busy = event.isComposing || event.target.closest(TYPED) || document.querySelector("dialog[open]");
+  const theirs = event.key === " " ? PRESSED : event.key.startsWith("Arrow") ? "[type=range], [type=radio]" : "";
+  const isTheirs = theirs && !byPointer && event.target.closest(theirs);
+  const found = table.get(keyOf(event));
+  if (busy || isTheirs || event.ctrlKey || event.metaKey || event.altKey || !found || !switchOf.checked) return;
+  event.preventDefault();
+  if (found.jump) return void ((event.repeat && waiting) || jump(found.jump));
+  latest += 1;
+  if (own[found.action]) own[found.action]();
+  else send(found.action);
+});
+
+root.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-jump]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  jump(link.dataset.jump);
+});

@@ -1,0 +1,109 @@
+"""Saved What ifs belong to a project, and each name is there once."""
+
+from typing import Any
+
+import pytest
+
+from historyapp.models import Project, WhatIf
+from historyapp.services import what_ifs
+from tests.api.agent import Agent
+from tests.api.conftest import key_for
+from tests.api.test_problems import assert_problem
+
+SMALL = {"name": "small", "policy": "masked", "max_tokens": 4096}
+
+
+def save(agent: Agent, **fields: Any) -> dict[str, Any]:
+    answer = agent.put("/what-ifs", fields)
+    assert answer.status == 200, answer.body
+    return dict(answer.body)
+
+
+def names(agent: Agent, query: str = "") -> list[str]:
+    return [item["name"] for item in agent.get(f"/what-ifs{query}")["items"]]
+
+
+def test_what_is_saved_is_listed_and_what_was_left_out_is_null(alice: Agent) -> None:
+    saved = save(alice, **SMALL)
+    assert {name: saved[name] for name in ("policy", "max_tokens", "format", "model")} == {
+        "policy": "masked", "max_tokens": 4096, "format": None, "model": None,
+    }  # fmt: skip
+    assert saved["actor"].startswith("key:ph_")
+    assert alice.get("/what-ifs")["items"] == [saved]
+
+
+def test_a_name_is_replaced_and_keeps_its_id_and_when_it_was_made(alice: Agent) -> None:
+    first, second = save(alice, **SMALL), save(alice, name=" small ", model="gpt-5-nano")
+    assert (first["id"], first["created_at"]) == (second["id"], second["created_at"])
+    assert (second["policy"], second["model"]) == (None, "gpt-5-nano")
+    assert names(alice) == ["small"]
+
+
+def test_a_budget_of_zero_is_a_budget(alice: Agent) -> None:
+    assert save(alice, name="nothing", max_tokens=0)["max_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "Choose a policy"),
+        ({"policy": None, "format": None}, "Choose a policy"),
+        ({"policy": "x"}, "Use one of budgeted"),
+        ({"format": "x"}, "Use one of openai_chat"),
+        ({"max_tokens": 2_000_001}, ""),
+        ({"name": "  ", "policy": "live"}, "Enter a name"),
+        ({"name": "x" * 101, "policy": "live"}, ""),
+    ],
+)
+def test_what_cannot_be_used_is_not_saved(alice: Agent, fields: dict[str, Any], words: str) -> None:
+    assert_problem(alice.put("/what-ifs", {"name": "n", **fields}), 422, words)
+    assert not WhatIf.objects.exists()
+
+
+def test_a_deleted_one_is_gone(alice: Agent) -> None:
+    id = save(alice, **SMALL)["id"]
+    assert alice.delete(f"/what-ifs/{id}").status == 204
+    assert names(alice) == []
+    assert_problem(alice.delete(f"/what-ifs/{id}"), 404, "There is no saved What if")
+    assert_problem(alice.delete("/what-ifs/small"), 404, "There is no saved What if small.")
+
+
+def test_members_share_them_and_a_stranger_has_their_own(alice: Agent, bob: Agent, charlie: Agent) -> None:
+    id = save(alice, **SMALL)["id"]
+    assert names(bob) == ["small"]
+    assert names(charlie) == []
+    assert charlie.delete(f"/what-ifs/{id}").status == 404
+    save(charlie, name="small", policy="live")
+    assert alice.get("/what-ifs")["items"][0]["policy"] == "masked"
+
+
+def test_a_key_that_may_write_saves_and_does_not_delete(alice: Agent, project: Project) -> None:
+    writer = Agent(key_for(project, "writer", ("read", "write")))
+    id = save(writer, **SMALL)["id"]
+    assert_problem(writer.delete(f"/what-ifs/{id}"), 403, "admin")
+
+
+def test_they_come_in_pages_in_the_order_of_saving(alice: Agent) -> None:
+    for name in ("c", "a", "b"):
+        save(alice, name=name, policy="live")
+    first = alice.get("/what-ifs?limit=2")
+    assert [item["name"] for item in first["items"]] == ["c", "a"]
+    assert names(alice, f"?limit=2&cursor={first['next']}") == ["b"]
+
+
+def test_a_project_has_a_limit(alice: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(what_ifs, "MOST_WHAT_IFS", 1)
+    save(alice, **SMALL)
+    assert_problem(alice.put("/what-ifs", {**SMALL, "name": "other"}), 409, "at most 1 saved")
+    assert save(alice, name="small", policy="live")["policy"] == "live"
+
+
+def test_a_session_can_name_the_format_of_its_contexts(alice: Agent, session_id: str) -> None:
+    session = alice.within(f"/sessions/{session_id}")
+    session.append({"kind": "model_input", "content": "Go."})
+    assert (
+        alice.patch(f"/sessions/{session_id}", {"settings": {"format": "anthropic_messages"}}).status == 200
+    )
+    assert session.get("/contexts")["request"]["messages"][0]["content"][0]["type"] == "text"
+    assert "input" in session.get("/contexts?format=openai_responses")["request"]
+    assert_problem(alice.patch(f"/sessions/{session_id}", {"settings": {"format": "x"}}), 422, "")

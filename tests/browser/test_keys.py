@@ -1,0 +1,179 @@
+"""Every key of the table in a browser, and where keys do nothing."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dashboard.keys import KEYS
+from historyapp.core.entries import DebugLog
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.browser.visits import page_of, sign_in
+from tests.services.drafts import act, draft, failed, ok, said
+
+
+@pytest.fixture
+def session(page: Page, server: str) -> Session:
+    return record(sign_in(page.context, server))
+
+
+def record(project: Project) -> Session:
+    """Twelve steps. From 6, each kind of jump leads to a step of its own in both directions."""
+    session = create_session(project, names={"title": "Many landmarks"})
+    special = {
+        1: [act("Edit", file_path="a.py", old_string="a", new_string="b"), ok()],
+        6: [act("Edit", file_path="a.py", old_string="b", new_string="c"), ok()],
+        7: [act("Edit", file_path="a.py", old_string="c", new_string="d"), ok()],
+        2: [act("make"), failed()],
+        8: [act("make"), failed()],
+        3: [said("go"), act("ls"), ok(outputs="needle")],
+        9: [said("on"), act("ls"), ok(outputs="needle")],
+        4: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
+        10: [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()],
+    }
+    for number in range(1, 13):
+        append(project, session.pk, special.get(number, [act("ls"), ok()]))
+        if number in (5, 11):
+            append(project, session.pk, [act("dropped"), ok()])
+            rewind(project, session.pk, Target(to_step=number))
+    session.refresh_from_db()
+    return session
+
+
+LEADS = {
+    "back": 5,
+    "forward": 7,
+    "next-error": 8,
+    "previous-error": 2,
+    "next-turn": 9,
+    "previous-turn": 3,
+    "next-edit": 7,
+    "previous-edit": 1,
+    "next-compaction": 10,
+    "previous-compaction": 4,
+    "next-take": 11,
+    "previous-take": 5,
+    "first": 1,
+    "last": 12,
+    "find-next": 9,
+    "find-previous": 3,
+}
+
+
+def step_is(page: Page, number: int) -> None:
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
+
+
+def speed_is(page: Page, name: str) -> None:
+    expect(page.locator("[data-speeds] [aria-pressed=true]")).to_have_text(name)
+
+
+def play(page: Page) -> None:
+    expect(page.locator("[data-play]")).to_have_attribute("aria-pressed", "true")
+
+
+def bookmarked(page: Page) -> None:
+    expect(page.locator("#rows .bookmark-6")).to_be_visible()
+
+
+DOES: dict[str, Callable[[Page], None]] = {
+    "play": play,
+    "slower": lambda page: speed_is(page, "×1"),
+    "faster": lambda page: speed_is(page, "×4"),
+    "bookmark": bookmarked,
+    "find": lambda page: expect(page.locator("[data-search]")).to_be_focused(),
+    "help": lambda page: expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible(),
+}
+
+
+def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) -> None:
+    for row in KEYS:
+        for key in row.keys:
+            page.goto(page_of(session, "?step=6&find=needle"))
+            page.locator("[data-speeds] [value='2']").click()
+            page.keyboard.press("Space" if key.key == " " else key.key)
+            if key.action in LEADS:
+                step_is(page, LEADS[key.action])
+            else:
+                DOES[key.action](page)
+
+
+def test_a_jump_to_nowhere_says_so_and_stays(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=12"))
+    page.keyboard.press("c")
+    expect(page.locator("#jump-note")).to_have_text("There is no later compaction by the agent.")
+    step_is(page, 12)
+
+
+def test_jumps_that_are_pressed_quickly_follow_each_other(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    for key in "eu":
+        page.keyboard.press(key)
+    step_is(page, 3)
+    page.keyboard.press("e")
+    page.keyboard.press("g")
+    step_is(page, 1)
+
+
+def test_keys_do_nothing_while_a_modifier_is_held_or_a_field_has_the_focus(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=6"))
+    for modifier in ("Control", "Alt", "Meta"):
+        page.keyboard.press(f"{modifier}+e")
+        page.keyboard.press(f"{modifier}+j")
+    page.locator("[data-search]").press("j")
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    step_is(page, 5)
+
+
+def press(page: Page, key: str, code: str, *, shift: bool = False) -> None:
+    """A key of a keyboard with another layout."""
+    detail = {"key": key, "code": code, "shiftKey": shift, "bubbles": True}
+    page.locator("body").dispatch_event("keydown", detail)
+
+
+def test_on_a_keyboard_with_other_letters_the_keys_are_where_the_latin_ones_are(
+    page: Page, session: Session
+) -> None:
+    page.goto(page_of(session, "?step=6"))
+    press(page, "у", "KeyE")
+    step_is(page, 8)
+    press(page, "У", "KeyE", shift=True)
+    step_is(page, 2)
+    press(page, "п", "KeyG")
+    step_is(page, 1)
+    press(page, "/", "Digit7", shift=True)  # German
+    expect(page.locator("[data-search]")).to_be_focused()
+
+
+def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=6"))
+    page.keyboard.press("?")
+    page.get_by_label("Single keys act on this page").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.reload()
+    page.keyboard.press("e")
+    page.keyboard.press("/")
+    expect(page.locator("[data-search]")).not_to_be_focused()
+    step_is(page, 6)
+    page.locator("[data-help]").click()
+    page.get_by_label("Single keys act on this page").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    step_is(page, 7)
+
+
+def test_without_scripts_a_jump_is_a_link(plain: Page, server: str) -> None:
+    session = record(sign_in(plain.context, server))
+    plain.goto(page_of(session, "?step=6"))
+    plain.locator("a[data-jump=next-turn]").click()
+    step_is(plain, 9)
+    plain.go_back()
+    plain.locator("a[data-jump=next-edit]").click()
+    step_is(plain, 7)

@@ -1,0 +1,68 @@
+"""Jumps: addresses that redirect to the next step of a kind, and answer scripts with its number."""
+
+import pytest
+from django.test import Client
+
+from dashboard.jumps import JUMPS
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, html
+from tests.services.drafts import act, answer, ok
+
+
+def address(session: Session, query: str) -> str:
+    return f"/sessions/{session.pk}/jump?{query}"
+
+
+def test_a_jump_redirects_and_keeps_the_rest_of_the_address(alice: Client, session: Session) -> None:
+    answer = alice.get(address(session, "step=1&to=next-error&find=text&as_of=11"))
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/sessions/{session.pk}?step=3&as_of=11&find=text"
+
+
+def test_scripts_get_the_number_alone(alice: Client, session: Session) -> None:
+    found = fragment(alice, address(session, "step=5&to=previous-error"))
+    assert found.json() == {"step": 3, "searched_to": None, "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("step=4&to=next-error", "There is no later step that ended in an error."),
+        ("step=1&to=previous-turn", "There is no earlier input of a person."),
+        ("step=2&to=next-edit", "Step 2 edits no file."),
+        ("step=2&to=next-take", "There is no later take."),
+        ("step=2&to=previous-compaction", "There is no earlier compaction by the agent."),
+    ],
+)
+def test_a_jump_to_nowhere_says_why(alice: Client, session: Session, query: str, reason: str) -> None:
+    assert fragment(alice, address(session, query)).json()["reason"] == reason
+    page = alice.get(address(session, query))
+    assert page.status_code == 404
+    assert reason in html(page)
+
+
+def test_while_likely_failures_are_listed_they_are_errors(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    drafts = [act("ls"), ok(), act("bash", command="make"), ok(outputs="make: *** [all] Error 2"), answer()]
+    append(project, session.pk, drafts)
+    listed = fragment(alice, address(session, "step=1&to=next-error&status=likely_failed"))
+    assert listed.json()["step"] == 2
+    assert fragment(alice, address(session, "step=1&to=next-error")).json()["step"] is None
+
+
+def test_an_unknown_jump_names_the_known_ones(alice: Client, session: Session) -> None:
+    page = alice.get(address(session, "step=1&to=next-dream"))
+    assert page.status_code == 422
+    assert all(name in html(page) for name in JUMPS)
+
+
+def test_a_session_without_steps_has_nowhere_to_go(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    found = fragment(alice, address(session, "to=next-error")).json()
+    assert found["reason"] == "The session has no steps yet."
+
+
+def test_a_stranger_gets_404(charlie: Client, session: Session) -> None:
+    assert charlie.get(address(session, "step=1&to=next-error")).status_code == 404

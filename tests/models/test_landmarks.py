@@ -1,0 +1,159 @@
+"""The next step of a kind: what counts, in both directions, as of a position, and at what cost."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import DebugLog, ModelInput
+from historyapp.models import Project, Session, landmarks
+from historyapp.models.history import History
+from historyapp.models.landmarks import Landmark
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, rewind
+from historyapp.services.sessions import create_session
+from tests.models.test_long_histories import rewound
+from tests.plans import statements
+from tests.services.drafts import act, draft, failed, ok, said
+
+
+def edit(path: str) -> Any:
+    return act("Edit", file_path=path, old_string="a", new_string="b")
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="p")
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    """Eight steps: inputs before 1, 4 and 7, edits of a.py in 2, 5 and 8, failures in 3 and 6, and the agent
+    compacted before 5."""
+    session = create_session(project)
+    drafts = [said("go"), act("ls"), ok(), edit("a.py"), ok(), act("make"), failed()]
+    drafts += [said("again"), edit("b.py"), ok(), draft(DebugLog(category="compaction", message="full"))]
+    drafts += [draft(ModelInput(channel="compaction", content="what was")), edit("a.py"), ok()]
+    drafts += [draft(ModelInput(channel="reminder", content="be quick")), act("make"), failed()]
+    drafts += [said("more"), act("ls"), ok(), edit("a.py"), ok()]
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    return session
+
+
+def forwards(search: Any, history: History) -> list[int | None]:
+    return [search(history, step, True).step for step in range(1, history.steps + 1)]
+
+
+def backwards(search: Any, history: History) -> list[int | None]:
+    return [search(history, step, False).step for step in range(1, history.steps + 1)]
+
+
+def test_a_turn_is_a_step_after_an_input_of_a_person(session: Session) -> None:
+    history = History(session)
+    assert forwards(landmarks.turn, history) == [4, 4, 4, 7, 7, 7, None, None]
+    assert backwards(landmarks.turn, history) == [None, 1, 1, 1, 4, 4, 4, 7]
+
+
+def test_an_error_is_found_in_both_directions(session: Session) -> None:
+    history = History(session)
+    assert forwards(landmarks.failure, history) == [3, 3, 6, 6, 6, None, None, None]
+    assert backwards(landmarks.failure, history) == [None, None, None, 3, 3, 3, 6, 6]
+
+
+def test_an_edit_is_of_the_same_file(session: Session) -> None:
+    history = History(session)
+    assert forwards(landmarks.edit, history) == [None, 5, None, None, 8, None, None, None]
+    assert backwards(landmarks.edit, history) == [None, None, None, None, 2, None, None, 5]
+    assert [landmarks.edited_file(history, step) for step in (1, 2, 4)] == ["", "a.py", "b.py"]
+
+
+def test_a_compaction_is_the_agents_own(session: Session) -> None:
+    history = History(session)
+    assert forwards(landmarks.compaction, history) == [5, 5, 5, 5, None, None, None, None]
+    assert backwards(landmarks.compaction, history) == [None] * 5 + [5, 5, 5]
+
+
+def test_a_take_is_at_the_step_after_which_it_branches_off(project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=6))
+    append(project, session.pk, [act("other"), ok()])
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("another"), ok(), act("last"), ok()])
+    session.refresh_from_db()
+    history = History(session)
+    assert forwards(landmarks.take, history) == [2, None, None, None]
+    assert backwards(landmarks.take, history) == [None, None, 2, 2]
+
+
+def test_what_was_cut_off_is_found_only_as_of_then(project: Project, session: Session) -> None:
+    head = session.head
+    rewind(project, session.pk, Target(to_step=4))
+    append(project, session.pk, [act("ls"), ok(), act("ls"), ok(), edit("b.py"), ok()])
+    session.refresh_from_db()
+    now, then = History(session), History(session, head)
+    assert [landmarks.turn(one, 4, True).step for one in (now, then)] == [None, 7]
+    assert [landmarks.edit(one, 4, True).step for one in (now, then)] == [7, None]
+    assert [landmarks.edit(one, 2, True).step for one in (now, then)] == [None, 5]
+    assert [landmarks.compaction(one, 1, True).step for one in (now, then)] == [None, 5]
+    assert [landmarks.failure(one, 3, True).step for one in (now, then)] == [None, 6]
+
+
+def test_many_edits_that_were_cut_off_do_not_hide_the_live_one(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landmarks, "_PAGE", 2)
+    for _ in range(4):
+        rewind(project, session.pk, Target(to_step=2))
+        append(project, session.pk, [edit("a.py"), ok()])
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("ls"), ok(), edit("a.py"), ok()])
+    session.refresh_from_db()
+    assert landmarks.edit(History(session), 2, True) == Landmark(4)
+    assert landmarks.edit(History(session), 4, False) == Landmark(2)
+
+
+def test_a_search_that_stops_early_says_from_where_another_goes_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    for number in range(40):
+        note = draft(DebugLog(category="hook", message=f"note {number}"))
+        append(project, session.pk, [note, act("ls"), ok()])
+    session.refresh_from_db()
+    append(project, session.pk, [said("at last"), act("ls"), ok()])
+    compacted = [draft(DebugLog(category="compaction", message="full")), act("ls"), ok()]
+    append(project, session.pk, compacted)
+    session.refresh_from_db()
+    history = History(session)
+    monkeypatch.setattr(landmarks, "MOST_ROWS", 16)
+    step, parts = 1, 0
+    while (found := landmarks.compaction(history, step, True)).step is None:
+        assert found.searched_to is not None
+        assert found.searched_to > step
+        step, parts = found.searched_to, parts + 1
+    assert found.step == 42
+    assert parts == 2
+    assert landmarks.turn(history, 1, True).step == 41
+
+
+def test_the_index_of_edits_is_used(session: Session) -> None:
+    history = History(session)
+    with statements() as found:
+        landmarks.edit(history, 2, True)
+    (search,) = [one for one in found if "target" in one.sql.partition("WHERE")[2]]
+    assert [way.index for way in search.accesses] == ["episode_edits"]
+
+
+@pytest.mark.parametrize("kind", ["turn", "compaction", "failure", "edit", "take"])
+def test_a_jump_among_many_takes_needs_few_queries(
+    project: Project, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    session = rewound(project, 80)
+    session.refresh_from_db()
+    history = History(session)
+    assert history.lineage.older
+    with CaptureQueriesContext(connection) as queries:
+        getattr(landmarks, kind)(history, 40, False)
+    assert len(queries) <= 60

@@ -1,0 +1,135 @@
+"""Searching steps by a text or a file: what reading every step would find, in both directions, in parts."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall
+from historyapp.models import Project, Session, step_texts
+from historyapp.models.history import History
+from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
+from historyapp.services.append import append
+from historyapp.services.notes import put_note
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from historyapp.services.text_index import index_text
+from tests.services.drafts import act, answer, ok, said
+
+pytestmark = pytest.mark.django_db
+COUNT = 400
+RANGES = [range(1, COUNT + 1), range(COUNT, 0, -1), range(90, 211), range(210, 89, -1)]
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+@pytest.fixture(params=["scanned", "indexed", "in parts"])
+def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Each seventh step edits ``src/app.py``, each step before it mentions the file, every fifth fails."""
+    session = create_session(project)
+    drafts: list[EntryDraft] = []
+    for number in range(1, COUNT + 1):
+        if number % 50 == 0:
+            drafts.append(said(f"Now part {number}, please"))
+        if number % 7 == 0:
+            drafts.append(act("edit", file_path="/w/src/app.py", new_string="x"))
+        elif number % 7 == 6:
+            drafts.append(act("bash", command="cat /w/src/app.py"))
+        else:
+            drafts.append(act("read", path=f"other_{number}.txt"))
+        drafts.append(ok(outputs="even" if number % 2 == 0 else "odd"))
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    if request.param == "indexed":
+        assert index_text(session.pk)
+    if request.param == "in parts":
+        monkeypatch.setattr(step_texts, "MOST_HITS", 5)
+        monkeypatch.setattr(step_texts, "_ENOUGH", 3)
+        monkeypatch.setattr(step_texts, "_FIRST_WINDOW", 16)
+    return session
+
+
+def found(session: Session, wanted: StepFilter, within: range, limit: int = 7) -> list[int]:
+    return list(_pages(History(session), wanted, within, limit))
+
+
+def _pages(history: History, wanted: StepFilter, within: range, limit: int) -> Iterator[int]:
+    mark: SearchCursor | None = None
+    while True:
+        rows, more = StepSearch(history, wanted, within).find(limit, mark)
+        yield from (row.number for row in rows)
+        if more is None:
+            return
+        assert mark is None or (more.number - mark.number) * within.step > 0, "each search gets on"
+        mark = more
+
+
+@pytest.mark.parametrize(
+    "within", [range(1, COUNT + 1), range(COUNT, 0, -1), range(90, 211), range(210, 89, -1)]
+)
+def test_a_file_is_found_where_calls_touch_it(long: Session, within: range) -> None:
+    wanted = StepFilter(file="App.py")
+    assert found(long, wanted, within) == [number for number in within if number % 7 == 0]
+
+
+@pytest.mark.parametrize(
+    "within", [range(1, COUNT + 1), range(COUNT, 0, -1), range(90, 211), range(210, 89, -1)]
+)
+def test_a_text_and_other_filters_are_combined(long: Session, within: range) -> None:
+    assert found(long, StepFilter(text="EVEN"), within) == [one for one in within if one % 2 == 0]
+    assert found(long, StepFilter(text="now part"), within) == [one for one in within if one % 50 == 0]
+    both = StepFilter(text="even", file="src", kind="edit")
+    assert found(long, both, within) == [one for one in within if one % 14 == 0]
+    assert found(long, StepFilter(text="nowhere"), within) == []
+
+
+def test_one_of_several_calls_is_enough(project: Project) -> None:
+    session = create_session(project)
+    calls = (
+        ToolCall(id="a", name="bash", arguments={"command": "ls"}),
+        ToolCall(id="b", name="read", arguments={"path": "src/app.py"}),
+    )
+    append(
+        project,
+        session.pk,
+        [EntryDraft(ModelOutput(tool_calls=calls)), ok("a"), ok("b"), answer("src/app.py")],
+    )
+    session.refresh_from_db()
+    assert found(session, StepFilter(file="app.py"), range(1, 3)) == [1]
+    assert found(session, StepFilter(text="app.py"), range(1, 3)) == [1, 2]
+
+
+def test_only_live_steps_are_found_also_in_forks(project: Project) -> None:
+    session = create_session(project)
+    for word in ("one", "two", "three"):
+        append(project, session.pk, [act("read", path=f"{word}.txt"), ok(outputs=word)])
+    session.refresh_from_db()
+    child = fork(project, session.pk, at_position=4)
+    append(project, child.pk, [act("read", path="three.txt"), ok()])
+    rewind(project, session.pk, Target(to_position=2))
+    for one in (session, child):
+        one.refresh_from_db()
+    assert found(session, StepFilter(text="two"), range(1, 2)) == []
+    assert found(child, StepFilter(text="two"), range(1, 4)) == [2]
+    assert found(child, StepFilter(file="three.txt"), range(3, 0, -1)) == [3]
+
+
+def test_an_input_after_the_newest_step_belongs_to_it(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [act(), ok(), said("and now the totals")])
+    session.refresh_from_db()
+    assert found(session, StepFilter(text="totals"), range(1, 2)) == [1]
+
+
+def test_notes_and_texts_are_combined(project: Project) -> None:
+    session = create_session(project)
+    for word in ("one", "two", "two"):
+        append(project, session.pk, [act(), ok(outputs=word)])
+    for number in (1, 2):
+        put_note(project, session.pk, number, "look")
+    session.refresh_from_db()
+    assert found(session, StepFilter(text="two", noted=True), range(1, 4)) == [2]
+    assert found(session, StepFilter(text="two", since=datetime(2100, 1, 1, tzinfo=UTC)), range(1, 4)) == []
