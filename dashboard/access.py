@@ -87,7 +87,7 @@ def find_session(request: PersonRequest, session_id: UUID) -> Session:
         NotFound: when there is none, or it belongs to another project.
     """
     found = Session.objects.filter(pk=session_id, project__members=request.user)
-    session = found.select_related("project", "forked_from", "spawned_by").first()
+    session = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes").first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session

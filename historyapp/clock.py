@@ -15,6 +15,7 @@ from historyapp.models.workers import BEAT_SECONDS
 from historyapp.services.compression.automatic import due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.faults import note
+from historyapp.services.outcomes import stale_sessions
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed
 
@@ -61,7 +62,7 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
 
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)
-        if runs_left() or due_sessions():
+        if runs_left() or due_sessions() or stale_sessions():
             request_worker()
 
     run_clock(UUID(worker_id), look, threading.Event())

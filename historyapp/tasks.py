@@ -21,6 +21,8 @@ from historyapp.models import Session, Worker
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.name_index import catch_up
+from historyapp.services.outcomes import stale_sessions
+from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
 
@@ -39,6 +41,8 @@ ASK_SECONDS = 10.0
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
+_working_out = threading.Event()
+"""Set while this process works out outcomes of steps."""
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
 _asked: dict[tuple[str, UUID], float] = {}
@@ -133,15 +137,33 @@ def want_name_index(session: UUID) -> None:
     _send(index_names, _not_asked("names", [session]), "the names of a session wait")
 
 
+@app.task(name="work_out_outcomes")
+def work_out_outcomes() -> None:
+    """Works out outcomes of steps that an earlier version recorded. Waiting runs come first."""
+    with _lock:
+        if _working_out.is_set():
+            return
+        _working_out.set()
+    try:
+        work_out(lambda: stopping.is_set() or runs_waiting.is_set())
+    finally:
+        _working_out.clear()
+
+
 def sweep() -> None:
-    """Wakes workers for every active run that no worker is at work on."""
+    """Wakes workers for every active run that no worker is at work on, and for outcomes that are left."""
     for run in runs_left():
         wake(run)
+    if stale_sessions():
+        try:
+            work_out_outcomes.delay()
+        except (OperationalError, OSError) as error:
+            log.warning("The broker cannot be reached; outcomes wait for the next sweep: %s", error)
 
 
 def is_busy() -> bool:
-    """Whether this process is at work on a run, or a run waits."""
-    return bool(_current_runs) or runs_waiting.is_set()
+    """Whether this process is at work on a run or on outcomes, or a run waits."""
+    return bool(_current_runs) or runs_waiting.is_set() or _working_out.is_set()
 
 
 def find_waiting_runs() -> None:

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from historyapp import clock
 from historyapp.core import vocabularies
 from historyapp.core.tokens import count_tokens
-from historyapp.models import Project, Worker
+from historyapp.models import Project, StaleOutcomes, Worker
 from historyapp.services.append import append
 from historyapp.services.compression.start import RunRequest, start_run
 from historyapp.services.sessions import create_session
@@ -107,6 +107,13 @@ def test_a_worker_is_requested_while_a_run_waits_and_not_otherwise(monkeypatch: 
 def test_a_worker_is_requested_for_a_session_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     session = create_session(Project.objects.create(name="ours"))
     type(session).objects.update(compression_due=True)
+    assert _watch(0, monkeypatch) == 1
+
+
+def test_a_worker_is_requested_for_outcomes_that_an_earlier_version_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
     assert _watch(0, monkeypatch) == 1
 
 

@@ -9,7 +9,7 @@ from celery import Task
 from django.conf import settings
 
 from historyapp import tasks, worker
-from historyapp.models import CompressionRun, Project
+from historyapp.models import CompressionRun, Episode, Project, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.compression.items import claim, plan
 from historyapp.services.compression.start import RunRequest, start_run
@@ -49,6 +49,27 @@ def test_a_run_yields_to_a_waiting_run_after_its_turn(monkeypatch: pytest.Monkey
     tasks.compress(str(long.pk))
     assert long.items.filter(state="done").count() == 3, "all but the one that another is at work on"
     assert len(sent) == 1
+
+
+def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project.objects.create(name="ours")
+    session = create_session(project)
+    append(project, session.pk, [act("bash", command="ls"), ok()])
+    Episode.objects.update(kind="", target="")
+    StaleOutcomes.objects.create(session=session)
+    monkeypatch.setattr(Task, "delay", lambda task: task.run())
+    tasks.sweep()
+    assert Episode.objects.get().target == "ls"
+    assert not StaleOutcomes.objects.exists()
+    assert not tasks.is_busy()
+
+
+def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    StaleOutcomes.objects.create(session=create_session(Project.objects.create(name="ours")))
+    monkeypatch.setattr(tasks, "runs_waiting", threading.Event())
+    tasks.runs_waiting.set()
+    tasks.work_out_outcomes()
+    assert StaleOutcomes.objects.exists()
 
 
 def _wanted(project: Project) -> CompressionRun:

@@ -6,6 +6,7 @@ from historyapp.models.episodes import Episode
 from historyapp.models.imports import ImportSource
 from historyapp.models.notes import StepNote
 from historyapp.models.origins import NameIndex, NamePage, NameRun, StepNames
+from historyapp.models.outcomes import StaleOutcomes
 from historyapp.models.projects import (
     SCOPES,
     ApiKey,
@@ -51,6 +52,7 @@ __all__ = [
     "Snapshot",
     "SpendingCounter",
     "SpendingReservation",
+    "StaleOutcomes",
     "StepNames",
     "StepNote",
     "Summary",

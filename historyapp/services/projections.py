@@ -8,11 +8,12 @@ from django.db import transaction
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
-from historyapp.models import Entry, Episode, Session
+from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
 from historyapp.models.history import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.name_index import rebuild_names
+from historyapp.services.outcomes import OUTCOMES
 from historyapp.services.rewinds import reopen
 from historyapp.services.run_figures import recount
 from historyapp.services.text_index import rebuild_text
@@ -21,7 +22,6 @@ from historyapp.services.transactions import writing
 _PROJECTED = (
     "head", "closed_spans", "tail_start", "tail", "last_entry_at", "steps", "errors", "tokens", "cost",
 )  # fmt: skip
-_OUTCOMES = ("kind", "target", "likely_failure", "error_line", "total_likely_failures")
 _FLUSH_AT = 500
 
 
@@ -61,7 +61,9 @@ def rebuild(session: Session, *, check_only: bool = False) -> Rebuilt:
         before = _stored(locked)
         found = Rebuilt(locked)
         _replay(locked, found)
-        found.differences.extend(_compare(before, _stored(locked)))
+        stale = StaleOutcomes.objects.filter(session=locked)
+        found.differences.extend(_compare(before, _stored(locked), is_stale=stale.exists()))
+        stale.delete()
         found.differences.extend(recount(locked))
         found.differences.extend(rebuild_text(locked))
         found.differences.extend(rebuild_names(locked))
@@ -155,8 +157,8 @@ def _stored(session: Session) -> dict[str, Any]:
     return {"session": row, **{f"step row {e['anchor']}": e for e in episodes}}
 
 
-def _compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    later = _OUTCOMES if any(map(_lacks_outcome, before.values())) else ()
+def _compare(before: dict[str, Any], after: dict[str, Any], *, is_stale: bool) -> Iterator[str]:
+    later = OUTCOMES if is_stale or any(map(_lacks_outcome, before.values())) else ()
     for name in dict.fromkeys((*before, *after)):
         was, now = before.get(name), after.get(name)
         if was is not None and now is not None:

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, UseTool
-from historyapp.models import Project, Session
+from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import change_session, create_session
@@ -299,3 +299,10 @@ def test_a_take_of_results_alone_leads_to_the_step_it_ended(
     assert f'href="{page_of(session)}?as_of=11&amp;step=-1"' in page
     response = alice.get(reverse("take", args=[session.pk, 12]))
     assert at(alice, response["Location"]) == 5
+
+
+def test_the_page_says_how_far_outcomes_of_an_earlier_version_are(alice: Client, session: Session) -> None:
+    said_so = "likely failures of the steps are being worked out: 0 % done"
+    assert said_so not in text(alice.get(page_of(session)))
+    StaleOutcomes.objects.create(session=session)
+    assert said_so in text(alice.get(page_of(session)))

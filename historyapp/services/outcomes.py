@@ -1,0 +1,130 @@
+"""Works out kinds, targets and likely failures of steps that an earlier version recorded.
+
+A worker does it, in small transactions that agents hardly notice, and goes on where it stopped. It runs the
+same fold as an append (:mod:`historyapp.core.projection`), but writes only the columns of outcomes.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from itertools import accumulate
+from uuid import UUID
+
+from historyapp.core.entries import Rewind
+from historyapp.core.projection import Step, Tail, advance
+from historyapp.models import Entry, Episode, Session, StaleOutcomes
+from historyapp.models.history import tail_of
+from historyapp.services.transactions import writing
+
+log = logging.getLogger(__name__)
+
+OUTCOMES = ("kind", "target", "likely_failure", "error_line", "total_likely_failures")
+"""The columns of a step's row that are worked out."""
+AT_ONCE, TOKENS_AT_ONCE = 100, 50_000
+"""Entries of one transaction, and their tokens. A single entry may have more."""
+MOST_WAIT = 0.5
+"""Seconds. After each transaction the worker waits as long as it took, so that agents get their turns."""
+
+
+def stale_sessions() -> bool:
+    """Whether outcomes of any session are to be worked out."""
+    return StaleOutcomes.objects.exists()
+
+
+def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
+    """Works out what is left, until nothing is or ``should_stop``. Returns how many sessions are done."""
+    done = 0
+    while not should_stop():
+        stale = StaleOutcomes.objects.ready().first()
+        if stale is None:
+            break
+        while not should_stop():
+            begun = time.monotonic()
+            if not work_out_part(stale.session_id):
+                done += 1
+                break
+            time.sleep(min(MOST_WAIT, time.monotonic() - begun))
+    if done:
+        log.info("The outcomes of %s sessions are worked out.", done)
+    return done
+
+
+def work_out_part(session_id: UUID) -> bool:
+    """Works out the next entries of a session in one transaction; False when nothing is left of it."""
+    with writing():
+        session = Session.objects.select_for_update().filter(pk=session_id).first()
+        stale = StaleOutcomes.objects.filter(session=session_id).first()
+        if session is None or stale is None:
+            return False
+        after = max(stale.after, session.fork_position)
+        tail, changed = _tail_at(session, after), dict[int, Step]()
+        for entry in _own_entries(session, after):
+            after = entry.position
+            tail = _fold(session, tail, entry, changed)
+        _write(session, changed)
+        if after < session.head:
+            StaleOutcomes.objects.filter(session=session_id).update(after=after)
+            return True
+        _finish(session, tail)
+        return False
+
+
+def _tail_at(session: Session, position: int) -> Tail:
+    """The tail as of a position of the session. The step that a fork cut has its own row there."""
+    tail = tail_of(session.lineage(position))
+    if position > session.fork_position or not session.forked_from_id or tail.step is None:
+        return tail
+    cut = tail.step._replace(anchor=position)
+    _write(session, {position: cut})
+    return tail._replace(step=cut)
+
+
+def _own_entries(session: Session, after: int) -> list[Entry]:
+    """The session's own next entries. Bodies are read a few at a time, because some are large."""
+    own = Entry.objects.filter(session=session, position__gt=after).order_by("position")
+    sizes = list(own.values_list("position", "tokens")[:AT_ONCE])
+    totals = accumulate(tokens for _, tokens in sizes)
+    fitting = max(1, sum(total <= TOKENS_AT_ONCE for total in totals))
+    return list(own[:fitting])
+
+
+def _fold(session: Session, tail: Tail, entry: Entry, changed: dict[int, Step]) -> Tail:
+    body = entry.core().body
+    if isinstance(body, Rewind):
+        _write(session, changed)
+        changed.clear()
+        return _reopened(session, entry.position, changed)
+    step = advance(tail, entry.core(), excerpts=False)
+    changed.update((one.anchor, one) for one in step.changed)
+    return step.tail
+
+
+def _reopened(session: Session, rewind: int, changed: dict[int, Step]) -> Tail:
+    """The tail after a rewind. The step at which it cut has its own row."""
+    tail = tail_of(session.lineage(rewind))
+    if tail.step is None:
+        return tail
+    cut = tail.step._replace(anchor=rewind)
+    changed[rewind] = cut
+    return tail._replace(step=cut)
+
+
+def _write(session: Session, changed: dict[int, Step]) -> None:
+    for anchor, step in changed.items():
+        columns = {name: getattr(step, name) for name in OUTCOMES}
+        Episode.objects.filter(session=session, anchor=anchor).update(**columns)
+
+
+def _finish(session: Session, tail: Tail) -> None:
+    """Takes the outcomes over into the session's own tail, from which the next append goes on."""
+    live = session.live_tail
+    if live.step is not None and tail.step is not None:
+        outcomes = {name: getattr(tail.step, name) for name in (*OUTCOMES, "checks")}
+        session.tail = live._replace(step=live.step._replace(**outcomes)).dump()
+        Session.objects.filter(pk=session.pk).update(tail=session.tail)
+    StaleOutcomes.objects.filter(session=session).delete()
+    # A fork that was made meanwhile went on from rows that were not done.
+    forks = Session.objects.filter(forked_from=session).values_list("pk", flat=True)
+    StaleOutcomes.objects.bulk_create(
+        [StaleOutcomes(session_id=fork) for fork in forks], ignore_conflicts=True
+    )

@@ -1,0 +1,25 @@
+"""The migration names the sessions whose outcomes a worker works out."""
+
+from collections.abc import Callable
+
+from django.core.management import call_command
+
+from historyapp.models import Project, Session, StaleOutcomes
+
+
+def test_after_an_update_the_sessions_that_have_entries_are_left_to_a_worker(
+    older: Callable[[str], None],
+) -> None:
+    older("0031_origins_of_names")
+    project = Project.objects.create(name="Alice's")
+    Session.objects.create(project=project)
+    recorded = Session.objects.create(project=project, head=4, steps=2)
+    call_command("migrate", "historyapp", "0032_stale_outcomes", verbosity=0)
+    assert [stale.session_id for stale in StaleOutcomes.objects.all()] == [recorded.pk]
+
+
+def test_the_share_that_is_done_is_that_of_the_sessions_own_entries() -> None:
+    fork = Session(head=30, fork_position=20)
+    assert StaleOutcomes(session=fork, after=0).percent == 0
+    assert StaleOutcomes(session=fork, after=25).percent == 50
+    assert StaleOutcomes(session=fork, after=30).percent == 99

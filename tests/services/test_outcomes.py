@@ -1,0 +1,135 @@
+"""Workers work out the outcomes of steps that an earlier version recorded."""
+
+import pytest
+
+from historyapp.core.entries import EntryDraft
+from historyapp.models import Episode, Project, Session, StaleOutcomes
+from historyapp.services.append import append
+from historyapp.services.outcomes import OUTCOMES, stale_sessions, work_out_outcomes, work_out_part
+from historyapp.services.projections import rebuild
+from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from tests.services.drafts import act, failed, ok, said
+
+FAILED = 'Traceback (most recent call last):\n  File "a.py"\nValueError: no'
+
+
+def never() -> bool:
+    return False
+
+
+def ran() -> EntryDraft:
+    return act("bash", command="python a.py")
+
+
+def gave(text: str) -> EntryDraft:
+    return ok(None, text)
+
+
+def recorded(project: Project, session: Session) -> list[Session]:
+    """A session with takes and a fork, the fork with one of its own; some results look like failures."""
+    for number in range(6):
+        bad = number % 2
+        append(project, session.pk, [said(f"{number}"), ran(), gave(FAILED if bad else "fine")])
+    rewind(project, session.pk, Target(to_step=4))
+    append(project, session.pk, [ran(), gave("fine"), act("read"), failed(), ran(), gave(FAILED)])
+    cut = rewind(project, session.pk, Target(to_step=5))
+    undo_rewind(project, session.pk, cut.position)
+    append(project, session.pk, [ran(), gave(FAILED)])
+    child = fork(project, session.pk, at_step=5)
+    append(project, child.pk, [ran(), gave(FAILED), ran()])
+    grandchild = fork(project, child.pk, at_step=6)
+    append(project, grandchild.pk, [ran(), gave(FAILED)])
+    return list(Session.objects.order_by("created_at", "pk"))
+
+
+def outcomes() -> list[object]:
+    rows = Episode.objects.order_by("session", "anchor").values_list("session", "anchor", *OUTCOMES)
+    tails = Session.objects.order_by("pk").values_list("pk", "tail")
+    return [*rows, *tails]
+
+
+def forget(sessions: list[Session]) -> None:
+    """Makes the rows as an earlier version wrote them."""
+    Episode.objects.update(kind="", target="", likely_failure="", error_line="", total_likely_failures=0)
+    for session in sessions:
+        step = session.tail["step"]
+        lacking = {
+            "kind": "",
+            "target": "",
+            "likely_failure": "",
+            "error_line": "",
+            "total_likely_failures": 0,
+        }
+        kept = {**{name: value for name, value in step.items() if name != "checks"}, **lacking}
+        Session.objects.filter(pk=session.pk).update(tail={**session.tail, "step": kept})
+        StaleOutcomes.objects.create(session=session)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_rows_and_tails_become_what_this_version_records(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", at_once)
+    sessions = recorded(project, session)
+    expected = outcomes()
+    forget(sessions)
+    assert outcomes() != expected
+    assert work_out_outcomes(never) == len(sessions)
+    assert outcomes() == expected
+    assert not stale_sessions()
+
+
+def test_the_work_stops_when_asked_and_goes_on_where_it_stopped(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", 4)
+    sessions = recorded(project, session)
+    expected = outcomes()
+    forget(sessions)
+    assert work_out_part(session.pk)
+    assert StaleOutcomes.objects.get(session=session).after == 4
+    assert StaleOutcomes.objects.get(session=session).percent > 0
+    assert work_out_outcomes(lambda: True) == 0
+    assert StaleOutcomes.objects.count() == len(sessions)
+    work_out_outcomes(never)
+    assert outcomes() == expected
+
+
+def test_what_is_appended_and_forked_meanwhile_gets_right_totals(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.services.outcomes.AT_ONCE", 4)
+    sessions = recorded(project, session)
+    forget(sessions)
+    work_out_part(session.pk)
+    append(project, session.pk, [ran(), gave(FAILED)])
+    late = fork(project, session.pk, at_step=7)
+    append(project, late.pk, [ran(), gave(FAILED)])
+    work_out_outcomes(never)
+    for one in Session.objects.order_by("created_at"):
+        assert rebuild(one, check_only=True).differences == []
+
+
+def test_a_fork_waits_for_the_session_that_it_goes_on_from(project: Project, session: Session) -> None:
+    sessions = recorded(project, session)
+    forget(sessions)
+    assert [stale.session_id for stale in StaleOutcomes.objects.ready()] == [session.pk]
+
+
+def test_rebuilding_does_it_at_once(project: Project, session: Session) -> None:
+    sessions = recorded(project, session)
+    expected = outcomes()
+    forget(sessions)
+    assert rebuild(session, check_only=True).differences == []
+    assert stale_sessions()
+    for one in sessions:
+        rebuild(one)
+    assert not stale_sessions()
+    assert outcomes() == expected
+
+
+def test_a_session_that_was_deleted_meanwhile_is_no_work(project: Project, session: Session) -> None:
+    StaleOutcomes.objects.create(session=session)
+    missing = session.pk
+    Session.objects.filter(pk=missing).delete()
+    assert not work_out_part(missing)
