@@ -31,6 +31,10 @@ class StepRows:
     leads_on: bool = True
     """Whether it has links to earlier and later steps. A list has them only at its two ends."""
 
+    def is_summarised(self, number: int) -> bool:
+        """Whether a summary covers one of its steps."""
+        return any(row.number == number and summary for row, _, summary in self.rows)
+
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
     """The existing steps among ``first`` to ``last``."""
@@ -53,10 +57,12 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
 
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:
-    """Gives each row the note on its step."""
+    """Gives each row the note on its step, and the location that on its own step, if it is among them."""
     notes = StepNote.objects.at(location.history.lineage, [row.first_position for row in rows])
     for row in rows:
         row.note = notes.get(row.number)
+        if row.number == location.step:
+            location.note = row.note
 
 
 def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summary]:

@@ -133,8 +133,13 @@ class StepView:
     blocks: dict[str, Block] = field(repr=False)
 
 
-def load_step(history: History, number: int, first_call: int = 0) -> StepView:
+def load_step(
+    history: History, number: int, first_call: int = 0, *, may_be_summarised: bool = True
+) -> StepView:
     """The step with at most :data:`CALLS` of its tool calls, in four queries.
+
+    Args:
+        may_be_summarised: False where the caller knows that no summary covers the step.
 
     Raises:
         NotFound: when there is no such live step.
@@ -146,8 +151,10 @@ def load_step(history: History, number: int, first_call: int = 0) -> StepView:
     entries = list(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
-    positions = row.first_position, row.first_position
-    covering = Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
+    covering: list[Summary] = []
+    if may_be_summarised:
+        positions = row.first_position, row.first_position
+        covering = Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
     episode = next(iter(group_episodes(entries, row.number)))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]

@@ -51,7 +51,6 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "kinds": KINDS,
         "quick_chips": quick_chips(location, timeline.kinds if not timeline.has_shares else KINDS),
         "active_chips": active_chips(location),
-        "step": load_step(history, step) if step else None,
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
         "tabs": TABS.values(),
@@ -59,10 +58,15 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "found_text": find_in(location, _searched_to(request)),
         **form_context(location, read_context_form(location, request.GET)),
     }
+    # The list is read first: it holds the row of the step.
+    may_be_summarised = True
     if location.filter.query:
         context["found"] = matches_around(location, step)
     else:
-        context["rows"] = step_rows(location, step - AROUND, step + AROUND, found)
+        rows = step_rows(location, step - AROUND, step + AROUND, found)
+        context["rows"], may_be_summarised = rows, rows.is_summarised(step)
+    if step:
+        context["step"] = load_step(history, step, may_be_summarised=may_be_summarised)
     return render(request, "session_detail.html", context)
 
 

@@ -44,6 +44,8 @@ class History:
         self.session = session
         self.as_of = as_of
         self.lineage: Lineage = session.lineage(as_of)
+        self._window: list[Episode] = []
+        """The rows that were read last: a page reads a list, and then single rows of it."""
 
     @cached_property
     def tail(self) -> Tail:
@@ -92,7 +94,11 @@ class History:
         first, last = max(1, first), min(last, self.steps)
         if first > last:
             return []
-        rows = Episode.objects.numbered(self.lineage, first, last)
+        if first == self.steps and self.newest:
+            return [self.newest]
+        if not self._window or first < self._window[0].number or last > self._window[-1].number:
+            self._window = Episode.objects.numbered(self.lineage, first, last)
+        rows = [row for row in self._window if first <= row.number <= last]
         if self.newest and last == self.steps:
             return [*(row for row in rows if row.number < last), self.newest]
         return rows
@@ -142,7 +148,9 @@ class History:
         """The number of the first step after ``after`` that ended in an error, or None."""
         if not self.lineage.older:
             numbers, are_all = Episode.objects.failed_after(self.lineage, after)
-            found = next((number for number in numbers if self.row(number).status == "error"), None)
+            # The stored row of the newest step may be newer than the history.
+            failed = (n for n in numbers if n < self.steps or self.row(n).status == "error")
+            found = next(failed, None)
             if found is not None or are_all:
                 return found
         place = first_with(self.lineage, "steps", after + 1)

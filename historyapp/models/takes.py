@@ -84,8 +84,10 @@ def rewinds(
 ) -> list[tuple[Entry, Lineage, Lineage]]:
     """The newest rewinds up to a position, oldest first, each with what was live before and after it.
 
-    One query.
+    One query, or none where nothing was ever rewound.
     """
+    if session.tail_start == session.fork_position + 1:
+        return []
     known = session.rewinds().order_by("-position")
     if up_to is not None:
         known = known.filter(position__lte=up_to)
