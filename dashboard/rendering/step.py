@@ -151,10 +151,7 @@ def load_step(
     entries = list(
         live_entries(history.lineage, core.STEP_KINDS, after=after, before=before_next, limit=ENTRIES)
     )
-    covering: list[Summary] = []
-    if may_be_summarised:
-        positions = row.first_position, row.first_position
-        covering = Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
+    covering = _covering(history, row) if may_be_summarised else []
     episode = next(iter(group_episodes(entries, row.number)))
     output, metadata, late = episode.output, entries[0].metadata, episode.late[:CALLS]
     calls: list[core.ToolCall | core.UseTool] = [*output.tool_calls]
@@ -194,6 +191,11 @@ def load_step(
         usage=usage_of(metadata),
         blocks=folder.blocks,
     )
+
+
+def _covering(history: History, row: Episode) -> list[Summary]:
+    positions = row.first_position, row.first_position
+    return Summary.objects.covering(history.session, history.lineage, positions, history.as_of)
 
 
 def load_inputs(

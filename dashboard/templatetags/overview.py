@@ -10,8 +10,10 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
 from dashboard.templatetags.playhead import duration, icon, short_figure
-from historyapp.core.run_costs import RunTokens, TokenSource, tokens_of
+from historyapp.core.dates import known
+from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
+from historyapp.services.prices import price_list
 
 register = template.Library()
 
@@ -55,6 +57,21 @@ def round_figure(number: float) -> str:
 def run_tokens(session: Session) -> RunTokens:
     """The token figure of a session of a list, from its row."""
     return tokens_of(session.live_tail.totals)
+
+
+@register.simple_tag
+def run_money(session: Session) -> RunMoney:
+    """The money figure of a session of a list, from its row."""
+    return money_of(session.live_tail.totals, session.model, price_list())
+
+
+@register.simple_tag
+def run_time(session: Session) -> str:
+    """From the first to the newest entry of a session of a list; empty if undated, and for a fork."""
+    start, end = known(session.created_at), known(session.last_entry_at)
+    if start is None or end is None or end <= start or session.forked_from_id is not None:
+        return ""
+    return duration(end - start)
 
 
 @register.filter

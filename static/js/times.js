@@ -29,3 +29,27 @@ localiseIn(document.body);
 new MutationObserver((changes) => {
   for (const change of changes) change.addedNodes.forEach(localiseIn);
 }).observe(document.body, { childList: true, subtree: true });
+
+// Fields for a date and time: addresses and forms hold UTC, the reader sees and types times of her own zone.
+const FIELD = 'input[type="datetime-local"]';
+const twoDigits = (number) => String(number).padStart(2, "0");
+
+function localTime(utc) {
+  const moment = new Date(/Z|[+-]\d\d:?\d\d$/.test(utc) ? utc : `${utc}Z`);
+  if (Number.isNaN(moment.getTime())) return "";
+  const date = [moment.getFullYear(), moment.getMonth() + 1, moment.getDate()].map(twoDigits).join("-");
+  return `${date}T${[moment.getHours(), moment.getMinutes(), moment.getSeconds()].map(twoDigits).join(":")}`;
+}
+
+for (const field of document.querySelectorAll(FIELD)) {
+  const words = field.closest("label")?.firstChild;
+  if (words?.nodeType === Node.TEXT_NODE) words.data = words.data.replace(" (UTC)", "");
+  field.title = `In your zone, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+  const given = field.getAttribute("value");
+  if (given) field.value = localTime(given);
+}
+document.addEventListener("formdata", (event) => {
+  for (const { name, value } of event.target.querySelectorAll(FIELD)) {
+    if (value) event.formData.set(name, new Date(value).toISOString().slice(0, 19));
+  }
+});

@@ -1,5 +1,6 @@
 """Times are shown in the reader's zone, and in UTC where scripts do not run."""
 
+import re
 from datetime import UTC, datetime
 
 from playwright.sync_api import Page, expect
@@ -59,3 +60,28 @@ def test_a_run_without_times_is_undated_everywhere(page: Page, server: str) -> N
     page.goto("/")
     expect(page.locator(".when")).to_have_text("undated")
     expect(page.locator("body")).not_to_contain_text("1970")
+
+
+def test_the_filter_of_steps_takes_times_of_her_zone(page: Page, server: str) -> None:
+    session = session_at(sign_in(page.context, server), NIGHT)
+    in_tokyo(page)
+    page.goto(page_of(session))
+    filter_from(page, "2026-01-03T05:30:05")
+    expect(page).to_have_url(re.compile("since=2026-01-02T20%3A30%3A05"))
+    expect(page.get_by_label("From", exact=True)).to_have_value("2026-01-03T05:30:05")
+    expect(page.locator("#rows [data-step]")).to_have_count(2)
+    filter_from(page, "2026-01-03T05:30:06")
+    expect(page.locator("#rows [data-step]")).to_have_count(0)
+
+
+def filter_from(page: Page, time: str) -> None:
+    page.locator(".step-filter summary").click()
+    page.get_by_label("From", exact=True).fill(time)
+    page.get_by_role("button", name="Filter", exact=True).click()
+
+
+def test_without_scripts_the_filter_of_steps_takes_utc(plain: Page, server: str) -> None:
+    session = session_at(sign_in(plain.context, server), NIGHT)
+    plain.goto(page_of(session, "?since=2026-01-02T20:30:05"))
+    expect(plain.get_by_label("From (UTC)")).to_have_value("2026-01-02T20:30:05")
+    expect(plain.locator("#rows [data-step]")).to_have_count(2)

@@ -8,9 +8,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.templatetags.playhead import dollars
+from historyapp.core.dates import UNDATED
 from historyapp.core.entries import EntryDraft, ModelOutput
+from historyapp.core.run_costs import money_of
 from historyapp.models import Project, Session
 from historyapp.services.append import append
+from historyapp.services.prices import price_list
 from historyapp.services.rewinds import fork
 from historyapp.services.sessions import change_session, create_session
 from tests.dashboard.pages import fragment, html, text
@@ -77,7 +81,7 @@ def test_errors_are_a_filter(alice: Client, project: Project, session: Session) 
 
 
 @pytest.mark.parametrize(
-    "query", ["?status=nonsense", "?errors=maybe", "?cursor=zzz", "?cursor=~", "?cursor=1"]
+    "query", ["?status=nonsense", "?errors=maybe", "?date=tomorrow", "?cursor=zzz", "?cursor=~", "?cursor=1"]
 )
 def test_an_address_that_makes_no_sense_is_a_422(alice: Client, query: str) -> None:
     assert alice.get(f"/{query}").status_code == 422
@@ -124,7 +128,7 @@ def test_forks_and_subagents_name_their_parent(alice: Client, project: Project, 
     helper = make(project, "helper")
     Session.objects.filter(pk=helper.pk).update(spawned_by=session)
     page = html(alice.get("/"))
-    assert page.count(f'href="{reverse("session", args=[session.pk])}"') == 3
+    assert page.count(f'href="{reverse("overview", args=[session.pk])}"') == 3
     assert 'aria-label="Fork of"' in page
     assert 'aria-label="Sub-agent of"' in page
 
@@ -144,8 +148,46 @@ def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, 
 
 def test_a_row_shows_what_the_session_amounts_to(alice: Client, session: Session) -> None:
     page = text(alice.get("/"))
-    assert "Repair the totals demo gpt-5 5 1" in page
-    assert "success live" in page
+    assert "Repair the totals demo gpt-5" in page
+    assert "success live 5 1" in page
+
+
+def test_a_row_leads_to_the_overview(alice: Client, session: Session) -> None:
+    assert f'class="title" href="{reverse("overview", args=[session.pk])}"' in html(alice.get("/"))
+
+
+def test_the_money_of_a_row_is_that_of_the_head_and_the_overview(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"title": "priced", "model": "gpt-5-mini"})
+    usage = {"usage": {"input_tokens": 2_000_000, "output_tokens": 1_000}, "model": "gpt-5-mini"}
+    append(project, session.pk, [EntryDraft(ModelOutput(text="done"), metadata=usage)])
+    session.refresh_from_db()
+    money = money_of(session.live_tail.totals, session.model, price_list())
+    assert money.micros > 0
+    for address in ("/", reverse("session", args=[session.pk]), reverse("overview", args=[session.pk])):
+        assert dollars(money.micros) in text(alice.get(address))
+
+
+def test_the_time_of_a_row_is_from_its_first_to_its_newest_entry(alice: Client, project: Project) -> None:
+    session = make(project, "a run")
+    Session.objects.update(created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    append(project, session.pk, [EntryDraft(ModelOutput(text="on"), datetime(2026, 1, 1, 2, 5, tzinfo=UTC))])
+    assert "2 h 5 min" in text(alice.get("/"))
+
+
+def test_an_undated_run_has_no_time(alice: Client, project: Project) -> None:
+    make(project, "no times")
+    Session.objects.update(created_at=UNDATED, last_entry_at=UNDATED)
+    page = text(alice.get("/"))
+    assert "undated" in page
+    assert "1 0 –" in page
+
+
+def test_undated_runs_come_last_and_can_be_listed_alone(alice: Client, project: Project) -> None:
+    undated = make(project, "no times")
+    Session.objects.filter(pk=undated.pk).update(last_entry_at=UNDATED)
+    make(project, "dated")
+    assert titles(alice) == ["dated", "no times"]
+    assert titles(alice, "?date=undated") == ["no times"]
 
 
 def test_titles_and_tags_are_text(alice: Client, project: Project) -> None:
