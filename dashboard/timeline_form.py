@@ -8,6 +8,7 @@ from historyapp.core.errors import Invalid
 
 AXES = ("step", "time")
 HEIGHTS = ("tokens", "duration", "cost")
+COLOURS = ("tool", "outcome")
 SMALLEST_WINDOW = 20
 """Steps that the timeline shows at least when it is zoomed in."""
 
@@ -18,6 +19,7 @@ class TimelineForm:
 
     axis: str = "step"
     height: str = "tokens"
+    colour: str = "tool"
     first: int = 0
     """The first step of the part that is shown, and the last one; 0: the whole run is shown."""
     last: int = 0
@@ -27,6 +29,7 @@ class TimelineForm:
         """For an address that has a query already; empty for the defaults."""
         parts = [f"&axis={self.axis}"] if self.axis != AXES[0] else []
         parts += [f"&height={self.height}"] if self.height != HEIGHTS[0] else []
+        parts += [f"&colour={self.colour}"] if self.colour != COLOURS[0] else []
         parts += [f"&zoom={self.first}-{self.last}"] if self.last else []
         return "".join(parts)
 
@@ -38,6 +41,12 @@ class TimelineForm:
         first = self.first if self.first <= step < self.first + size else step - size // 2
         first = max(1, min(first, steps - size + 1))
         return replace(self, first=first, last=first + size - 1) if size < steps else self.whole()
+
+    def chosen(self, axis: str = "", height: str = "", colour: str = "") -> "TimelineForm":
+        """The same with another choice where one is given."""
+        return replace(
+            self, axis=axis or self.axis, height=height or self.height, colour=colour or self.colour
+        )
 
     def whole(self) -> "TimelineForm":
         return replace(self, first=0, last=0)
@@ -59,19 +68,20 @@ def read_timeline_form(query: QueryDict) -> TimelineForm:
     """The choices in an address.
 
     Raises:
-        Invalid: for an unknown axis or height, and for a zoom that is not two step numbers in order.
+        Invalid: for an unknown choice, and for a zoom that is not two step numbers in order.
     """
-    axis, height = query.get("axis") or AXES[0], query.get("height") or HEIGHTS[0]
-    if axis not in AXES:
-        raise Invalid(f"axis must be one of {', '.join(AXES)}.")
-    if height not in HEIGHTS:
-        raise Invalid(f"height must be one of {', '.join(HEIGHTS)}.")
+    choices = {"axis": AXES, "height": HEIGHTS, "colour": COLOURS}
+    chosen = {name: query.get(name) or values[0] for name, values in choices.items()}
+    for name, values in choices.items():
+        if chosen[name] not in values:
+            raise Invalid(f"{name} must be one of {', '.join(values)}.")
+    form = WHOLE_RUN.chosen(**chosen)
     zoom = query.get("zoom", "")
     if not zoom:
-        return TimelineForm(axis, height)
+        return form
     first, _, last = zoom.partition("-")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (first, last)):
         raise Invalid("zoom must be two step numbers, as in 101-400.")
     if not 1 <= int(first) <= int(last):
         raise Invalid("zoom must begin at step 1 or later and must not end before it begins.")
-    return TimelineForm(axis, height, int(first), int(last))
+    return replace(form, first=int(first), last=int(last))

@@ -30,6 +30,8 @@ class StepShare:
     """Steps that look like failures and were reported as successes."""
     begin: datetime | None
     """When its first step began; of several steps, when the step before them ended. None: not known."""
+    after: int = -1
+    """Position of the output before its first step; 0: there is none. -1: not known."""
     cost: int = 0
     """In millionths of a dollar."""
     context: int = 0
@@ -90,7 +92,7 @@ def _single(rows: Sequence[StepSample]) -> list[StepShare]:
 def _several(rows: Sequence[StepSample]) -> list[StepShare]:
     """Differences of running totals."""
     shares: list[StepShare] = []
-    before, tokens, errors, likely, ended = 0, 0, 0, 0, None
+    before, after, tokens, errors, likely, ended = 0, 0, 0, 0, 0, None
     for row in rows:
         share = StepShare(
             first=before + 1,
@@ -99,9 +101,11 @@ def _several(rows: Sequence[StepSample]) -> list[StepShare]:
             errors=max(0, row.total_errors - errors),
             likely=max(0, row.total_likely_failures - likely),
             begin=ended or row.started_at,
+            after=after if row.anchor else -1,
         )
         shares.append(share)
         before, tokens, errors = row.number, row.total_tokens, row.total_errors
+        after = row.anchor or -1
         likely, ended = row.total_likely_failures, share.end
     return shares
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.rendering.blocks import TERMINAL, Block, Folder
 from dashboard.rendering.values import content_text, pretty_json
-from dashboard.timeline import percent
+from dashboard.timeline_bars import percent
 from historyapp.core.context_diff import (
     LEAST_CACHED,
     CacheEffect,

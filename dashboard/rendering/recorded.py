@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.timeline import percent
+from dashboard.timeline_bars import percent
 from historyapp.core.content import plain_text
 from historyapp.core.json import dump_json
 from historyapp.core.request_tokens import Part

@@ -85,11 +85,9 @@ register.simple_tag(Location.address_of_take, name="take_url")
 
 
 @register.simple_tag
-def timeline_url(location: Location, axis: str = "", height: str = "") -> str:
-    """The address of the same step with another axis or other heights in the timeline."""
-    form = location.timeline
-    form = replace(form, axis=axis or form.axis, height=height or form.height)
-    return replace(location, timeline=form).address
+def timeline_url(location: Location, **choices: str) -> str:
+    """The address of the same step with another axis, heights or colours in the timeline."""
+    return replace(location, timeline=location.timeline.chosen(**choices)).address
 
 
 @register.simple_tag

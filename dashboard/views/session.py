@@ -49,7 +49,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "timeline": timeline,
         "statuses": STATUS_FILTERS,
         "kinds": KINDS,
-        "quick_chips": quick_chips(location, timeline.kinds if not timeline.has_shares else KINDS),
+        "quick_chips": quick_chips(location, timeline.kinds),
         "active_chips": active_chips(location),
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),

@@ -22,7 +22,7 @@ from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
 from historyapp.models.places import first_with, totals_at
-from historyapp.models.samples import spread, totals_by_place
+from historyapp.models.samples import spread, steps_at, totals_by_place
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, own_by_step
@@ -74,6 +74,13 @@ class History:
     def steps(self) -> int:
         """The number of live steps, which is the number of the newest one."""
         return self.tail.totals.steps
+
+    @property
+    def shared_steps(self) -> int:
+        """The steps that a fork shares with the session that it was forked from; 0 in any other session."""
+        shared = self.session.shared_lineage
+        place = (shared.session_at(shared.last) or "", shared.last)
+        return steps_at({place}).get(place, 0) if shared.last else 0
 
     def is_open(self, number: int) -> bool:
         """Whether the step lacks a result. It may still come, even in an ended session: its file may grow."""

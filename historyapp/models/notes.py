@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from django.db import models
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from historyapp.core.lineage import Lineage
@@ -18,6 +19,8 @@ MOST_NOTES = 1000
 """The most notes of one session: a search by notes and a list of them read them all."""
 LONGEST_NOTE = 10_000
 """Characters."""
+LONGEST_START = 200
+"""Characters of a note that a list of places reads."""
 
 
 class StepNoteQuerySet(models.QuerySet["StepNote"]):
@@ -26,6 +29,22 @@ class StepNoteQuerySet(models.QuerySet["StepNote"]):
         owners = [UUID(owner) for owner in session.owners(lineage)]
         found = self.filter(session_id__in=owners).order_by("number")
         return [note for note in found if note.is_live(lineage)]
+
+    def starts_between(
+        self, session: Session, lineage: Lineage, first: int, last: int
+    ) -> list[tuple[int, str]]:
+        """Number and start of the text of each note on the live steps ``first`` to ``last``, in order.
+
+        At most :data:`MOST_NOTES` rows are read, and :data:`LONGEST_START` characters of each text.
+        """
+        owners = [UUID(owner) for owner in session.owners(lineage)]
+        rows = self.filter(session_id__in=owners, number__range=(first, last)).order_by("number")
+        values = rows.values_list("number", Left("text", LONGEST_START), "session_id", "position")
+        return [
+            (number, start)
+            for number, start, owner, position in values[:MOST_NOTES]
+            if lineage.contains(str(owner), position)
+        ]
 
     def at(self, lineage: Lineage, positions: Iterable[int]) -> dict[int, "StepNote"]:
         """The notes on live steps whose outputs have these positions, by the number of the step."""

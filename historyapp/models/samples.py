@@ -91,6 +91,18 @@ def totals_by_place(places: Mapping[tuple[UUID, int], int]) -> Iterator[tuple[in
             yield places[as_uuid(id), position], Totals.load(load_dumped(stored))
 
 
+def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """The number of steps that have begun up to and including some entries (session, position)."""
+    groups = groupby(sorted(places), itemgetter(0))
+    by_session = [(session, [position for _, position in group]) for session, group in groups]
+    if not by_session:
+        return {}
+    return {
+        (str(as_uuid(id)), position): load_dumped(stored).get("steps", 0)
+        for id, position, _, stored in _totals_at(by_session)
+    }
+
+
 def _ends(parts: Sequence[_Part], known: dict[tuple[str, int], StepTotals | None], steps: int) -> list[int]:
     """For each part the number of the step at its end."""
     ends: list[int] = []

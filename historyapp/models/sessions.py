@@ -134,6 +134,17 @@ class Session(models.Model):
                 condition=~models.Q(tags_text="\n"),
             ),
             models.Index(fields=("id",), name="session_due", condition=models.Q(compression_due=True)),
+            # With the id, so that the newest are found at once. Most sessions write to neither.
+            models.Index(
+                fields=("forked_from", "id"),
+                name="session_forks",
+                condition=models.Q(forked_from__isnull=False),
+            ),
+            models.Index(
+                fields=("spawned_by", "id"),
+                name="session_subagents",
+                condition=models.Q(spawned_by__isnull=False),
+            ),
         )
 
     def __str__(self) -> str:

@@ -144,36 +144,34 @@ if (form && panel) {
 
   // The timeline. Its bars say which steps they stand for, whatever its axis is.
   function bars() {
-    const links = [...document.querySelectorAll("#timeline [data-timeline] a:not([class])")];
-    return links.map((bar) => {
+    return [...document.querySelectorAll("#timeline [data-bars] > a")].map((bar) => {
       const box = bar.querySelector("rect");
-      return { first: Number(new URL(bar.href.baseVal ?? bar.href, document.baseURI).searchParams.get("step")), x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")) };
+      const first = Number(new URLSearchParams(bar.getAttribute("href")).get("step"));
+      return { first, x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")) };
     });
   }
 
   function markTimeline(found) {
-    const layer = document.getElementById("find-marks");
-    layer.replaceChildren();
-    layer.toggleAttribute("hidden", !found.length);
-    if (!found.length) return;
-    const drawn = bars();
-    const end = Number(document.querySelector("#timeline [data-end]")?.dataset.end ?? panel.querySelector("[data-at]").dataset.steps);
+    const layer = document.querySelector("#timeline [data-hits]");
+    if (!layer) return;
+    const drawn = found.length ? bars() : [];
+    const end = Number(document.querySelector("#timeline [data-end]").dataset.end);
     const places = new Set();
     let index = 0;
-    for (const step of found) {
+    for (const step of drawn.length ? found : []) {
       while (index + 1 < drawn.length && drawn[index + 1].first <= step) index += 1;
       const bar = drawn[index];
-      if (!bar || step < bar.first || step > end) continue;
+      if (step < bar.first || step > end) continue;
       const steps = (drawn[index + 1]?.first ?? end + 1) - bar.first;
       places.add((bar.x + (bar.width * (step - bar.first + 0.5)) / steps).toFixed(1)); // closer marks are one
     }
-    for (const x of places) {
-      const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-      mark.setAttribute("x", `${x}%`);
-      mark.setAttribute("width", "3");
-      mark.setAttribute("height", "6");
-      layer.append(mark);
-    }
+    layer.replaceChildren(...[...places].map(hit));
+  }
+
+  function hit(x) {
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    mark.setAttribute("x", `${x}%`);
+    return mark;
   }
 
   form.addEventListener("submit", async (event) => {
@@ -208,7 +206,9 @@ if (form && panel) {
     if (event.detail.action === "find-previous") go("previous");
   });
   // Another step, folded text that was opened, or another part of the timeline.
-  const observer = new MutationObserver(show);
+  const observer = new MutationObserver((changes) => {
+    if (changes.some((change) => !change.target.matches("[data-hits]"))) show();
+  });
   for (const part of [panel, document.getElementById("timeline")]) observer.observe(part, { childList: true, subtree: true });
   window.addEventListener("popstate", () => {
     field.value = new URLSearchParams(location.search).get("find") ?? "";

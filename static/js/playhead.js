@@ -293,11 +293,11 @@ if (panel) {
       event.preventDefault();
       link.closest("[data-menu]")?.removeAttribute("open");
       openDialog(link.href);
-    } else if (link?.matches(".timeline-take")) {
-      return; // a take has a page of its own
+    } else if (link?.matches(".timeline-take, .mark:not([data-step])")) {
+      return; // takes, forks and sub-agents have pages of their own
     } else if (event.target.closest("[data-timeline]")) {
       event.preventDefault();
-      if (!dragged) jump(link?.matches(".turn") ? Number(new URLSearchParams(link.getAttribute("href").split("?")[1]).get("step")) : stepAt(event.clientX));
+      if (!dragged) jump(Number(link?.dataset.step) || stepAt(event.clientX));
     } else if (link?.dataset.step) {
       event.preventDefault();
       jump(Number(link.dataset.step));

@@ -95,7 +95,7 @@ def test_matches_are_marked_in_the_step_and_in_folded_text_once_it_is_open(
 
 def test_the_timeline_has_a_mark_for_each_step_with_the_text(page: Page, session: Session) -> None:
     page.goto(page_of(session, "?step=1&find=ensuresetup"))
-    marks = page.locator("#find-marks rect")
+    marks = page.locator("#timeline [data-hits] rect")
     expect(marks).to_have_count(3)
     places = [float((mark.get_attribute("x") or "").rstrip("%")) for mark in marks.all()]
     assert places == pytest.approx([100 * (step - 0.5) / 12 for step in (3, 7, 11)], abs=0.5)

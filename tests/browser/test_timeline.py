@@ -39,7 +39,7 @@ def test_dragging_zooms_in_and_the_address_holds_it(page: Page, session: Session
     page.keyboard.press("ArrowRight")
     expect(page.locator("#step h2").first).to_have_text("Step 51")
     expect(page).to_have_url(re.compile(r"step=51&zoom=31-90$"))
-    page.get_by_role("link", name="all").click()
+    page.get_by_role("group", name="Zoom").get_by_role("link", name="all").click()
     expect(page.locator("[data-bars] > a")).to_have_count(120)
     assert step_in_view(page) == 51
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from dashboard.location import Location
-from dashboard.timeline import FAILURE, FAILURES, HEIGHT, LANES, LEAST, Timeline, draw_timeline
+from dashboard.timeline import LANES, Timeline, draw_timeline
+from dashboard.timeline_bars import FAILURE, FAILURES, HEIGHT, LEAST
 from dashboard.timeline_form import TimelineForm
 from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
 from historyapp.core.entries import EntryDraft, ModelOutput
@@ -17,7 +18,7 @@ from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, ok
 
 
 def timeline(session: Session, step: int = 1) -> Timeline:
@@ -91,7 +92,7 @@ def test_shares_add_up_after_many_rewinds(
 
 def test_the_mark_of_a_share_is_as_dense_as_its_errors(project: Project) -> None:
     bar = timeline(long_session(project, 50_000)).bars[0]
-    assert (bar.style, bar.last, bar.share.errors) == ("bar bar-share", 200, 4)
+    assert (bar.style, bar.last, bar.share.errors) == ("bar bar-share kind-read", 200, 4)
     mark = f'class="failed" x="{bar.x}" width="{bar.width}" y="{FAILURES}" height="{FAILURE}" opacity="0.27"'
     assert mark in bar.svg("")
 
@@ -139,14 +140,14 @@ def test_bars_have_the_kind_of_their_tool_and_the_legend_names_it(project: Proje
     append(project, session.pk, [*shell("ls", "a.py"), EntryDraft(ModelOutput(text="Done."))])
     drawn = timeline(session)
     assert [bar.style for bar in drawn.bars[-2:]] == ["bar kind-shell", "bar kind-other bar-answered"]
-    assert drawn.kinds == ["shell", "read"]
+    assert [word for style, word in drawn.legend if style.startswith("kind-")] == ["shell", "read"]
 
 
 def test_a_likely_failure_is_outlined_and_said_in_words(project: Project, session: Session) -> None:
     append(project, session.pk, shell("ls", "ok"))
     Episode.objects.filter(session=session, number=2).update(likely_failure="exit_code")
     drawn = timeline(session)
-    assert drawn.has_likely
+    assert ("key-likely", "likely failed") in drawn.legend
     assert 'class="likely"' in drawn.bars[1].svg("")
     assert "likely failed" in drawn.bars[1].label
     assert 'class="failed"' in drawn.bars[2].svg("")
@@ -182,14 +183,6 @@ def test_a_bar_is_priced_though_another_model_reported_its_cost(project: Project
     reported, priced = [bar.share.cost for bar in draw_timeline(location, []).bars[-2:]]
     assert reported == 20_000
     assert priced > reported
-
-
-def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Session) -> None:
-    append(project, session.pk, [said("now <b>this</b>"), act(), ok()])
-    assert [(mark.step, mark.label) for mark in timeline(session).inputs] == [
-        (1, "Input: Repair the totals, please."),
-        (6, "Input: now <b>this</b>"),
-    ]
 
 
 def test_a_zoom_into_shares_shows_steps(project: Project) -> None:

@@ -16,7 +16,7 @@ def read(query: str) -> TimelineForm:
 
 
 @pytest.mark.parametrize(
-    "query", ["", "&axis=time", "&height=cost", "&axis=time&height=duration&zoom=101-400"]
+    "query", ["", "&axis=time", "&height=cost", "&axis=time&colour=outcome&zoom=101-400"]
 )
 def test_an_address_gives_back_what_was_chosen(query: str) -> None:
     assert read(query).query == query
@@ -26,7 +26,9 @@ def test_the_defaults_are_left_out_of_the_address() -> None:
     assert read("axis=step&height=tokens&zoom=").query == ""
 
 
-@pytest.mark.parametrize("query", ["axis=page", "height=width", "zoom=5", "zoom=9-3", "zoom=0-3", "zoom=a-b"])
+@pytest.mark.parametrize(
+    "query", ["axis=page", "height=width", "colour=red", "zoom=5", "zoom=9-3", "zoom=0-3", "zoom=a-b"]
+)
 def test_what_cannot_be_drawn_is_refused(query: str) -> None:
     with pytest.raises(Invalid):
         read(query)

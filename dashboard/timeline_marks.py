@@ -1,0 +1,179 @@
+"""Marks of the timeline: inputs, bookmarks, rewinds, forks and sub-agents, each with words and a link.
+
+Marks of one kind that would cover each other become one mark with their number.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Literal
+
+from django.urls import reverse
+
+from dashboard.location import Location
+from dashboard.rendering.text import visible
+from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
+from historyapp.core.text import preview
+from historyapp.models import StepNote
+from historyapp.models.input_counts import count_inputs
+from historyapp.models.relatives import agent_starts, fork_points
+from historyapp.models.takes import Take
+
+MarkKind = Literal["input", "bookmark", "rewind", "fork", "agent"]
+KIND_WORDS: dict[MarkKind, str] = {
+    "input": "input",
+    "bookmark": "bookmark",
+    "rewind": "rewind",
+    "fork": "fork",
+    "agent": "sub-agent",
+}
+"""The kinds in the order of the legend, with their words."""
+BELOW = ("rewind", "fork", "agent")
+"""Kinds that stand in a lane below the bars: there the run branches. The others stand above them."""
+SLOTS = 60
+"""Parts of the width. Marks of one kind in the same part become one."""
+LABEL = 120
+"""Characters of a text in the words of a mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineMark:
+    kind: MarkKind
+    step: int
+    """Where the playhead goes; 0: the link leads to another page."""
+    x: str
+    label: str
+    href: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One thing to mark, or several at the same place."""
+
+    kind: MarkKind
+    place: float
+    step: int
+    label: str
+    href: str
+    count: int = 1
+
+
+def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> list[TimelineMark]:
+    """The marks of the part that the bars show, by kind; five queries at most."""
+    if not bars:
+        return []
+    found = [
+        *_inputs(location, bars),
+        *_bookmarks(location, bars),
+        *_rewinds(location, bars, takes),
+        *_forks(location, bars),
+        *_agents(location, bars),
+    ]
+    order = list(KIND_WORDS)
+    found.sort(key=lambda one: (order.index(one.kind), one.place))
+    groups = groupby(found, key=lambda one: (one.kind, int(SLOTS * one.place)))
+    return [_merged(list(group)) for _, group in groups]
+
+
+def _merged(group: list[_Found]) -> TimelineMark:
+    first, count = group[0], sum(one.count for one in group)
+    label = first.label
+    if len(group) > 1:
+        word, last = KIND_WORDS[first.kind], group[-1]
+        label = f"{count:,} {word}s, from here on"
+        if last.step > first.step:
+            label = f"{count:,} {word}s, steps {first.step:,}–{last.step:,}"
+    leads_away = first.kind in BELOW and len(group) == 1
+    return TimelineMark(
+        first.kind, 0 if leads_away else first.step, percent(first.place), label, first.href, count
+    )
+
+
+def _inputs(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    """Inputs before each step; of shares how many there are."""
+    shares = [bar for bar in bars if bar.share.steps > 1 and bar.share.after >= 0]
+    places = [(bar.share.after, bar.share.row.anchor) for bar in shares]
+    found = count_inputs(location.history.lineage, places)
+    counts = {bar.first: count for bar, count in zip(shares, found, strict=True)}
+    for bar in bars:
+        href = location.address_of(bar.first)
+        if bar.share.steps == 1 and (text := bar.share.row.input_preview):
+            label = f"Input: {visible(preview(text, LABEL))}"
+            yield _Found("input", bar.place.start, bar.first, label, href)
+        elif count := counts.get(bar.first):
+            label = f"{count:,} input{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
+            yield _Found("input", bar.place.start, bar.first, label, href, count)
+
+
+def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    history = location.history
+    first, last = bars[0].first, bars[-1].last
+    for step, start in StepNote.objects.starts_between(history.session, history.lineage, first, last):
+        place = place_of(bars, step)
+        if place is not None:
+            text = f"Note: {visible(preview(start, LABEL))}" if start else "Bookmark"
+            yield _Found("bookmark", place, step, f"{text} · step {step:,}", location.address_of(step))
+
+
+def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Found]:
+    for take in takes:
+        place = _place_after(bars, take.after_step)
+        if place is not None:
+            cut = f"{take.steps:,} step{'s' * (take.steps != 1)} cut off"
+            label = f"Rewound to after step {take.after_step:,}: {cut}"
+            yield _Found("rewind", place, max(1, take.after_step), label, location.address_of_take(take))
+
+
+def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    for fork in fork_points(location.history):
+        place = _place_after(bars, fork.step)
+        if place is not None:
+            label = f"Fork after step {fork.step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
+            yield _Found("fork", place, max(1, fork.step), label, reverse("session", args=[fork.id]))
+    session = location.session
+    if session.forked_from_id is not None:
+        place = _place_after(bars, location.history.shared_steps)
+        if place is not None:
+            label = f"Forked from another session after step {location.history.shared_steps:,}"
+            href = reverse("session", args=[session.forked_from_id])
+            yield _Found("fork", place, max(1, location.history.shared_steps), label, href)
+
+
+def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    """Sub-agents at the step during which they began, as far as the times of the steps tell."""
+    begins = [bar.share.begin for bar in bars]
+    known = [begin for begin in begins if begin is not None]
+    if len(known) < len(bars):
+        return
+    for agent in agent_starts(location.session):
+        bar = _bar_during(bars, known, agent.began)
+        if bar is not None:
+            label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"
+            href = reverse("session", args=[agent.id])
+            yield _Found("agent", bar.place.start, bar.first, label, href)
+
+
+def _bar_during(
+    bars: Sequence[TimelineBar], begins: Sequence[datetime], moment: datetime
+) -> TimelineBar | None:
+    """The bar that ran at a moment, or None where that lies outside of the bars."""
+    index = bisect_right(begins, moment) - 1
+    if index < 0:
+        return None
+    end = bars[index].share.end
+    is_after_all = index == len(bars) - 1 and end is not None and moment > end
+    return None if is_after_all else bars[index]
+
+
+def _place_after(bars: Sequence[TimelineBar], step: int) -> float | None:
+    """The place behind a step: where the next one begins. None where the timeline does not show it."""
+    if step < bars[0].first:
+        return bars[0].place.start if step == bars[0].first - 1 else None
+    bar = bar_at(bars, step)
+    if bar is None:
+        return None
+    part = (step - bar.first + 1) / bar.share.steps
+    return min(bar.place.start + part * (bar.place.end - bar.place.start), 1 - 0.5 / SLOTS)

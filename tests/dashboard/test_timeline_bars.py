@@ -1,0 +1,68 @@
+"""Bars have the colour of their kind of tool or of their outcome, and the legend names the colours in use."""
+
+import pytest
+from django.test import Client
+
+from dashboard.location import Location
+from dashboard.timeline import Timeline, draw_timeline
+from dashboard.timeline_bars import bar_at, place_of
+from dashboard.timeline_form import TimelineForm
+from historyapp.models import Episode, Project, Session
+from historyapp.models.history import History
+from tests.dashboard.long_sessions import long_session
+from tests.dashboard.pages import html
+
+BY_OUTCOME = TimelineForm(colour="outcome")
+
+
+def timeline(session: Session, form: TimelineForm) -> Timeline:
+    return draw_timeline(Location(History(session), 1, timeline=form), [])
+
+
+def test_bars_can_show_outcomes(session: Session) -> None:
+    Episode.objects.filter(session=session, number=2).update(likely_failure="exit_code")
+    drawn = timeline(session, BY_OUTCOME)
+    assert [bar.style for bar in drawn.bars[:3]] == [
+        "bar outcome-success",
+        "bar outcome-likely",
+        "bar outcome-error",
+    ]
+    assert {word for style, word in drawn.legend if style.startswith("outcome-")} >= {
+        "success",
+        "likely failed",
+        "error",
+    }
+
+
+def test_the_failed_part_of_a_share_is_as_high_as_its_errors_are_many(project: Project) -> None:
+    session = long_session(project, 50_000)
+    bar = timeline(session, BY_OUTCOME).bars[0]
+    assert bar.style == "bar outcome-success bar-share"
+    assert bar.svg("").count('class="bar outcome-error"') == 1
+    assert 'height="2"' in bar.svg("")  # 4 of 200 steps: less than a pixel would show nothing
+    assert bar.label.startswith("steps 1–200 · 4 errors")
+
+
+def test_a_share_has_the_colour_of_one_of_its_steps_and_says_so(project: Project) -> None:
+    bar = timeline(long_session(project, 5_000), TimelineForm()).bars[0]
+    assert bar.style == "bar bar-share kind-read"
+    assert bar.label.endswith("one of them read")
+
+
+@pytest.mark.parametrize("step", [0, 6])
+def test_a_step_that_is_not_shown_has_no_place(session: Session, step: int) -> None:
+    bars = timeline(session, TimelineForm()).bars
+    assert bar_at(bars, step) is None
+    assert place_of(bars, step) is None
+
+
+def test_the_middle_of_a_step_is_half_of_its_width_on(session: Session) -> None:
+    bars = timeline(session, TimelineForm()).bars
+    assert place_of(bars, 3.5) == pytest.approx(2.5 / 5)
+
+
+def test_the_page_offers_both_colours_and_marks_the_chosen_one(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/sessions/{session.pk}?step=2&colour=outcome"))
+    assert 'class="bar outcome-error"' in page
+    assert '<li class="outcome-error"><i></i>error</li>' in page
+    assert f'href="/sessions/{session.pk}?step=2" data-keeps-step' in page  # back to tools

@@ -1,0 +1,82 @@
+"""Forks and sub-agents of a session, and where they leave its history."""
+
+from typing import Any
+
+import pytest
+
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.models.relatives import MOST_RELATIVES, agent_starts, fork_points
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from tests.services.drafts import act, ok
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(name="p")
+
+
+def session_of(project: Project, steps: int = 5) -> Session:
+    session = create_session(project)
+    append(project, session.pk, [draft for _ in range(steps) for draft in (act(), ok())])
+    return Session.objects.get(pk=session.pk)
+
+
+def now(session: Session) -> History:
+    return History(Session.objects.get(pk=session.pk))
+
+
+def test_forks_come_with_the_step_after_which_they_began(project: Project) -> None:
+    session = session_of(project)
+    new = [fork(project, session.pk, at_step=step).pk for step in (4, 2)]
+    assert [(point.id, point.step) for point in fork_points(now(session))] == [(new[0], 4), (new[1], 2)]
+
+
+def test_a_fork_of_a_take_begins_where_the_take_does(project: Project) -> None:
+    session = session_of(project)
+    fork(project, session.pk, at_step=4)
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act(), ok(), act(), ok(), act(), ok()])
+    assert [point.step for point in fork_points(now(session))] == [2]
+
+
+def test_a_fork_before_the_first_step_is_at_step_0(project: Project) -> None:
+    session = session_of(project)
+    fork(project, session.pk, at_position=0)
+    assert [point.step for point in fork_points(now(session))] == [0]
+
+
+def test_forks_made_of_later_entries_are_left_out_of_an_earlier_history(project: Project) -> None:
+    session = session_of(project)
+    fork(project, session.pk, at_step=2)
+    fork(project, session.pk, at_step=5)
+    assert [point.step for point in fork_points(History(session, as_of=6))] == [2]
+
+
+def test_of_many_forks_the_newest_are_read_in_two_queries(
+    project: Project, django_assert_num_queries: Any
+) -> None:
+    session = session_of(project)
+    made = [fork(project, session.pk, at_step=1 + number % 5).pk for number in range(MOST_RELATIVES + 3)]
+    history = now(session)
+    with django_assert_num_queries(2):
+        found = fork_points(history)
+    assert [point.id for point in found] == made[3:]
+
+
+def test_subagents_come_with_the_time_at_which_they_began(
+    project: Project, django_assert_num_queries: Any
+) -> None:
+    session = session_of(project)
+    child = create_session(project, names={"title": "Explore", "agent": "claude-code"})
+    Session.objects.filter(pk=child.pk).update(spawned_by=session)
+    with django_assert_num_queries(1):
+        (start,) = agent_starts(session)
+    assert (start.id, start.title, start.agent, start.began) == (
+        child.pk,
+        "Explore",
+        "claude-code",
+        child.created_at,
+    )
