@@ -36,6 +36,8 @@ class Miss(NamedTuple):
     expected: int
     unseen_changes: int
     """Tokens that joined or left unseen since the first request of the window, as later ones showed."""
+    unnamed_changes: int
+    """Those of them since the newest event that the log names."""
 
     @property
     def share(self) -> float:
@@ -45,6 +47,11 @@ class Miss(NamedTuple):
     def strict_share(self) -> float:
         """The same if the unseen part were never fixed again within a window."""
         return abs(self.reported - self.expected + self.unseen_changes) / self.reported
+
+    @property
+    def named_share(self) -> float:
+        """The same if it were fixed again only at events that the log names."""
+        return abs(self.reported - self.expected + self.unnamed_changes) / self.reported
 
 
 def misses(entries: Sequence[Entry], file: str) -> Iterator[Miss]:
@@ -60,8 +67,10 @@ def misses(entries: Sequence[Entry], file: str) -> Iterator[Miss]:
             window = find_window(reversed(rows), UNBOUNDED)
             counted = count_request(window.rows, {"instruction": instruction}, row)
             changes = sum(jump.tokens for jump in counted.jumps)
+            since = counted.anchor or 0
+            unnamed = sum(jump.tokens for jump in counted.jumps if jump.position > since)
             if counted.reported and counted.anchor != row.position:
-                yield Miss(file, counted.reported.input, counted.expected, changes)
+                yield Miss(file, counted.reported.input, counted.expected, changes, unnamed)
         if entry.kind in READ:
             rows.append(row)
 
@@ -88,6 +97,7 @@ def report(format: str, by_file: Mapping[str, Sequence[Miss]], *, with_files: bo
     redacted = [miss for name, some in by_file.items() if name.startswith(REDACTED) for miss in some]
     print(f"{format}: {len(by_file)} files   (median, p90, p95, worst)")
     print(f"  as shown                     {table(miss.share for miss in whole)}")
+    print(f"  fixed again at named events  {table(miss.named_share for miss in whole)}")
     print(f"  unseen part fixed only once  {table(miss.strict_share for miss in whole)}")
     if redacted:
         print(f"  texts redacted in the file   {table(miss.share for miss in redacted)}")

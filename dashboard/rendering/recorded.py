@@ -16,6 +16,7 @@ from historyapp.services.recorded_changes import RequestChanges
 from historyapp.services.recorded_words import (
     cache_note,
     change_note,
+    cost_note,
     source_note,
     unseen_note,
     window_note,
@@ -65,6 +66,7 @@ class RecordedPanel:
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
     cache_facts: str
     cache_note: str
+    cost_note: str
     change_note: str
     absent: list[str]
     """What is not in the request, in sentences."""
@@ -84,8 +86,9 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
         changes=changes,
         parts=_bar(request),
         read=f"{100 * reported.cache_read // reported.input} %" if reported else "",
-        cache_facts=_cache_facts(request, changes),
+        cache_facts=_cache_facts(request),
         cache_note=cache_note(request, changes),
+        cost_note=cost_note(request, changes),
         change_note=_without_heading(change_note(request, changes)),
         absent=[note for note in absent if note],
         takes=found[-MOST_TAKES:],
@@ -120,14 +123,12 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     return parts
 
 
-def _cache_facts(request: RecordedRequest, changes: RequestChanges | None) -> str:
+def _cache_facts(request: RecordedRequest) -> str:
     usage = request.reported
     if usage is None:
         return "Unknown: the usage of this model call is not recorded."
     facts = [f"{usage.cache_read:,} read", f"{usage.cache_write:,} written", f"{usage.uncached:,} new"]
     facts.append("price unknown" if request.billed is None else dollar_text(request.billed))
-    if changes and changes.cache.saved:
-        facts.append(f"a cache could save {dollar_text(changes.cache.saved)}")
     return " · ".join(facts)
 
 

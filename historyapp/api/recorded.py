@@ -20,6 +20,7 @@ from historyapp.services.recorded_changes import RequestChanges, request_changes
 from historyapp.services.recorded_words import notes
 from historyapp.wire.recorded import (
     BilledTokens,
+    ChangedPartOut,
     RecordedRequestOut,
     RequestChangesOut,
     RequestMessageOut,
@@ -105,9 +106,11 @@ def _changes(changes: RequestChanges) -> RequestChangesOut:
     return RequestChangesOut(
         place=changes.place,
         first_byte=changes.first_byte,
+        part=fill(ChangedPartOut, changes.part) if changes.part else None,
         new_positions=[min(positions), max(positions)] if positions else [],
         shared_tokens=changes.shared,
         reusable_tokens=changes.cache.reusable,
         missed_tokens=changes.missed,
         saved=money(changes.cache.saved),
+        cached_cost=money(changes.cached_cost),
     )

@@ -92,6 +92,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     full_episodes = _listed(endpoints.episodes.full_episodes)
     episode = _answered(endpoints.episodes.episode)
     recorded_request = _answered(endpoints.episodes.recorded_request)
+    recorded_messages = _listed(endpoints.episodes.recorded_messages)
     find = _listed(endpoints.finding.find)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)

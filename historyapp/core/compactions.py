@@ -7,7 +7,7 @@ from itertools import islice
 
 from historyapp.core.entries import text_of
 from historyapp.core.json import mapping
-from historyapp.core.windows import CLEARED, LogRow, find_window
+from historyapp.core.windows import CLEARED, LogRow, find_window, is_clear
 
 KEPT_ROWS = 1_024
 """The newest rows from which a compaction may take single ones. Condensers forget what is near."""
@@ -53,9 +53,8 @@ class SeenRows:
 def _replaces(row: LogRow) -> bool:
     """Whether a row may replace what is before it."""
     if row.kind == "debug_log":
-        return bool(row.metadata.get("replacement_history")) or bool(
-            mapping(mapping(row.metadata.get("source")).get("condensed"))
-        )
+        condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
+        return bool(row.metadata.get("replacement_history") or condensed) or is_clear(row)
     if row.channel == "compaction":
         return True
     return row.channel == "command" and CLEARED in text_of(row.body.get("content"))

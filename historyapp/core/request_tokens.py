@@ -3,7 +3,9 @@
 A transcript does not hold the whole request: the system prompt and the tools are missing, and so is what a
 harness adds on its own. The first reported input of a window says how much that is. From then on each
 request is expected to have as many tokens more as entries were added. Where the report departs from that by
-more than :data:`JUMP`, something joined or left the request unrecorded. The unseen part is then fixed again.
+more than :data:`JUMP`, something joined or left the request unrecorded. The unseen part is then fixed again,
+at once if the log names the event: the request is smaller than the one before, so the agent took something
+out of it, or an input names files that the agent attached.
 
 The model's own words count as reported: an output is what the provider billed as one. OpenAI's models do not
 see the reasoning of earlier turns again. Other texts count by our tokenizer times the model's factor.
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from historyapp.core.entries import text_of
 from historyapp.core.tokens import encoding_for
 from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
@@ -37,6 +40,13 @@ JUMP, LEAST_JUMP = 0.05, 2_000
 """A departure that is not an error of counting: as a share of the reported input, and in tokens."""
 
 
+Reason = Literal["removed", "attached", "unknown"]
+"""Why a request departs from what was expected: it is smaller than the one before, so something was taken out
+of it; an input names files whose text is not in the log; or nothing says why."""
+ATTACHMENT = "@"
+"""Before the path of a file that Claude Code attaches."""
+
+
 class Jump(NamedTuple):
     """Tokens that joined or left the request without a trace in the transcript."""
 
@@ -44,6 +54,7 @@ class Jump(NamedTuple):
     """Of the output whose request had them first."""
     tokens: int
     """Negative where they left."""
+    reason: Reason = "unknown"
 
 
 class RequestTokens(NamedTuple):
@@ -113,6 +124,10 @@ class _Count:
         """Of each output since the person's newest input: its tokens now, and after the turn."""
         self._unseen: int | None = None
         self._last_gap = 0
+        self._last_input = 0
+        """As last reported."""
+        self._names_files = False
+        """Whether an input since the last output names files to attach."""
         self.anchor: int | None = None
         self.jumps: list[Jump] = []
 
@@ -123,6 +138,7 @@ class _Count:
             self._turn.append(self._sizes(row))
             return
         part = part_of(row)
+        self._names_files = self._names_files or _names_files(row)
         if part == "person":
             self._said += sum(later for _, later in self._turn)
             self._turn.clear()
@@ -135,15 +151,25 @@ class _Count:
         if reported is None:
             return
         gap = reported.input - sum(self.parts().values())
+        reason = self._reason(gap, reported.input)
+        self._last_input, self._names_files = reported.input, False
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
             return
-        if is_last:
+        if is_last and reason == "unknown":
             return
         if abs(gap - self._last_gap) > max(LEAST_JUMP, JUMP * reported.input):
-            self.jumps.append(Jump(output.position, gap))
+            self.jumps.append(Jump(output.position, gap, reason))
             self._unseen, gap = self._unseen + gap, 0
+            if reason != "unknown":
+                self.anchor = output.position
         self._last_gap = gap
+
+    def _reason(self, gap: int, sent: int) -> Reason:
+        """Why a request may depart from what was expected."""
+        if gap < self._last_gap and sent < self._last_input:
+            return "removed"
+        return "attached" if gap > self._last_gap and self._names_files else "unknown"
 
     def parts(self) -> dict[Part, int]:
         """The count so far."""
@@ -174,6 +200,13 @@ def part_of(row: LogRow) -> Part:
     if row.channel == "compaction":
         return "summary"
     return "person" if row.channel == "user" else "harness"
+
+
+def _names_files(row: LogRow) -> bool:
+    """Whether an input names files that Claude Code attaches, as ``@docs/plan.md``."""
+    words = text_of(row.body.get("content")).split() if row.kind == "model_input" else []
+    names = (word.rstrip(".,;:!?)") for word in words if word.startswith(ATTACHMENT))
+    return any("/" in name or "." in name for name in names)
 
 
 def _model_of(output: LogRow) -> str:

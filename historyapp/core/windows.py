@@ -17,6 +17,8 @@ Beginning = Literal["session", "compaction", "cleared", "older"]
 """Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
 older entries would not fit into the model's window and the log records no compaction."""
 CLEARED = "<command-name>/clear</command-name>"
+HOOK_CLEARED = "The context was cleared."
+"""The beginning of the entry that the importer makes of a ``SessionStart:clear`` hook."""
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
 """The kinds of entry from which a window is made. Instruction and notebook stand outside of it."""
 
@@ -60,6 +62,63 @@ class Window(NamedTuple):
     """The position of the entry that holds them."""
     forgotten: int = 0
     """Entries that condensations took out of the middle."""
+    condensed_by: int | None = None
+    """The position of the newest condensation that took entries out."""
+
+    @property
+    def changed_at(self) -> int:
+        """The newest position at which the agent replaced a part of its history; 0 if it did not."""
+        began = self.position if self.begins != "older" else None
+        return max(began or 0, self.replaced_by or 0, self.condensed_by or 0)
+
+
+def is_clear(row: LogRow) -> bool:
+    """Whether a debug entry says that a hook of Claude Code saw ``/clear``."""
+    return row.body.get("category") == "clear" and text(row.body.get("message")).startswith(HOOK_CLEARED)
+
+
+class _Forgotten:
+    """The entries that condensations of OpenHands took out, and the newest summary of them."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._ranges: list[tuple[int, int]] = []
+        """Of numbers of events. None of them overlap, so there are few: usually one that grows."""
+        self.count = 0
+        self.condensed_by: int | None = None
+        self.summary: tuple[Mapping[str, Any], ...] = ()
+        self.summarised_by: int | None = None
+
+    def note(self, row: LogRow) -> None:
+        """Reads what a debug entry says of a condensation."""
+        condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
+        if condensed.get("summarised") and not self.summary:
+            self.summary = ({"role": "user", "content": text(row.body.get("message"))},)
+            self.summarised_by = row.position
+        self._ids |= {str(id) for id in listing(condensed.get("forgotten"))}
+        first, last = condensed.get("first"), condensed.get("last")
+        if isinstance(first, int) and isinstance(last, int):
+            touched = [each for each in self._ranges if each[0] <= last and first <= each[1]]
+            self._ranges = [each for each in self._ranges if each not in touched]
+            ends = [(first, last), *touched]
+            self._ranges.append((min(low for low, _ in ends), max(high for _, high in ends)))
+        if self.condensed_by is None and (self._ids or self._ranges):
+            self.condensed_by = row.position
+
+    @property
+    def outcome(self) -> tuple[tuple[Mapping[str, Any], ...], int | None, int, int | None]:
+        """The last four fields of a window."""
+        return self.summary, self.summarised_by, self.count, self.condensed_by
+
+    def has(self, row: LogRow) -> bool:
+        """Whether an entry was taken out; counts it."""
+        ids = row.ids
+        numbers = [int(id) for id in ids if id.isascii() and id.isdecimal() and len(id) < 19]
+        found = bool(ids & self._ids) or any(
+            first <= number <= last for number in numbers for first, last in self._ranges
+        )
+        self.count += found
+        return found
 
 
 def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
@@ -70,31 +129,29 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
     """
     rows = iter(newest_first)
     found: list[LogRow] = []
-    forgotten: set[str] = set()
-    summary: tuple[Mapping[str, Any], ...] = ()
-    by: int | None = None
-    skipped = tokens = 0
+    forgotten = _Forgotten()
+    tokens = 0
+
     for row in rows:
         if row.kind == "debug_log":
-            condensed = mapping(mapping(row.metadata.get("source")).get("condensed"))
-            if condensed and not forgotten and condensed.get("summarised"):
-                summary, by = ({"role": "user", "content": text(row.body.get("message"))},), row.position
-            forgotten |= {str(id) for id in listing(condensed.get("forgotten"))}
+            forgotten.note(row)
             if history := _replacement(row):
-                return Window(tuple(found[::-1]), "compaction", row.position, history, row.position, skipped)
+                items = history, row.position
+                return Window(tuple(found[::-1]), "compaction", row.position, *items, forgotten.count)
+            if is_clear(row):
+                return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
             continue
-        if forgotten and row.ids & forgotten:
-            skipped += 1
+        if forgotten.has(row):
             continue
         if row.channel == "compaction":
-            return _compacted(row, rows, found, skipped)
+            return _compacted(row, rows, found, forgotten.count)
         found.append(row)
         if row.channel == "command" and CLEARED in text_of(row.body.get("content")):
-            return Window(tuple(found[::-1]), "cleared", row.position, forgotten=skipped)
+            return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
         tokens += row.tokens
         if tokens > most_tokens:
-            return Window(tuple(found[::-1]), "older", row.position, summary, by, skipped)
-    return Window(tuple(found[::-1]), "session", None, summary, by, skipped)
+            return Window(tuple(found[::-1]), "older", row.position, *forgotten.outcome)
+    return Window(tuple(found[::-1]), "session", None, *forgotten.outcome)
 
 
 def _compacted(summary: LogRow, older: Iterator[LogRow], found: list[LogRow], skipped: int) -> Window:

@@ -9,7 +9,7 @@ from historyapp.core import entries as core
 from historyapp.core.content import plain_text
 from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
-from historyapp.core.manifest import Manifest
+from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
 from historyapp.core.settings import window_of
 from historyapp.core.tokens import count_tokens
@@ -54,6 +54,14 @@ class RecordedRequest:
     @property
     def reported(self) -> Usage | None:
         return self.tokens.reported
+
+    @property
+    def removed(self) -> int:
+        """Tokens that were taken out just before the request and that the log does not name; else 0."""
+        for jump in self.tokens.jumps[-1:]:
+            if jump.position == self.output.position and jump.reason == "removed":
+                return -jump.tokens
+        return 0
 
     @property
     def total(self) -> int:
@@ -157,15 +165,20 @@ def _snapshot(history: History, output: LogRow) -> tuple[Snapshot | None, Source
 def _count_snapshot(snapshot: Snapshot, output: LogRow) -> RequestTokens:
     """The tokens of a request that is known in full, by the parts of its manifest."""
     parts: dict[Part, int] = {}
+    for segment in Manifest.model_validate(snapshot.manifest).segments:
+        part = part_of_segment(segment)
+        parts[part] = parts.get(part, 0) + segment.tokens
+    usage = usage_of(output.metadata)
+    return RequestTokens(parts, usage if usage.input else None, None)
+
+
+def part_of_segment(segment: Segment) -> Part:
+    """The part of a request to which a segment of a manifest belongs."""
     names: dict[str, Part] = {
         "system": "instruction", "notebook": "notebook", "tools": "tools", "input": "person",
         "step": "steps", "live_screen": "screen", "overhead": "overhead",
     }  # fmt: skip
-    for segment in Manifest.model_validate(snapshot.manifest).segments:
-        part = "summary" if segment.form == "summarised" else names[segment.source]
-        parts[part] = parts.get(part, 0) + segment.tokens
-    usage = usage_of(output.metadata)
-    return RequestTokens(parts, usage if usage.input else None, None)
+    return "summary" if segment.form == "summarised" else names[segment.source]
 
 
 @dataclass(frozen=True, slots=True)

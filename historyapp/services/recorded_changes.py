@@ -1,27 +1,44 @@
 """What was new in a recorded request: the difference from the step before, and what the cache made of it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from historyapp.core import entries as core
-from historyapp.core.context_diff import CacheEffect, cache_effect, diff_prefix
+from historyapp.core.context_diff import CacheEffect, cache_effect, diff_prefix, first_changed
+from historyapp.core.entries import text_of
 from historyapp.core.formats import prefix_bytes
-from historyapp.core.request_tokens import count_request
-from historyapp.core.usage import usage_of
+from historyapp.core.json import dump_json
+from historyapp.core.manifest import Manifest
+from historyapp.core.request_tokens import Part, count_request, factor_for, part_of
+from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
 from historyapp.models import Session, Snapshot
-from historyapp.models.sql import outermost
 from historyapp.services.prices import price_list
-from historyapp.services.recorded import RecordedRequest, recorded_request
+from historyapp.services.recorded import (
+    RecordedRequest,
+    RequestMessage,
+    messages,
+    part_of_segment,
+    recorded_request,
+)
 from historyapp.services.snapshots import rebuild_request
 
-Place = Literal["end", "instruction", "history"]
-"""Where two requests differ first: the later one only goes on, its instruction is another one, or its history
-was replaced or chosen anew."""
+Place = Literal["end", "instruction", "history", "removed"]
+"""Where two requests differ first: the later one only goes on, its instruction is another one, its history
+was replaced or chosen anew, or something was taken out of it that the log does not name."""
 MISSED, LEAST_MISSED = 0.05, 2_000
 """A miss of the cache that is worth a word: as a share of what it could hold, and in tokens."""
 EXPIRES = 5
 """Minutes after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
+
+
+class ChangedPart(NamedTuple):
+    """The part of a request that holds the first byte that differs."""
+
+    part: Part
+    position: int | None
+    """Of its entry."""
+    step: int | None
+    """Of outputs and results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +47,19 @@ class RequestChanges:
 
     place: Place
     first_byte: int | None
-    """The first byte that differs; None where the later request only goes on from the end of the earlier."""
+    """The first byte that differs; None where the later request only goes on from the end of the earlier, and
+    where the agent took out something unknown."""
+    part: ChangedPart | None
+    """The part with that byte; None as there."""
     new: tuple[LogRow, ...]
     """Entries that the step before did not have."""
     shared: int
     """Tokens with which both requests begin."""
     cache: CacheEffect
     """What a cache could save at most."""
+    cached_cost: int | None
+    """What the model call costs if a cache holds all that both share, in millionths of a dollar; None if
+    the price or the usage is not known."""
     missed: int | None
     """Tokens that both requests begin with and that the provider did not read from its cache; None where it
     reported nothing."""
@@ -49,6 +72,14 @@ class RequestChanges:
         return bool(self.missed and self.missed > max(LEAST_MISSED, MISSED * self.shared))
 
 
+class Difference(NamedTuple):
+    """Where two requests differ first."""
+
+    place: Place
+    first_byte: int | None = None
+    part: ChangedPart | None = None
+
+
 def request_changes(request: RecordedRequest) -> RequestChanges | None:
     """What changed since the step before; None at the first step."""
     if request.step < 2:
@@ -59,44 +90,95 @@ def request_changes(request: RecordedRequest) -> RequestChanges | None:
         earlier = recorded_request(request.history, request.step - 1)
         if earlier.snapshot:
             return _between_snapshots(request, request.snapshot, earlier, earlier.snapshot, last)
-    if last is None:
-        return _replaced(request)
+    fixed = max([each.position for each in (request.instruction, request.notebook) if each], default=0)
+    if last is None or max(request.window.changed_at, fixed) > rows[last].position:
+        return _between_rebuilt(request, recorded_request(request.history, request.step - 1))
     return _continued(request, last)
 
 
 def _continued(request: RecordedRequest, last: int) -> RequestChanges:
-    """The window holds the output of the step before: the request goes on from there."""
+    """The request goes on from that of the step before, whose output the window holds."""
     rows, before = request.window.rows, request.window.rows[last]
     shared = usage_of(before.metadata).input
     if not shared:
         instruction = request.instruction.tokens if request.instruction else 0
         shared = count_request(rows[:last], {"instruction": instruction}, None, request.model).expected
-    place: Place = "end"
-    first_byte = None
-    if request.instruction and request.instruction.position > before.position:
-        place, first_byte = "instruction", _first_byte(request, before.position)
-        shared = 0
-    return _changes(request, (place, first_byte), rows[last:], shared, before)
+    if request.removed:
+        read = request.reported.cache_read if request.reported else 0
+        return _changes(request, Difference("removed"), rows[last:], min(shared, read), before)
+    return _changes(request, Difference("end"), rows[last:], shared, before)
 
 
-def _replaced(request: RecordedRequest) -> RequestChanges:
-    """The history was replaced since the step before: at most the instruction is the same."""
-    instruction = request.instruction
-    first_byte = len(_text(instruction).encode("utf-8", "surrogatepass"))
-    shared = request.tokens.parts.get("instruction", 0)
-    return _changes(request, ("history", first_byte), request.window.rows, shared, None)
+def _between_rebuilt(request: RecordedRequest, earlier: RecordedRequest) -> RequestChanges:
+    """The agent replaced a part of its history: the requests share their first messages."""
+    if request.snapshot or earlier.snapshot:  # only one of them is known byte for byte
+        return _changes(request, Difference("history"), request.window.rows, 0, earlier.output)
+    old, new = _keys(earlier), _keys(request)
+    pairs = enumerate(zip(old, new, strict=False))
+    common = next((n for n, (before, after) in pairs if before != after), min(len(old), len(new)))
+    part = _part_at(request, common)
+    known = {row.position for row in earlier.window.rows}
+    rows = tuple(row for row in request.window.rows if row.position not in known)
+    shared = round(
+        factor_for(request.model) * sum(message.tokens or 0 for message in messages(request, 0, common))
+    )
+    if common == len(old):
+        return _changes(request, Difference("end"), rows, shared, earlier.output)
+    if common >= _fixed(request) and "older" in (request.window.begins, earlier.window.begins):
+        return _changes(request, Difference("history"), rows, shared, earlier.output)
+    before, after = (
+        [_bytes(message) for message in messages(each, 0, common + 1)] for each in (earlier, request)
+    )
+    first_byte = diff_prefix(b"".join(before), b"".join(after)).first_difference
+    place: Place = "instruction" if part and part.part == "instruction" else "history"
+    return _changes(request, Difference(place, first_byte, part), rows, shared, earlier.output)
 
 
-def _first_byte(request: RecordedRequest, position: int) -> int:
-    """The first byte at which the instruction differs from the one before a position."""
-    session, lineage = request.history.session, request.history.lineage.cut(position - 1)
-    earlier = outermost(lineage, "system_instruction", session, newest=True)
-    old, new = (_text(entry).encode("utf-8", "surrogatepass") for entry in (earlier, request.instruction))
-    return diff_prefix(old, new).first_difference or 0
+def _fixed(request: RecordedRequest) -> int:
+    """How many messages stand before the entries of the window."""
+    return sum(each is not None for each in (request.instruction, request.notebook)) + len(
+        request.window.replacement
+    )
 
 
-def _text(entry: core.Entry | None) -> str:
-    return entry.body.text if entry and isinstance(entry.body, core.SystemInstruction) else ""
+def _keys(request: RecordedRequest) -> list[tuple[int | None, int]]:
+    """A name for each message of a rebuilt request, the same wherever the message is the same."""
+    entries = [each.position for each in (request.instruction, request.notebook) if each]
+    by = request.window.replaced_by
+    items = [(by, number) for number in range(len(request.window.replacement))]
+    rows = [row.position for row in request.window.rows]
+    return [*((position, 0) for position in entries), *items, *((position, 0) for position in rows)]
+
+
+def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
+    """The part of a rebuilt request to which a message belongs; None behind the last one."""
+    fixed: list[ChangedPart] = []
+    if request.instruction:
+        fixed.append(ChangedPart("instruction", request.instruction.position, None))
+    if request.notebook:
+        fixed.append(ChangedPart("notebook", request.notebook.position, None))
+    fixed += [ChangedPart("summary", request.window.replaced_by, None)] * len(request.window.replacement)
+    if number < len(fixed):
+        return fixed[number]
+    rows = request.window.rows[: number - len(fixed) + 1]
+    if number - len(fixed) >= len(request.window.rows):
+        return None
+    part = part_of(rows[-1])
+    outputs = sum(row.kind == "model_output" for row in rows)
+    step = request.first_step - 1 + outputs if part in ("assistant", "results") else None
+    return ChangedPart(part, rows[-1].position, step or None)
+
+
+def _bytes(message: RequestMessage) -> bytes:
+    """A message of a rebuilt request as it is compared: its text, or all of it where it has other parts."""
+    match message.content:
+        case {"text": str(text), "kind": "system_instruction" | "memory_notebook"}:
+            pass
+        case {"content": content}:
+            text = text_of(content)
+        case content:
+            text = dump_json(content)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _between_snapshots(
@@ -106,9 +188,12 @@ def _between_snapshots(
     old, new = (prefix_bytes(rebuild_request(_owner(each), each).request) for each in (earlier, later))
     diff = diff_prefix(old, new)
     place: Place = "end" if diff.first_difference is None else "history"
+    manifests = (Manifest.model_validate(each.manifest).segments for each in (earlier, later))
+    segment = first_changed(*manifests)
+    part = ChangedPart(part_of_segment(segment), segment.position, segment.step) if segment else None
     new_rows = request.window.rows[last:] if last is not None else request.window.rows
     shared = round(request.total * diff.share)
-    return _changes(request, (place, diff.first_difference), new_rows, shared, before.output)
+    return _changes(request, Difference(place, diff.first_difference, part), new_rows, shared, before.output)
 
 
 def _owner(snapshot: Snapshot) -> Session:
@@ -117,14 +202,23 @@ def _owner(snapshot: Snapshot) -> Session:
 
 def _changes(
     request: RecordedRequest,
-    where: tuple[Place, int | None],
+    difference: Difference,
     new: tuple[LogRow, ...],
     shared: int,
-    before: LogRow | None,
+    before: LogRow,
 ) -> RequestChanges:
-    total = request.total
-    effect = cache_effect(total, min(1.0, shared / total if total else 0.0), price_list().of(request.model))
-    reported = request.reported
-    missed = None if reported is None else max(0, effect.reusable - reported.cache_read)
-    pause = (request.output.created_at - before.created_at).total_seconds() / 60 if before else 0.0
-    return RequestChanges(*where, new, shared, effect, missed, max(0.0, pause))
+    total, reported = request.total, request.reported
+    price = price_list().of(request.model)
+    effect = cache_effect(total, min(1.0, shared / total if total else 0.0), price)
+    cost = None
+    if price and reported and effect.saved is not None:
+        cost = price.cost(Usage(input=total, output=reported.output)) - effect.saved
+    return RequestChanges(
+        *difference,
+        new=new,
+        shared=shared,
+        cache=effect,
+        cached_cost=cost,
+        missed=None if reported is None else max(0, effect.reusable - reported.cache_read),
+        pause=max(0.0, (request.output.created_at - before.created_at).total_seconds() / 60),
+    )

@@ -1,9 +1,25 @@
 """A recorded request in sentences, for the API's notes and for the page."""
 
-from historyapp.core.request_tokens import RequestTokens
+from historyapp.core.request_tokens import Part, RequestTokens
+from historyapp.core.usage import dollar_text
 from historyapp.services.recorded import RecordedRequest
 from historyapp.services.recorded_changes import EXPIRES, RequestChanges
 
+PARTS: dict[Part, str] = {
+    "unseen": "what is unseen",
+    "instruction": "the instruction",
+    "tools": "the tools",
+    "notebook": "the notebook",
+    "summary": "a summary",
+    "person": "an input of a person",
+    "harness": "an input of the agent's harness",
+    "results": "the results",
+    "assistant": "the output",
+    "steps": "the text",
+    "screen": "the live screen",
+    "overhead": "the overhead",
+}
+"""The parts of a request in a sentence."""
 _SOURCES = {
     "snapshot": "The output names the snapshot of this request.",
     "served": "This is the newest context that Playhead served just before the step.",
@@ -16,7 +32,8 @@ _SOURCES = {
 def notes(request: RecordedRequest, changes: RequestChanges | None) -> list[str]:
     """Everything that a reader should know about the figures."""
     found = [source_note(request), unseen_note(request.tokens), window_note(request)]
-    return [note for note in (*found, change_note(request, changes), cache_note(request, changes)) if note]
+    found += [change_note(request, changes), cache_note(request, changes), cost_note(request, changes)]
+    return [note for note in found if note]
 
 
 def source_note(request: RecordedRequest) -> str:
@@ -32,7 +49,9 @@ def unseen_note(tokens: RequestTokens) -> str:
     if unseen >= 0:
         note = f"About {_rounded(unseen):,} tokens of the request are not in the transcript: "
         note += "tools and system prompt"
-        note += ", and what the agent added unseen." if tokens.jumps else "."
+        reasons = {jump.reason for jump in tokens.jumps}
+        note += ", files that inputs name with @" if "attached" in reasons else ""
+        note += ", and what the agent added unseen." if "unknown" in reasons else "."
     else:
         note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript holds: "
         note += "the agent left something out, and what is unknown."
@@ -82,16 +101,33 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
     """What is new since the step before."""
     if changes is None:
         return "This is the first request of the session."
-    before = request.step - 1
+    before, at = request.step - 1, _first_byte(changes)
     match changes.place:
-        case "history" if changes.first_byte is None or not request.snapshot:
-            return f"The agent replaced its history since step {before:,}."
+        case "removed":
+            note = (
+                f"The request has about {_rounded(request.removed):,} tokens fewer than step {before:,} and "
+            )
+            note += "what was added would make. Something was taken out, as agents do with old results; "
+            return f"{note}the transcript does not say what."
         case "instruction":
-            return f"The instruction has changed since step {before:,} from byte {changes.first_byte:,} on."
+            return f"The instruction has changed since step {before:,}{at}."
+        case "history" if request.snapshot:
+            return f"The requests of step {before:,} and this one differ{at}."
         case "history":
-            return f"The requests of step {before:,} and this one differ from byte {changes.first_byte:,} on."
+            return f"The agent replaced its history since step {before:,}. The requests differ{at}."
     added = _added(request, changes)
     return f"{added} First byte that differs: the end of the request before. Nothing was lost."
+
+
+def _first_byte(changes: RequestChanges) -> str:
+    """Where two requests differ, as the end of a sentence."""
+    if changes.first_byte is None:
+        return "; where is unknown"
+    where = f" from byte {changes.first_byte:,} on"
+    if changes.part is None:
+        return where
+    name = PARTS[changes.part.part]
+    return f"{where}, in {name}" + (f" of step {changes.part.step:,}" if changes.part.step else "")
 
 
 def _added(request: RecordedRequest, changes: RequestChanges) -> str:
@@ -110,6 +146,8 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     """What the provider's cache held and why it missed, as far as that is known."""
     if request.reported is None or changes is None:
         return ""
+    if changes.place == "removed":
+        return "The provider's cache was read up to where something was taken out."
     if changes.place != "end":
         return "The provider's cache ends where the request differs."
     if not changes.is_missed:
@@ -118,3 +156,12 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     if changes.pause > EXPIRES:
         return f"{note}The reason is unknown; {changes.pause:,.0f} minutes had passed since the step before."
     return f"{note}The reason is unknown."
+
+
+def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
+    """What the model call costs with a cache of all that both requests share, beside what was billed."""
+    if changes is None or changes.cached_cost is None:
+        return ""
+    billed = "unknown" if request.billed is None else dollar_text(request.billed)
+    cost = dollar_text(changes.cached_cost)
+    return f"With the whole shared part read from a cache the model call costs {cost}; billed: {billed}."

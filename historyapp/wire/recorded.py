@@ -11,6 +11,7 @@ from historyapp.core.windows import Beginning
 from historyapp.wire import examples
 from historyapp.wire.base import MONEY, Answer, shown
 
+PLACES = ["end", "instruction", "history", "removed"]
 SOURCES = ["snapshot", "served", "transcript", "log"]
 
 
@@ -50,18 +51,33 @@ class RequestTokensOut(Answer):
     cost: float | str | None = Field(description=f"{MONEY} Null without usage.")
 
 
+class ChangedPartOut(Answer):
+    part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
+    position: int | None = Field(description="Of its entry.")
+    step: int | None = Field(description="Of an output and of results.")
+
+
 class RequestChangesOut(Answer):
     """The request beside that of the step before."""
 
-    place: Annotated[str, Field(json_schema_extra={"enum": ["end", "instruction", "history"]})] = Field(
-        description="Where they differ first. `end`: the later one only goes on."
+    place: Annotated[str, Field(json_schema_extra={"enum": PLACES})] = Field(
+        description="Where they differ first. `end`: the later one only goes on. `removed`: something was "
+        "taken out that the log does not name."
     )
-    first_byte: int | None = Field(description="The first byte that differs; null at the `end`.")
+    first_byte: int | None = Field(
+        description="The first byte that differs, of the request or of its rebuilt text; null at the `end` "
+        "and where it is not known."
+    )
+    part: ChangedPartOut | None = Field(description="The part of the request with that byte.")
     new_positions: list[int] = Field(description="The first and the last new entry; empty without any.")
     shared_tokens: int = Field(description="Tokens with which both begin.")
     reusable_tokens: int = Field(description="What a cache could have held of them.")
     missed_tokens: int | None = Field(description="What the provider did not read from its cache.")
     saved: float | str | None = Field(description="What the cache could save, in US dollars.")
+    cached_cost: float | str | None = Field(
+        description=f"Of the model call if a cache holds the whole shared part. {MONEY} Beside it stands "
+        "`tokens.cost`, what was billed."
+    )
 
 
 class RequestMessageOut(Answer):

@@ -125,3 +125,31 @@ def test_the_asynchronous_recorder_serves_contexts_too(live_server: LiveServer, 
             assert [item.output_position async for item in playhead.snapshots(recorder.session_id)] == [2]
 
     asyncio.run(loop())
+
+
+def test_all_messages_of_a_recorded_request_come_page_by_page(playhead: Playhead, run: Recorder) -> None:
+    session = run.session_id
+    first = playhead.recorded_request(session, 3, limit=2)
+    assert (len(first.messages), first.total) == (2, 6)
+    messages = list(playhead.recorded_messages(session, 3, limit=2))
+    assert len(messages) == 6
+    assert messages[:2] == first.messages
+    assert [message.step for message in messages] == [None, None, 1, 1, 2, 2]
+
+
+def test_the_async_client_reads_all_messages_too(
+    run: Recorder, live_server: LiveServer, api_key: str
+) -> None:
+    async def read() -> list[str]:
+        async with AsyncPlayhead(live_server.url, api_key) as playhead:
+            return [each.role async for each in playhead.recorded_messages(run.session_id, 3, limit=4)]
+
+    assert asyncio.run(read()) == ["system", "user", "assistant", "tool", "assistant", "tool"]
+
+
+def test_a_what_if_is_saved_listed_and_deleted(playhead: Playhead) -> None:
+    saved = playhead.save_what_if("small", policy="masked", max_tokens=0)
+    assert (saved.policy, saved.max_tokens, saved.model) == ("masked", 0, None)
+    assert list(playhead.what_ifs()) == [saved]
+    playhead.delete_what_if(saved.id)
+    assert list(playhead.what_ifs()) == []

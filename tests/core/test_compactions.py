@@ -57,6 +57,12 @@ def test_clearing_takes_away_what_was_before() -> None:
     assert gone(seen, 2) == [1]
 
 
+def test_a_hook_that_reports_clearing_takes_away_what_was_before() -> None:
+    seen = SeenRows([row(1)])
+    seen.add(row(2, "debug_log", {"category": "clear", "message": "The context was cleared."}))
+    assert gone(seen, 2) == [1]
+
+
 def test_a_bounded_number_of_rows_is_read() -> None:
     rows = (row(position) for position in range(KEPT_ROWS + 5, 0, -1))
     SeenRows(rows)

@@ -67,6 +67,31 @@ def test_what_left_unseen_makes_the_unseen_part_smaller() -> None:
     assert found.difference == 0
 
 
+def test_a_request_smaller_than_the_one_before_has_lost_something_and_fixes_the_unseen_part() -> None:
+    rows = (output(1, 50_000), results(2, 30_000), output(3, 80_010), results(4, 100), output(5, 45_000))
+    found = count(*rows)
+    assert [(jump.position, jump.reason) for jump in found.jumps] == [(5, "removed")]
+    assert (found.anchor, found.difference) == (5, 0)
+
+
+def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> None:
+    spent: dict[str, Any] = {"output_tokens": 20_000, "output_tokens_details": {"reasoning_tokens": 19_000}}
+    found = count(output(1, 50_000, **spent), results(2, 0), output(3, 70_000), said(4, 0), output(5, 51_010))
+    assert (found.jumps, found.difference) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("Read @docs/plan.md first.", "attached"), ("@plan.md", "attached"), ("Ask @anna.", "unknown"),
+     ("mail a@b.org", "unknown"), ("Go on.", "unknown")],
+)  # fmt: skip
+def test_files_that_an_input_names_explain_a_larger_request(content: str, reason: str) -> None:
+    named = LogRow(2, "model_input", AT, 5, {}, {"channel": "user", "content": content})
+    found = count(output(1, 20_000), named, output(3, 30_000), output(4, 30_010))
+    assert [jump.reason for jump in found.jumps] == [reason]
+    assert found.anchor == (3 if reason == "attached" else 1)
+
+
 def test_a_growing_error_of_counting_is_no_jump() -> None:
     rows = [output(n, 100_000 + 1_500 * n) for n in range(1, 20)]
     assert count(*rows).jumps == ()

@@ -104,6 +104,46 @@ def test_what_a_condenser_forgot_is_left_out_by_its_ids() -> None:
     assert (positions(found), found.forgotten, found.begins) == ([1], 2, "session")
 
 
+def test_a_condenser_of_openhands_v0_forgets_a_range_of_numbers() -> None:
+    def event(position: int, id: int) -> LogRow:
+        return row(position, "tool_results", metadata={"source": {"id": id}})
+
+    def condensed(position: int, first: int, last: int) -> LogRow:
+        return noted(position, "", "condensation", source={"condensed": {"first": first, "last": last}})
+
+    rows = [event(n, 2 * n) for n in range(1, 7)]
+    assert positions(window([*rows, condensed(7, 3, 8)])) == [1, 5, 6]
+    apart = window([*rows, condensed(7, 3, 4), condensed(8, 9, 10)])
+    assert (positions(apart), apart.forgotten, apart.condensed_by) == ([1, 3, 4, 6], 2, 8)
+    overlapping = window([*rows, condensed(7, 3, 6), condensed(8, 5, 10)])
+    assert positions(overlapping) == [1, 6]
+
+
+def test_a_summary_stays_where_a_later_condensation_has_none() -> None:
+    facts = {"forgotten": ["a"], "summarised": True}
+    rows = [
+        answer(1, "a"),
+        noted(2, "so far", "Condensation", source={"condensed": facts}),
+        answer(3, "b"),
+        noted(4, "", "Condensation", source={"condensed": {"forgotten": ["b"]}}),
+        answer(5),
+    ]
+    found = window(rows)
+    assert (positions(found), found.replaced_by, found.condensed_by) == ([5], 2, 4)
+
+
+def test_a_context_that_a_hook_reports_as_cleared_begins_a_window() -> None:
+    found = window([said(1), answer(2), noted(3, "The context was cleared.", "clear"), said(4)])
+    assert (positions(found), found.begins, found.position) == ([4], "cleared", 3)
+    assert window([said(1), noted(2, "the cache", "clear"), said(3)]).begins == "session"
+
+
+def test_a_window_says_where_the_history_was_changed_last() -> None:
+    assert window([said(1), answer(2)]).changed_at == 0
+    assert window([said(1), said(2, "summary", "compaction"), answer(3)]).changed_at == 2
+    assert find_window(reversed([answer(n) for n in range(1, 100)]), 30).changed_at == 0
+
+
 def test_the_newest_summary_of_a_condenser_stands_for_what_it_forgot() -> None:
     def condensed(position: int, text: str, *ids: str) -> LogRow:
         facts = {"forgotten": list(ids), "summarised": True}

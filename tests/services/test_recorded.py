@@ -1,5 +1,6 @@
 """What the model saw before a step: the snapshot that was sent, else what the log holds of the request."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -152,6 +153,70 @@ def test_a_compaction_leaves_only_the_instruction(session: Session) -> None:
     record(session, step(2, 9_000))
     changes = compared(seen(session, 2))
     assert (changes.place, changes.first_byte) == ("history", len("You répair.".encode()))
+
+
+def condensed(*ids: int) -> EntryDraft:
+    facts = {"condensed": {"first": min(ids), "last": max(ids)}}
+    return draft(DebugLog(category="condensation", message=""), source=facts)
+
+
+def test_a_condensation_differs_where_the_first_forgotten_entry_stood(session: Session) -> None:
+    record(session, draft(SystemInstruction(text="You répair.")), said("go"))
+    for number in (1, 2, 3):
+        record(session, step(number, 12_500 + number, source={"id": number}), ok(f"call_{number}"))
+    record(session, condensed(2, 2), step(4, 9_000))
+    request = seen(session, 4)
+    changes = compared(request)
+    first = messages(request, 0, 4)
+    assert [message.position for message in first] == [1, 2, 3, 4]
+    assert changes.place == "history"
+    assert changes.part == ("results", 6, 2)
+    text = "You répair.go".encode()
+    assert changes.first_byte is not None
+    assert changes.first_byte > len(text) + len(str(first[2].content))
+    assert [row.position for row in changes.new] == [7, 8]
+    assert "in the results of step 2" in " ".join(notes(request, changes))
+
+
+def test_preserved_messages_do_not_hide_a_compaction(session: Session) -> None:
+    kept = {"compactMetadata": {"preservedMessages": {"uuids": ["kept"]}}}
+    boundary = draft(DebugLog(category="compaction", message=f"Conversation compacted\n{json.dumps(kept)}"))
+    record(session, said("go"), step(1, 9_000), ok("call_1"), step(2, 9_100, source={"uuid": "kept"}))
+    record(session, boundary, *summary()[1:], step(3, 4_000))
+    request = seen(session, 3)
+    assert positions(request) == [6, 4]
+    changes = compared(request)
+    assert (changes.place, changes.first_byte, changes.part) == ("history", 0, ("summary", 6, None))
+
+
+def test_what_was_taken_out_unrecorded_is_said_and_the_cache_tells_how_much_was_shared(
+    session: Session,
+) -> None:
+    record(session, said("go"), step(1, 50_000), ok("call_1", "x" * 8_000), step(2, 51_100))
+    record(session, ok("call_2"), step(3, 30_000, read=20_000))
+    request = seen(session, 3)
+    changes = compared(request)
+    assert (changes.place, changes.first_byte, changes.part) == ("removed", None, None)
+    assert changes.shared == 20_000
+    assert not changes.is_missed
+    words = " ".join(notes(request, changes))
+    assert "Something was taken out" in words
+    assert "Nothing was lost" not in words
+
+
+def test_the_cost_with_a_cache_stands_beside_what_was_billed(session: Session) -> None:
+    record(session, said("go"), step(1, 50_000), ok("call_1"), step(2, 50_010, read=10_000))
+    request = seen(session, 2)
+    changes = compared(request)
+    assert request.billed
+    assert changes.cached_cost
+    assert changes.cached_cost < request.billed
+    assert "read from a cache the model call costs" in " ".join(notes(request, changes))
+
+
+def test_without_a_price_the_cost_with_a_cache_is_unknown(session: Session) -> None:
+    record(session, said("go"), step(1, 50_000, model="who"), ok("call_1"), step(2, 50_010, model="who"))
+    assert compared(seen(session, 2)).cached_cost is None
 
 
 def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Session) -> None:

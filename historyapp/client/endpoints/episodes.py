@@ -8,7 +8,7 @@ from historyapp.client.endpoints.entries import Order
 from historyapp.wire.base import Page
 from historyapp.wire.contexts import MessagesOut, TextOut
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut
-from historyapp.wire.recorded import RecordedRequestOut
+from historyapp.wire.recorded import RecordedRequestOut, RequestMessageOut
 
 
 class StepQuery(TypedDict, total=False):
@@ -66,6 +66,23 @@ def recorded_request(
     """What the model saw before a step, with the first ``limit`` messages of the request."""
     path = at("sessions", session_id, "episodes", number, "request")
     return get(path, RecordedRequestOut, limit=limit, as_of=as_of)
+
+
+def recorded_messages(
+    session_id: Id, number: int, *, limit: int | None = None, as_of: int | None = None
+) -> Pages[RequestMessageOut]:
+    """All messages of the request that led to a step, in the order of the request.
+
+    Args:
+        limit: how many to fetch at once.
+    """
+    path = at("sessions", session_id, "episodes", number, "request")
+    return Pages(ApiCall("GET", path, _messages_page, given({"limit": limit, "as_of": as_of})))
+
+
+def _messages_page(data: Any) -> Page[RequestMessageOut]:
+    answer = RecordedRequestOut.model_validate(data)
+    return Page[RequestMessageOut](items=answer.messages, next=answer.next)
 
 
 def progress(

@@ -24,6 +24,7 @@ from historyapp.core.importers.growing import Recording
 from historyapp.core.importers.records import SourceRecord, known, read_document, read_lines, records
 from historyapp.core.json import mapping, text
 from historyapp.core.text import preview
+from historyapp.core.windows import HOOK_CLEARED
 
 _EDGE = 64 * 1024
 _TALK = ("user", "assistant", "tool_use", "tool_result")
@@ -197,7 +198,7 @@ class _SessionFile:
         """Progress records are left out, except where they are the only trace of something."""
         data = mapping(record.get("data"))
         if data.get("hookName") == "SessionStart:clear":
-            cleared = {**record, "type": "system", "subtype": "clear", "content": "The context was cleared."}
+            cleared = {**record, "type": "system", "subtype": "clear", "content": HOOK_CLEARED}
             yield from self._hand_over(line, cleared)
             return
         # The conversation has to know the record: others may name it as their parent.

@@ -84,7 +84,9 @@ class V0EventReader:
         """The entries of an event; none for a further action of an answer that was read already."""
         name = text(event.get("observation")) or text(event.get("action"))
         args = mapping(event.get("args"))
-        if name in _ABOUT_THE_AGENT or not name:
+        if name == "condensation" and args:
+            yield self._condensed(event, args)
+        elif name in _ABOUT_THE_AGENT or not name:
             yield self._draft(DebugLog(category=name or "event", message=_note(event)), event)
         elif "observation" in event:
             yield self._observed(event, name)
@@ -97,6 +99,18 @@ class V0EventReader:
             yield from self._answered(event)
         else:
             yield self._acted_in_text(event, name, args)
+
+    def _condensed(self, event: dict[str, Any], args: dict[str, Any]) -> EntryDraft:
+        """The events that the model no longer sees, by their ids or as a range of ids, and their summary."""
+        summary = text(args.get("summary"))
+        condensed = known(
+            forgotten=args.get("forgotten_event_ids"),
+            first=args.get("forgotten_events_start_id"),
+            last=args.get("forgotten_events_end_id"),
+            summarised=bool(summary) or None,
+        )
+        log = DebugLog(category="condensation", message=summary or _note(event))
+        return self._draft(log, event, source=known(condensed=condensed))
 
     def _is_first(self, event: dict[str, Any]) -> bool:
         """Whether it is the task, in the earliest versions, which did not say who was speaking."""

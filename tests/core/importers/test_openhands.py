@@ -52,6 +52,19 @@ def came_back(call: str, response: dict[str, Any], text: str = "here", **fields:
 
 
 class TestV0:
+    def test_a_condensation_names_what_the_model_no_longer_saw(self) -> None:
+        def condensed(**args: Any) -> dict[str, Any]:
+            return {"id": 9, "action": "condensation", "source": "agent", "args": args}
+
+        by_range = condensed(forgotten_events_start_id=2, forgotten_events_end_id=5, summary="Done so far.")
+        by_id = condensed(forgotten_event_ids=[2, 4], summary=None)
+        operations = read(OPENHANDS, [SAID, by_range, {**by_id, "id": 10}])
+        assert logs(operations)[-2].message == "Done so far."
+        assert [facts["source"].get("condensed") for facts in metadata(operations)[-2:]] == [
+            {"first": 2, "last": 5, "summarised": True},
+            {"forgotten": [2, 4]},
+        ]
+
     def test_parallel_calls_are_one_answer_of_the_model(self) -> None:
         both = answer("r1", "a", "b")
         events = [SAID, acts("a", both), came_back("a", both), acts("b", both), came_back("b", both, "there")]
