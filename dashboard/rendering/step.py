@@ -1,7 +1,10 @@
 """One step as the session page shows it: inputs before it, thought, tool calls and their results."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from dashboard.pace import Pace, StepTimes, Writing, pace_of
 from dashboard.rendering.blocks import MARKDOWN, TERMINAL, Block, Folder
 from dashboard.rendering.harness import HARNESS_CHANNELS, message_parts
 from dashboard.rendering.images import image_block
@@ -50,6 +53,7 @@ class InputView:
     blocks: list[Block]
     is_input: bool
     """Whether a person or another program sent it; the rest is folded."""
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,8 @@ class StepView:
     """None where the step calls no tool."""
     model: str
     usage: Usage
+    pace: Pace | None
+    """How long a replay shows it; None where its time is not known."""
     blocks: dict[str, Block] = field(repr=False)
 
 
@@ -189,6 +195,7 @@ def load_step(
         inputs_after=load_inputs(history, row.first_position, None, folder) if is_newest else [],
         model=str(metadata.get("model") or ""),
         usage=usage_of(metadata),
+        pace=_pace(row, before[0] if before else None, inputs, output, usage_of(metadata)),
         blocks=folder.blocks,
     )
 
@@ -207,7 +214,9 @@ def load_inputs(
     for entry in list(newest)[::-1]:
         body = entry.core().body
         is_input = entry.kind in core.INPUT_KINDS and body.heading not in HARNESS_CHANNELS
-        views.append(InputView(body.heading, _input_blocks(folder, entry.position, body), is_input))
+        views.append(
+            InputView(body.heading, _input_blocks(folder, entry.position, body), is_input, entry.created_at)
+        )
     return views
 
 
@@ -249,6 +258,20 @@ def raw_blocks(history: History, number: int) -> list[Block]:
         label = f"{entry.position} {entry.kind}"
         blocks.append(folder.block(f"raw-{entry.position}", pretty_json(raw), "json", label))
     return blocks
+
+
+def _pace(
+    row: Episode, before: Episode | None, inputs: Sequence[InputView], output: core.ModelOutput, usage: Usage
+) -> Pace | None:
+    asked = [view.created_at for view in inputs if view.is_input]
+    thoughts = output.thoughts_text or ""
+    text = output.text if output.text and output.text != thoughts else ""
+    hidden = 0 if thoughts else usage.reasoning
+    writing = Writing(len(thoughts) + len(text), usage.output, hidden)
+    times_before = StepTimes(before.started_at, before.finished_at) if before else None
+    return pace_of(
+        StepTimes(row.started_at, row.finished_at), times_before, max(asked, default=None), writing
+    )
 
 
 def _calls(

@@ -222,6 +222,15 @@ def moment(time: datetime) -> SafeString:
 
 
 @register.filter
+def clock(time: datetime) -> SafeString:
+    """The time of day to the second; empty where nobody knows."""
+    if known(time) is None:
+        return SafeString()
+    markup = '<time datetime="{}" data-shown="clock">{}</time>'
+    return format_html(markup, time.isoformat(), f"{time:%H:%M:%S}")
+
+
+@register.filter
 def since(time: datetime) -> SafeString:
     """How long ago something was, with the exact time on hover; ``js/times.js`` shows the reader's zone."""
     if known(time) is None:

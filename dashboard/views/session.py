@@ -28,6 +28,7 @@ from dashboard.timeline_form import read_timeline_form
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.call_subjects import KINDS
+from historyapp.core.dates import known
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session
@@ -53,6 +54,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "active_chips": active_chips(location),
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
+        "ends_at": known(location.history.last_entry_at),
         "tabs": TABS.values(),
         "keys": KEYS,
         "found_text": find_in(location, _searched_to(request)),

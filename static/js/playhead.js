@@ -1,7 +1,5 @@
-// The playhead: moves by fetching the step under it, plays, and keeps the address in step.
+// The playhead: moves by fetching the step under it, and keeps the address in step. replay.js plays.
 // Every control is a link as well, so the page works without this file.
-
-const INTERVAL = 1000; // milliseconds that a step stays in view at ×1
 
 const root = document.querySelector("[data-playhead]");
 const panel = document.getElementById("step");
@@ -50,7 +48,7 @@ if (panel) {
       next = null;
       await load(stepUrl(step), panel);
       if (number("at") !== step) {
-        pause();
+        stop();
         showPosition(number("at"));
         return;
       }
@@ -66,10 +64,10 @@ if (panel) {
     showPosition(at);
     showControls(at);
     document.title = document.title.replace(/^Step [\d,]+/, `Step ${at.toLocaleString("en")}`);
-    if (!playing) part("announced").textContent = view().querySelector("header").innerText;
+    if (!isPlaying()) part("announced").textContent = view().querySelector("header").innerText;
     await markRow(at);
     prefetch(at + 1);
-    if (!playing) await updateTabs(at);
+    if (!isPlaying()) await updateTabs(at);
   }
 
   function showControls(at) {
@@ -156,46 +154,13 @@ if (panel) {
     if (top < list.clientHeight * 0.15 || top > list.clientHeight * 0.75) list.scrollTop += top - list.clientHeight * 0.35;
   }
 
-  // Playing: each step stays in view for its time, or for as long as the next one takes to come.
-  let playing = null; // the run under way: one that was paused stays paused when another begins
-  let speed = 1;
-  const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-
-  async function play() {
-    const run = {};
-    showPlaying(run);
-    if (number("at") === number("steps")) await go(1);
-    while (playing === run && number("at") < number("steps")) {
-      await sleep(INTERVAL / speed);
-      if (playing === run) await go(number("at") + 1, { remember: false });
-    }
-    if (playing === run) pause();
-  }
-
-  const pause = () => showPlaying(null);
-
-  function showPlaying(run) {
-    playing = run;
-    const button = part("play");
-    button.setAttribute("aria-pressed", String(Boolean(run)));
-    button.title = run ? "Pause (space)" : "Play (space)";
-  }
+  const isPlaying = () => "playing" in root.dataset;
+  const send = (action) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action } }));
+  const stop = () => send("stop");
 
   function jump(step) {
-    pause();
+    stop();
     return step ? go(step) : null;
-  }
-
-  function setSpeed(button) {
-    speed = Number(button.value);
-    for (const other of part("speeds").children) other.setAttribute("aria-pressed", String(other === button));
-  }
-
-  /** Presses the speed beside the chosen one. */
-  function changeSpeed(by) {
-    const speeds = [...part("speeds").children];
-    const chosen = speeds.findIndex((button) => button.getAttribute("aria-pressed") === "true");
-    setSpeed(speeds[Math.min(speeds.length - 1, Math.max(0, chosen + by))]);
   }
 
   let known = null; // the bars of the timeline, which is drawn again while a session grows
@@ -269,7 +234,7 @@ if (panel) {
   });
 
   async function openDialog(url) {
-    pause();
+    stop();
     await load(url, "#dialog-body");
     const dialog = document.getElementById("dialog");
     if (dialog.querySelector("form")) dialog.showModal();
@@ -278,14 +243,7 @@ if (panel) {
   root.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     const link = event.target.closest("a");
-    if (event.target.closest("[data-play]")) return void (playing ? pause() : play());
     if (event.target.closest("[data-help]")) return void document.getElementById("help").showModal();
-    const speedButton = event.target.closest("[data-speeds] button");
-    if (speedButton) {
-      setSpeed(speedButton);
-      if (event.detail) speedButton.blur(); // chosen by mouse: the space bar is for playing again
-      return;
-    }
     if (event.target.closest("[data-close]")) {
       event.preventDefault();
       event.target.closest("dialog").close();
@@ -308,7 +266,7 @@ if (panel) {
   });
 
   part("slider").addEventListener("input", (event) => {
-    pause();
+    stop();
     part("number").value = event.target.value;
     go(Number(event.target.value), { remember: false });
   });
@@ -319,16 +277,15 @@ if (panel) {
     jump(Number(part("number").value));
   });
 
-  /** What keys.js and palette.js ask for by name. */
+  /** What keys.js, replay.js and palette.js ask for by name. */
   const actions = {
-    play: () => (playing ? pause() : play()),
     back: () => jump(moves.back()),
     forward: () => jump(moves.forward()),
     first: () => jump(moves.first()),
     last: () => jump(moves.last()),
-    slower: () => changeSpeed(-1),
-    faster: () => changeSpeed(1),
     go: (detail) => (detail.done = jump(detail.step)),
+    show: (detail) => (detail.done = go(detail.step, { remember: false })), // as a part of a replay
+    settle: () => updateTabs(number("at")),
   };
   document.addEventListener("playhead:do", (event) => actions[event.detail.action]?.(event.detail));
 
@@ -346,7 +303,7 @@ if (panel) {
     if (before.head === now.head) return;
     if (wasRewound || filter) await load(rowsUrl(within(at)), "#rows");
     else extend(Number(before.steps), rows);
-    if (wasNewest && !playing && !isReading()) await go(number("steps"), { remember: false });
+    if (wasNewest && !isPlaying() && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });
     await updateTabs(number("at"), { reload: true });
   }
@@ -373,7 +330,7 @@ if (panel) {
   });
 
   window.addEventListener("popstate", (event) => {
-    pause();
+    stop();
     const step = event.state?.step ?? Number(new URLSearchParams(location.search).get("step") ?? 1);
     next = null;
     go(step, { remember: false });

@@ -1,11 +1,12 @@
 // Times in the reader's zone. The server writes UTC, which stays where scripts do not run.
-// <time data-shown="full"> shows a time to the second, "day" a date; others keep their words. All have the exact
+// <time data-shown="full"> shows a time to the second, "day" a date, "clock" the time of day; others keep their words. All have the exact
 // time on hover, in both zones.
 
 const day = { day: "numeric", month: "short", year: "numeric" };
 const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const formats = {
   full: new Intl.DateTimeFormat("en-GB", { ...day, ...clock }),
+  clock: new Intl.DateTimeFormat("en-GB", clock),
   day: new Intl.DateTimeFormat("en-GB", day),
 };
 const exact = new Intl.DateTimeFormat("en-GB", { ...day, ...clock, timeZoneName: "short" });

@@ -68,7 +68,7 @@ def step_is(page: Page, number: int) -> None:
 
 
 def speed_is(page: Page, name: str) -> None:
-    expect(page.locator("[data-speeds] [aria-pressed=true]")).to_have_text(name)
+    expect(page.get_by_label("Speed").locator("option:checked")).to_have_text(name)
 
 
 def play(page: Page) -> None:
@@ -93,7 +93,7 @@ def test_every_key_of_the_table_does_what_it_says(page: Page, session: Session) 
     for row in KEYS:
         for key in row.keys:
             page.goto(page_of(session, "?step=6&find=needle"))
-            page.locator("[data-speeds] [value='2']").click()
+            page.get_by_label("Speed").select_option("2")
             page.keyboard.press("Space" if key.key == " " else key.key)
             if key.action in LEADS:
                 step_is(page, LEADS[key.action])

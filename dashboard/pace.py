@@ -1,0 +1,133 @@
+"""How long a replay shows a step: the recorded times, with long stretches shortened.
+
+The time of a step begins where the step before it ended. It has up to three stretches: a pause until a
+person's input, the model call, and the tools until their last result. Times are in milliseconds; those of the
+screen hold for ×1 and are divided by the speed.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from historyapp.core.dates import known
+from historyapp.core.json import dump_json
+
+LONGEST = 30_000
+"""A stretch that took longer is shortened."""
+SHORTENED = 2_000
+"""How long a shortened stretch lasts."""
+LEAST = 500
+"""How long a step stays at least, for example one that took no time."""
+SLOWEST_TEXT = 20
+"""Characters a second. A shorter text does not fill a long model call."""
+CHARACTERS_PER_TOKEN = 4
+
+Name = Literal["pause", "model", "tools"]
+
+
+class Stretch(NamedTuple):
+    """A part of the time of a step."""
+
+    name: Name
+    took: int
+    """In the run."""
+    shown: int
+    """On the screen."""
+
+    @classmethod
+    def of(cls, name: Name, span: timedelta) -> "Stretch":
+        took = max(0, round(span.total_seconds() * 1000))
+        return cls(name, took, SHORTENED if took > LONGEST else took)
+
+
+class Writing(NamedTuple):
+    """What a model wrote in its call."""
+
+    characters: int
+    """Of the thought and the text."""
+    tokens: int = 0
+    """Of the whole output, as reported; 0: not known."""
+    hidden: int = 0
+    """Of these, reasoning that the log does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time of one step."""
+
+    begins_at: datetime
+    """When it begins in the run."""
+    pause: Stretch
+    model: Stretch
+    tools: Stretch
+    text_from: int = 0
+    """When the text begins to appear, in the model call as it is shown."""
+    text_for: int = 0
+    """How long the text takes to appear; 0: it has none."""
+
+    @property
+    def shown(self) -> int:
+        """How long the step is in view."""
+        return max(LEAST, self.pause.shown + self.model.shown + self.tools.shown)
+
+    @property
+    def attribute(self) -> str:
+        """As ``js/replay.js`` reads it."""
+        return dump_json(
+            {
+                "begins": round(self.begins_at.timestamp() * 1000),
+                "stretches": [list(stretch) for stretch in (self.pause, self.model, self.tools)],
+                "shown": self.shown,
+                "text": [self.text_from, self.text_for],
+            }
+        )
+
+
+class StepTimes(NamedTuple):
+    """When a step's output was complete, and when its last result came."""
+
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def end(self) -> datetime | None:
+        """A clock may have been set back: a step does not end before it begins."""
+        times = [time for time in (known(self.started_at), known(self.finished_at)) if time]
+        return max(times, default=None)
+
+
+def pace_of(
+    times: StepTimes, before: StepTimes | None, asked_at: datetime | None, writing: Writing
+) -> Pace | None:
+    """The pace of a step; None where its time is not known.
+
+    Args:
+        before: the step before it, or None.
+        asked_at: the time of the newest input of a person before the step, or None.
+    """
+    started, ended = known(times.started_at), times.end
+    if started is None or ended is None:
+        return None
+    asked = known(asked_at)
+    free = min((before.end if before else None) or asked or started, started)
+    asked = min(max(asked or free, free), started)
+    pause, model = Stretch.of("pause", asked - free), Stretch.of("model", started - asked)
+    tools = Stretch.of("tools", ended - started)
+    text_from, text_for = _text_in(model, writing)
+    return Pace(free, pause, model, tools, text_from, text_for)
+
+
+def _text_in(model: Stretch, writing: Writing) -> tuple[int, int]:
+    """When the text begins to appear and how long that takes, by its share of the output.
+
+    A model first reasons, then writes its text, then the arguments of its tool calls.
+    """
+    if not writing.characters or not model.shown:
+        return 0, 0
+    text = writing.characters / CHARACTERS_PER_TOKEN
+    output = max(text + writing.hidden, writing.tokens)
+    share = text / output if writing.tokens else 1.0
+    slowest = 1000 * writing.characters / SLOWEST_TEXT
+    shown = round(min(model.shown * share, slowest))
+    arguments = model.shown * (output - text - writing.hidden) / output if writing.tokens else 0
+    return max(0, round(model.shown - arguments) - shown), shown

@@ -1,0 +1,291 @@
+// Replay: shows one step after the other, by the recorded times or one step or turn a beat. How long a step stays,
+// and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
+
+const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
+const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
+const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
+const STALE = 1000; // milliseconds after which the context says that it waits
+const TEXTS = ".part-thought, .part-text, .part-answer";
+const BLOCKS = "p, li, pre, table, blockquote, h4, h5, h6";
+const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for" };
+
+const root = document.querySelector("[data-playhead]");
+const panel = document.getElementById("step");
+
+/** As the server writes it: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min. */
+function duration(milliseconds) {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** The stretch of a step's time after some milliseconds on the screen, and the time in the run. */
+function placeIn(pace, elapsed) {
+  let time = pace.begins;
+  let left = elapsed;
+  for (const [name, took, shown] of pace.stretches) {
+    if (left < shown) return { name, took, shown, time: time + (took * left) / shown };
+    left -= shown;
+    time += took;
+  }
+  return { name: "", time };
+}
+
+/** Hides the text of the step, which then appears from its beginning. */
+function hideText() {
+  const nodes = [];
+  const blocks = new Map();
+  let length = 0;
+  for (const part of panel.querySelectorAll(TEXTS)) {
+    const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (let block = node.parentElement.closest(BLOCKS); block; block = block.parentElement.closest(BLOCKS)) {
+        if (!blocks.has(block)) blocks.set(block, length);
+      }
+      nodes.push({ node, start: length });
+      length += node.data.length;
+    }
+  }
+  for (const block of blocks.keys()) block.dataset.unwritten = "";
+  const range = new Range();
+  let reached = 0;
+
+  /** Shows the text up to a share of it. */
+  function show(share) {
+    const offset = Math.floor(length * share);
+    while (reached + 1 < nodes.length && nodes[reached + 1].start <= offset) reached += 1;
+    const { node, start } = nodes[reached];
+    range.setStart(node, Math.min(offset - start, node.data.length));
+    range.setEndAfter(nodes.at(-1).node);
+    for (const [block, first] of blocks) {
+      if (first > offset) break;
+      delete block.dataset.unwritten;
+      blocks.delete(block);
+    }
+    window.CSS?.highlights?.set("unwritten", new Highlight(range));
+  }
+
+  function end() {
+    for (const block of blocks.keys()) delete block.dataset.unwritten;
+    window.CSS?.highlights?.delete("unwritten");
+    delete root.dataset.writing;
+  }
+
+  if (!length) return null;
+  root.dataset.writing = "";
+  return { length, show, end };
+}
+
+if (panel) {
+  const view = () => panel.querySelector("[data-at]");
+  const at = () => Number(view().dataset.at);
+  const steps = () => Number(view().dataset.steps);
+  const part = (name) => root.querySelector(`[data-${name}]`);
+  const speed = () => Number(part("speed").value);
+  const frame = () => new Promise(requestAnimationFrame);
+
+  let run = null; // the replay under way: one that was stopped stays stopped when another begins
+  let elapsed = 0; // milliseconds of the step in view, at ×1
+  let stopped = {}; // the step at which the reader stopped, and its milliseconds
+  let text = null; // the text of the step while it appears
+
+  function send(action, fields = {}) {
+    const detail = { action, ...fields };
+    document.dispatchEvent(new CustomEvent("playhead:do", { detail }));
+    return detail.done;
+  }
+
+  /** How long the step in view stays. A step without a time takes a beat. */
+  function pace() {
+    const recorded = view().dataset.pace;
+    const choice = part("pace-choice").value;
+    if (choice === "recorded" && recorded) return JSON.parse(recorded);
+    return { shown: BEATS[choice] ?? BEATS.step, stretches: [], text: [0, 0] };
+  }
+
+  async function play() {
+    const mine = {};
+    run = mine;
+    showPlaying();
+    if (at() === steps()) await send("show", { step: 1 });
+    else if (stopped.step === at()) elapsed = stopped.elapsed;
+    else elapsed = pace().stretches[0]?.[2] ?? 0; // the reader has waited long enough
+    while (run === mine) {
+      const turn = part("pace-choice").value === "turn" ? nextTurn() : null;
+      await stay(mine);
+      const next = (turn && (await turn)) ?? (at() < steps() ? at() + 1 : null);
+      if (run !== mine) return;
+      if (next === null) break;
+      await send("show", { step: next });
+      if (at() !== next) break; // the error bar says why
+    }
+    if (run === mine) stop();
+  }
+
+  /** The step after the next input of a person; the newest step where there is none. */
+  async function nextTurn() {
+    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
+    const address = `${root.dataset.page}/jump?step=${at()}${asOf}&to=next-turn`;
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const found = answer?.ok ? await answer.json() : {};
+    if (found.step ?? found.searched_to) return found.step ?? found.searched_to;
+    return at() < steps() ? steps() : null;
+  }
+
+  /** Waits until the time of the step is over. */
+  async function stay(mine) {
+    const own = pace();
+    appear(own);
+    let before = performance.now();
+    while (run === mine && elapsed < own.shown) {
+      showProgress(own);
+      const now = Math.max(before, await frame()); // a frame can have begun before this step came
+      elapsed += (now - before) * speed();
+      before = now;
+    }
+    text?.end();
+    text = null;
+  }
+
+  /** Hides the text of a new step before it is painted, where its writing can be followed. */
+  function appear(own) {
+    const [from, length] = own.text;
+    const milliseconds = length / speed();
+    const isLate = elapsed >= own.stretches[0]?.[2] + from + length;
+    if (text || milliseconds < BRIEFEST_TEXT || isLate) return;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    text = hideText();
+    if (text && text.length / milliseconds > FASTEST_TEXT / 1000) {
+      text.end();
+      text = null;
+    }
+    text?.show(0);
+  }
+
+  function showProgress(own) {
+    const place = placeIn(own, elapsed);
+    if (place.time) showTime(place.time);
+    showNote(place);
+    showContextWaits();
+    if (!text) return;
+    const [from, length] = own.text;
+    const share = (elapsed - own.stretches[0][2] - from) / length;
+    if (share < 1) text.show(Math.max(0, share));
+    else {
+      text.end();
+      text = null;
+    }
+  }
+
+  function showNote({ name, took, shown, time }) {
+    const { ends } = root.dataset;
+    const choice = part("pace-choice").value;
+    const notes = [];
+    if (name && took >= 1000) notes.push(`${STRETCHES[name]} ${duration(took)}`);
+    if (name && took > shown) notes.push(`shortened to ${Number((shown / speed() / 1000).toFixed(2))} s`);
+    if (time && ends) notes.push(`${duration(Math.max(0, ends * 1000 - time))} of the run left`);
+    else if (!time && choice !== "turn") notes.push(`${duration(((steps() - at()) * BEATS.step) / speed())} left`);
+    write(part("replay-note"), notes.join(", "));
+  }
+
+  const write = (element, words) => {
+    if (element.textContent !== words) element.textContent = words;
+  };
+
+  /** The time in the run, to the second; js/times.js puts it into the reader's zone. */
+  function showTime(milliseconds) {
+    const clock = part("clock"); // not in a run without times
+    const iso = `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+    if (!clock || clock.firstElementChild?.dateTime === iso) return;
+    const time = document.createElement("time");
+    time.dateTime = iso;
+    time.dataset.shown = "clock";
+    time.textContent = iso.slice(11, 19);
+    clock.replaceChildren(time);
+  }
+
+  /** The time of the step in view: when its output was complete. */
+  function showStepTime() {
+    const recorded = view().dataset.pace;
+    if (!recorded) return void part("clock")?.replaceChildren();
+    const { begins, stretches } = JSON.parse(recorded);
+    showTime(begins + stretches[0][1] + stretches[1][1]);
+  }
+
+  // The context is loaded when a step has been in view for a moment, so that it falls behind a quick replay.
+  let context = { step: at(), since: 0 };
+
+  function showContextWaits() {
+    if (context.step === at()) context.since = performance.now();
+    const waits = run && performance.now() - context.since > STALE;
+    part("context-waits").hidden = !waits;
+    if (waits) write(part("context-waits"), `Step ${context.step.toLocaleString("en")}. It follows when the replay is slower or stops.`);
+  }
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id !== "context") return;
+    const asked = new URL(event.detail.pathInfo.finalRequestPath, location.href).searchParams.get("step");
+    context = { step: Number(asked), since: performance.now() };
+    showContextWaits();
+  });
+
+  function showPlaying() {
+    root.toggleAttribute("data-playing", Boolean(run));
+    const button = part("play");
+    button.setAttribute("aria-pressed", String(Boolean(run)));
+    button.title = run ? "Pause (space)" : "Play (space)";
+  }
+
+  function stop() {
+    if (!run) return;
+    run = null;
+    stopped = { step: at(), elapsed };
+    text?.end();
+    text = null;
+    showPlaying();
+    showContextWaits();
+    write(part("replay-note"), "");
+    showStepTime();
+    send("settle");
+  }
+
+  /** Chooses the speed beside the chosen one. */
+  function changeSpeed(by) {
+    const { options, selectedIndex } = part("speed");
+    part("speed").selectedIndex = Math.min(options.length - 1, Math.max(0, selectedIndex + by));
+  }
+
+  const actions = {
+    play: () => (run ? stop() : play()),
+    stop,
+    slower: () => changeSpeed(-1),
+    faster: () => changeSpeed(1),
+  };
+  document.addEventListener("playhead:do", (event) => actions[event.detail.action]?.());
+  part("play").addEventListener("click", actions.play);
+
+  panel.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target !== panel) return;
+    text?.end();
+    text = null;
+    elapsed = 0;
+    if (run) appear(pace());
+    else showStepTime();
+  });
+
+  // A reader who takes hold of what is in view keeps it, and nothing plays where nobody looks.
+  for (const pane of root.querySelectorAll("#step, .context-pane")) {
+    for (const name of ["pointerdown", "wheel"]) pane.addEventListener(name, stop, { passive: true });
+  }
+  document.addEventListener("visibilitychange", () => document.hidden && stop());
+
+  // A menu that was used by mouse gives the keys back to the playhead.
+  for (const field of [part("speed"), part("pace-choice")]) {
+    let isPointed = false;
+    field.addEventListener("pointerdown", () => (isPointed = true));
+    field.addEventListener("keydown", () => (isPointed = false));
+    field.addEventListener("change", () => isPointed && field.blur());
+  }
+}

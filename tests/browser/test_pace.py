@@ -1,0 +1,230 @@
+"""The pace of a replay: recorded times, shortened pauses, beats, text that appears, and what stops it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.core.dates import UNDATED
+from historyapp.core.entries import EntryDraft, ModelOutput, ToolResult, ToolResults, UseTool
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.browser.test_replay import expect_shown, expect_step, steps_shown
+from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+from tests.services.drafts import draft, said
+
+START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
+THOUGHTS = "The parser drops the last line, so the totals are wrong. " * 4
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+def step_at(begin: float, output: float, end: float, *, asked: bool = False) -> list[EntryDraft]:
+    """A step in seconds from the start; where a person asks for it, that happens when it begins."""
+    times = [START + timedelta(seconds=seconds) for seconds in (begin, output, end)]
+    wrote = ModelOutput(thoughts=THOUGHTS, use_tool=UseTool(name="ls"))
+    came = ToolResults(results=(ToolResult(status="success", outputs="fine"),))
+    question = [draft(said("And the totals?").body, times[0])] if asked else []
+    return [*question, draft(wrote, times[1]), draft(came, times[2])]
+
+
+def record(project: Project, *steps: Sequence[EntryDraft], status: str = "finished") -> Session:
+    session = create_session(project, names={"title": "Paced"})
+    append(project, session.pk, [each for step in steps for each in step])
+    Session.objects.filter(pk=session.pk).update(status=status)
+    session.refresh_from_db()
+    return session
+
+
+def play(page: Page, session: Session, speed: str, pace: str = "recorded", query: str = "") -> None:
+    page.goto(page_of(session, query))
+    page.get_by_label("Speed").select_option(speed)
+    page.get_by_label("Pace", exact=True).select_option(pace)
+    page.get_by_role("button", name="Play").click()
+
+
+def expect_stopped(page: Page) -> None:
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "false")
+
+
+def expect_stopped_at(page: Page, step: int) -> None:
+    expect_step(page, step)
+    expect_stopped(page)
+
+
+def test_steps_stay_as_long_as_they_took(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(2, 5, 10), step_at(10, 10.1, 11), step_at(11, 12, 13))
+    page.goto(page_of(session))
+    shown = steps_shown(page)
+    page.get_by_label("Speed").select_option("8")
+    page.get_by_role("button", name="Play").click()
+    expect_shown(page, shown, [2, 3, 4])
+    times = [each["milliseconds"] for each in shown.json_value()]
+    long, short = (later - earlier for earlier, later in pairwise(times))
+    assert long >= 990
+    assert short < long
+
+
+def test_a_long_pause_is_shortened_and_says_so(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(722, 725, 726, asked=True), step_at(726, 727, 728))
+    play(page, session, "0.5")
+    page.get_by_label("Speed").select_option("4")
+    expect_step(page, 2)
+    page.get_by_label("Speed").select_option("0.5")
+    note = page.locator("[data-replay-note]")
+    expect(note).to_contain_text("pause of 12 min 0 s, shortened to 4 s")
+    expect(note).to_contain_text("of the run left")
+    page.get_by_label("Speed").select_option("64")
+    expect_stopped_at(page, 3)
+    expect(note).to_be_empty()
+
+
+def test_the_clock_shows_the_time_in_the_run(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(2, 70, 71))
+    page.goto(page_of(session))
+    clock = page.locator("[data-clock] time")
+    expect(clock).to_have_attribute("datetime", "2026-03-01T14:03:23+00:00")
+    page.keyboard.press("ArrowRight")
+    expect(clock).to_have_attribute("datetime", "2026-03-01T14:04:32Z")
+    expect(clock).to_have_text(page.evaluate("new Date('2026-03-01T14:04:32Z').toLocaleTimeString('en-GB')"))
+
+
+def test_a_run_without_times_goes_one_step_a_beat_and_says_why(page: Page, project: Project) -> None:
+    undated = [[draft(each.body, UNDATED) for each in step_at(0, 0, 0)] for _ in range(3)]
+    session = record(project, *undated)
+    page.goto(page_of(session))
+    pace = page.get_by_label("Pace", exact=True)
+    expect(pace).to_have_value("step")
+    expect(pace).to_have_attribute("title", "Pace of the replay. This run has no times.")
+    expect(pace.locator("option[value=recorded]")).to_be_disabled()
+    expect(page.locator(".clock")).to_have_text("undated")
+    shown = steps_shown(page)
+    page.get_by_label("Speed").select_option("2")
+    page.get_by_role("button", name="Play").click()
+    expect_shown(page, shown, [2, 3])
+    first, second = (each["milliseconds"] for each in shown.json_value())
+    assert second - first >= 490
+
+
+def test_one_turn_a_beat_shows_the_first_step_of_each_turn(page: Page, project: Project) -> None:
+    turns = [step_at(n, n + 0.1, n + 0.2, asked=n % 3 == 0) for n in range(8)]
+    session = record(project, *turns)
+    page.goto(page_of(session))
+    shown = steps_shown(page)
+    page.get_by_label("Speed").select_option("8")
+    page.get_by_label("Pace", exact=True).select_option("one turn a beat")
+    page.get_by_role("button", name="Play").click()
+    expect_stopped_at(page, 8)
+    assert [each["step"] for each in shown.json_value()] == [4, 7, 8]
+    times = [each["milliseconds"] for each in shown.json_value()]
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 240
+
+
+def test_text_appears_as_it_was_written(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 0.1, 0.2), step_at(1, 6, 7), step_at(7, 8, 9))
+    play(page, session, "0.5")
+    expect_step(page, 2)
+    thought = page.locator("#step .part-thought p")
+    is_hidden = "() => CSS.highlights.has('unwritten')"
+    assert page.evaluate(is_hidden)
+    expect(thought).to_contain_text("drops the last line")  # nothing but its colour is missing
+    expect(page.locator("#step .action")).to_be_hidden()
+    page.get_by_label("Speed").select_option("8")
+    page.wait_for_function("() => !CSS.highlights.has('unwritten')")
+    expect(page.locator("#step [data-unwritten]")).to_have_count(0)
+    expect(page.locator("#step .action")).to_be_visible()
+
+
+def test_pausing_shows_the_whole_text(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 0.1, 0.2), step_at(1, 20, 21), step_at(21, 22, 23))
+    play(page, session, "1")
+    expect_step(page, 2)
+    page.wait_for_function("() => CSS.highlights.has('unwritten')")
+    page.keyboard.press("Space")
+    expect_stopped(page)
+    assert not page.evaluate("CSS.highlights.has('unwritten')")
+    expect(page.locator("#step [data-unwritten]")).to_have_count(0)
+    expect(page.locator("#step .action")).to_be_visible()
+
+
+@pytest.mark.parametrize(("speed", "motion"), [("64", "no-preference"), ("1", "reduce")])
+def test_text_is_whole_at_once_where_nobody_follows(
+    page: Page, project: Project, speed: str, motion: str
+) -> None:
+    page.emulate_media(reduced_motion=motion)  # type: ignore[arg-type]
+    session = record(project, step_at(0, 0.1, 0.2), step_at(0.2, 1.2, 1.3), step_at(1.3, 2, 2.1))
+    page.goto(page_of(session))
+    page.evaluate("""() => {
+        window.wrote = false;
+        new MutationObserver(() => (window.wrote = true))
+            .observe(document.querySelector("main"), { attributeFilter: ["data-writing"] });
+    }""")
+    page.get_by_label("Speed").select_option(speed)
+    page.get_by_role("button", name="Play").click()
+    expect_stopped_at(page, 3)
+    assert not page.evaluate("document.querySelector('[data-unwritten]') || CSS.highlights.has('unwritten')")
+    assert motion == "no-preference" or not page.evaluate("window.wrote")
+
+
+@pytest.mark.parametrize("event", ["pointerdown", "wheel"])
+@pytest.mark.parametrize("pane", ["#step", ".context-pane"])
+def test_a_reader_who_takes_hold_of_a_pane_stops_the_replay(
+    page: Page, project: Project, event: str, pane: str
+) -> None:
+    play(page, record_session(project, 30), "0.5", "step")
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "true")
+    page.dispatch_event(pane, event)
+    expect_stopped(page)
+
+
+def test_a_hidden_tab_stops_the_replay(page: Page, project: Project) -> None:
+    play(page, record_session(project, 30), "0.5", "step")
+    page.evaluate("""() => {
+        Object.defineProperty(document, "hidden", { value: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    expect_stopped(page)
+    assert step_in_view(page) == 1
+
+
+def test_a_paused_step_goes_on_where_it_was(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 0.5, 30), step_at(30, 31, 32))
+    play(page, session, "4")
+    page.wait_for_timeout(1_500)
+    page.keyboard.press("Space")
+    expect_stopped(page)
+    expect(page.locator("#step h2").first).to_have_text("Step 1")
+    page.get_by_label("Speed").select_option("0.5")
+    page.keyboard.press("Space")
+    expect(page.locator("[data-replay-note]")).to_contain_text("tools for 29.5 s")
+    time = page.locator("[data-clock] time").get_attribute("datetime") or ""
+    assert "2026-03-01T14:03:27" <= time < "2026-03-01T14:03:52"
+
+
+def test_the_context_says_that_it_waits_for_a_quick_replay(page: Page, project: Project) -> None:
+    session = record_session(project, 120)
+    page.goto(page_of(session))
+    expect(page.locator("#context")).to_contain_text("Before step 1")
+    page.get_by_label("Speed").select_option("8")
+    page.get_by_role("button", name="Play").click()
+    waits = page.locator("[data-context-waits]")
+    expect(waits).to_contain_text("Step 1. It follows when the replay is slower or stops.")
+    page.keyboard.press("Space")
+    expect(waits).to_be_hidden()
+    expect(page.locator("#context")).to_contain_text(f"Before step {step_in_view(page)}")
+
+
+def test_a_session_that_grows_is_replayed_to_its_new_end(page: Page, project: Project) -> None:
+    session = record(project, *(step_at(n, n + 0.1, n + 0.2) for n in range(3)), status="live")
+    play(page, session, "0.5", "step")
+    append(project, session.pk, [each for n in (3, 4) for each in step_at(n, n + 0.1, n + 0.2)])
+    expect(page.locator("[data-total]")).to_have_text("5")
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Speed").select_option("64")
+    expect_stopped_at(page, 5)

@@ -1,0 +1,136 @@
+"""How long a replay shows a step."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dashboard.pace import LEAST, SHORTENED, Pace, StepTimes, Writing, pace_of
+from historyapp.core.dates import UNDATED
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOTHING = Writing(0)
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+BEFORE = StepTimes(after(-5), START)
+"""A step that ended at the start."""
+
+
+def pace(
+    started: float,
+    finished: float | None = None,
+    *,
+    asked: float | None = None,
+    before: StepTimes | None = BEFORE,
+    writing: Writing = NOTHING,
+) -> Pace:
+    span = StepTimes(after(started), None if finished is None else after(finished))
+    found = pace_of(span, before, None if asked is None else after(asked), writing)
+    assert found is not None
+    return found
+
+
+def test_its_time_begins_where_the_step_before_it_ended() -> None:
+    found = pace(4, 5.5)
+    assert found.begins_at == START
+    assert (found.pause.took, found.model.took, found.tools.took) == (0, 4_000, 1_500)
+    assert found.shown == 5_500
+
+
+def test_the_time_until_an_input_of_a_person_is_a_pause() -> None:
+    found = pace(24, 25, asked=20)
+    assert (found.pause.took, found.model.took, found.tools.took) == (20_000, 4_000, 1_000)
+
+
+def test_an_input_while_tools_ran_makes_no_pause() -> None:
+    assert pace(4, 5, asked=-2).pause.took == 0
+
+
+def test_the_first_step_begins_with_the_input() -> None:
+    found = pace(4, 5, asked=1, before=None)
+    assert found.begins_at == after(1)
+    assert (found.pause.took, found.model.took) == (0, 3_000)
+
+
+def test_the_first_step_without_an_input_begins_with_its_output() -> None:
+    found = pace(4, 5, before=None)
+    assert found.begins_at == after(4)
+    assert (found.pause.took, found.model.took, found.tools.took) == (0, 0, 1_000)
+
+
+@pytest.mark.parametrize("seconds", [31, 12 * 60, 3 * 24 * 3600])
+def test_long_stretches_are_shortened(seconds: int) -> None:
+    found = pace(seconds + 40, 2 * seconds + 40, asked=seconds)
+    assert [stretch.shown for stretch in (found.pause, found.model, found.tools)] == [SHORTENED] * 3
+    assert (found.pause.took, found.tools.took) == (seconds * 1000, seconds * 1000)
+
+
+def test_stretches_up_to_thirty_seconds_keep_their_time() -> None:
+    assert pace(30, 60).shown == 60_000
+
+
+def test_a_step_without_a_result_ends_with_its_output() -> None:
+    found = pace(4)
+    assert (found.model.took, found.tools.took) == (4_000, 0)
+
+
+def test_a_step_of_no_time_stays_a_little() -> None:
+    assert pace(0, 0).shown == LEAST
+
+
+@pytest.mark.parametrize(("started", "finished"), [(-10, 2), (3, 1), (-10, -20)])
+def test_a_clock_that_was_set_back_takes_no_time(started: float, finished: float) -> None:
+    found = pace(started, finished, asked=-30)
+    assert all(stretch.took >= 0 for stretch in (found.pause, found.model, found.tools))
+    assert found.begins_at <= after(started)
+    assert found.shown >= LEAST
+
+
+@pytest.mark.parametrize("before", [None, StepTimes(UNDATED, UNDATED), BEFORE])
+def test_an_undated_step_has_no_pace(before: StepTimes | None) -> None:
+    assert pace_of(StepTimes(UNDATED, UNDATED), before, UNDATED, NOTHING) is None
+
+
+def test_undated_neighbours_count_as_absent() -> None:
+    found = pace_of(StepTimes(after(4), UNDATED), StepTimes(UNDATED, UNDATED), UNDATED, NOTHING)
+    assert found is not None
+    assert (found.begins_at, found.shown) == (after(4), LEAST)
+
+
+def test_text_without_reported_tokens_ends_with_the_model_call() -> None:
+    found = pace(4, writing=Writing(characters=400))
+    assert (found.text_from, found.text_for) == (0, 4_000)
+
+
+def test_the_text_takes_its_share_of_the_output_before_the_arguments() -> None:
+    found = pace(4, writing=Writing(characters=400, tokens=400))  # 100 tokens are text, the rest is a call
+    assert (found.text_from, found.text_for) == (0, 1_000)
+
+
+def test_hidden_reasoning_comes_before_the_text() -> None:
+    found = pace(4, writing=Writing(characters=400, tokens=400, hidden=200))
+    assert (found.text_from, found.text_for) == (2_000, 1_000)
+
+
+def test_a_short_text_does_not_fill_a_long_call() -> None:
+    found = pace(20, writing=Writing(characters=40))
+    assert (found.text_from, found.text_for) == (18_000, 2_000)
+
+
+def test_the_text_of_a_shortened_call_is_shortened_too() -> None:
+    found = pace(600, writing=Writing(characters=4_000, tokens=2_000))
+    assert (found.text_from, found.text_for) == (0, 1_000)
+
+
+@pytest.mark.parametrize("tokens", [1, 99, 5_000])
+def test_the_text_stays_within_its_call_whatever_was_reported(tokens: int) -> None:
+    found = pace(4, writing=Writing(characters=400, tokens=tokens, hidden=50))
+    assert found.text_from >= 0
+    assert found.text_from + found.text_for <= found.model.shown
+
+
+def test_a_step_without_text_has_nothing_to_reveal() -> None:
+    assert pace(4, 5).text_for == 0
