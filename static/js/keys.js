@@ -15,6 +15,10 @@ function send(action, fields = {}) {
   return detail.done;
 }
 
+// The palette asks for jumps by their names.
+const JUMPS = new Set([...table.values()].map((each) => each.jump).filter(Boolean));
+document.addEventListener("playhead:do", (event) => JUMPS.has(event.detail.action) && jump(event.detail.action));
+
 let noteTimer = null;
 
 /** Shows a short note, which screen readers read. */

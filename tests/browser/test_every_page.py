@@ -51,6 +51,7 @@ def addresses(project: Project) -> list[str]:
         "/",
         "/?q=nothing-like-this",
         "/imports",
+        "/palette?q=e",
         NOWHERE,
         "/docs/errors",
         page_of(session),

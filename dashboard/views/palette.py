@@ -1,0 +1,48 @@
+"""The palette's results, and its page for browsers without scripts."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.access import PersonRequest, current_project, projects, signed_in
+from dashboard.location import Location, find_location
+from dashboard.palette import MOST_CHARACTERS, search
+from historyapp.core.errors import Invalid
+from historyapp.core.text import clean
+
+
+@signed_in
+@require_safe
+def palette(request: PersonRequest) -> HttpResponse:
+    """What matches ``q``: in the project, and in ``session`` at ``step``. For htmx the options alone."""
+    mine, location = projects(request), _location(request)
+    project = location.session.project if location else current_project(request, mine)
+    text = clean(request.GET.get("q", ""))[:MOST_CHARACTERS]
+    groups = search(project, text, location, is_staff=request.user.is_staff)
+    shown = {"groups": groups, "text": text, "in_dialog": bool(request.htmx)}
+    if request.htmx:
+        return render(request, "_palette_results.html", shown)
+    kept = [(name, request.GET[name]) for name in ("session", "step", "as_of") if request.GET.get(name)]
+    page = {"project": project, "projects": mine, "location": location, "kept": kept}
+    if location:
+        page["session"] = location.session
+    return render(request, "palette.html", shown | page)
+
+
+def _location(request: PersonRequest) -> Location | None:
+    """The place in the session in view, or None.
+
+    Raises:
+        Invalid: when ``session`` is not an ID.
+        NotFound: when the person cannot see the session, or it has no such step.
+    """
+    text = request.GET.get("session", "")
+    if not text:
+        return None
+    try:
+        session = UUID(text)
+    except ValueError:
+        raise Invalid("session must be the ID of a session.") from None
+    return find_location(request, session)

@@ -1,0 +1,191 @@
+"""The palette in a browser: keys, focus, what it opens, without scripts, and what axe says of it."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from historyapp.models import Project, Session
+from tests.browser.visits import page_of, record_session, sign_in
+
+HOSTILE = '<img src=x onerror="document.title=1"> "quoted" totals'
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    return record_session(project)
+
+
+def palette(page: Page) -> Locator:
+    page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Search")
+    expect(dialog.get_by_role("combobox")).to_be_focused()
+    expect(dialog.get_by_role("option").first).to_be_visible()
+    return dialog
+
+
+def search(page: Page, text: str, result: str) -> Locator:
+    """The palette with a text, once it shows a result as the chosen one."""
+    dialog = palette(page)
+    page.keyboard.type(text)
+    expect(dialog.locator("[aria-selected=true]")).to_contain_text(result)
+    return dialog
+
+
+def step_is(page: Page, number: int) -> None:
+    expect(page.locator("#step h2").first).to_have_text(f"Step {number}")
+
+
+def test_a_number_moves_the_playhead_without_loading_the_page(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.evaluate("window.stayed = true")
+    dialog = search(page, "5", "Step 5")
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    step_is(page, 5)
+    assert page.evaluate("window.stayed")
+    search(page, "previous error", "Go to the previous error")
+    page.keyboard.press("Enter")
+    step_is(page, 3)
+    assert page.evaluate("window.stayed")
+
+
+def test_enter_waits_for_the_results_of_what_was_typed(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    palette(page)
+    page.keyboard.type("4")
+    page.keyboard.press("Enter")
+    step_is(page, 4)
+
+
+def test_arrows_choose_and_go_round(page: Page, session: Session) -> None:
+    page.goto("/")
+    dialog = palette(page)
+    field, options = dialog.get_by_role("combobox"), dialog.get_by_role("option")
+    last = options.count() - 1
+    for key, chosen in (("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", last), ("ArrowDown", 0)):
+        page.keyboard.press(key)
+        expect(options.nth(chosen)).to_have_attribute("aria-selected", "true")
+        expect(dialog.locator("[aria-selected=true]")).to_have_count(1)
+        expect(field).to_have_attribute(
+            "aria-activedescendant", options.nth(chosen).get_attribute("id") or ""
+        )
+        expect(field).to_be_focused()
+
+
+def test_escape_and_a_second_press_close_it_and_the_focus_returns(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    page.locator("#step").focus()
+    for key in ("Escape", "Control+k"):
+        dialog = palette(page)
+        page.keyboard.press(key)
+        expect(dialog).to_be_hidden()
+        expect(page.locator("#step")).to_be_focused()
+
+
+def test_keys_of_the_page_are_letters_in_the_palette(page: Page, session: Session) -> None:
+    page.goto(page_of(session))
+    dialog = palette(page)
+    page.keyboard.type("jeG?")
+    expect(dialog.get_by_role("combobox")).to_have_value("jeG?")
+    page.keyboard.press("Escape")
+    step_is(page, 1)
+
+
+def test_the_button_opens_it_and_a_session_is_opened(page: Page, project: Project, session: Session) -> None:
+    other = record_session(project, title=HOSTILE)
+    page.goto(page_of(session))
+    page.locator("[data-palette]").click()
+    page.keyboard.type("quoted totals")
+    option = page.get_by_role("option", name=HOSTILE)
+    expect(option).to_be_visible()
+    assert page.locator("#palette img").count() == 0
+    option.click()
+    expect(page).to_have_url(re.compile(str(other.pk)))
+
+
+def test_an_action_opens_its_dialog_in_place(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=4"))
+    search(page, "rewind…", "Rewind…")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Rewind")
+    expect(dialog.get_by_label("Continue after step")).to_have_value("4")
+
+
+def test_a_theme_is_posted(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=4"))
+    search(page, "dark", "Theme: dark")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page).to_have_url(re.compile(r"step=4"))
+
+
+def test_a_fork_is_posted_from_the_step_in_view(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    page.keyboard.press("G")
+    step_is(page, 6)
+    search(page, "fork here", "after step 6")
+    page.keyboard.press("Enter")
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".facts").first).to_contain_text("after step 6")
+
+
+def test_nothing_found_is_said_and_enter_does_nothing(page: Page, project: Project) -> None:
+    page.goto("/")
+    dialog = palette(page)
+    page.keyboard.type("nothing-like-this")
+    expect(dialog.get_by_role("status")).to_have_text("Nothing found")
+    expect(dialog.get_by_role("combobox")).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier_in_it(page: Page, session: Session, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(page_of(session))
+    palette(page)
+    found = Axe().run(page)
+    assert found.response["violations"] == []
+    page.goto("/")
+    palette(page)
+    page.keyboard.type("nothing-like-this")
+    expect(page.locator("#palette [role=status]")).to_have_text("Nothing found")
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_without_scripts_its_button_leads_to_a_page(plain: Page, server: str) -> None:
+    session = record_session(sign_in(plain.context, server))
+    plain.goto(page_of(session, "?step=2"))
+    plain.locator("[data-palette]").click()
+    plain.get_by_role("searchbox").fill("5")
+    plain.get_by_role("button", name="Search", exact=True).click()
+    plain.get_by_role("link", name="Step 5").click()
+    step_is(plain, 5)
+    plain.goto(f"/palette?session={session.pk}&step=5&q=fork+here")
+    plain.get_by_role("button", name="Fork here").click()
+    expect(plain.locator(".facts").first).to_contain_text("after step 5")
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_the_step_is_reached_from_the_top_with_five_tabs_at_most(
+    page: Page, session: Session, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(page_of(session, "?step=2"))
+    presses = 0
+    while not page.evaluate("document.activeElement.getAttribute('href') === '#step'"):
+        presses += 1
+        assert presses < 5
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    presses += 1
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.getElementById('step').contains(document.activeElement)")
+    assert presses <= 5

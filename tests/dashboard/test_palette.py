@@ -1,0 +1,154 @@
+"""The palette's results: what is found, for whom, with how many queries, and that titles stay inert."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from dashboard.keys import KEYS
+from historyapp.models import Membership, Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session, create_session
+from tests.dashboard.pages import fragment, html
+from tests.services.drafts import act, ok
+
+MOST_QUERIES = 10
+
+
+def items(response: Any) -> str:
+    assert response.status_code == 200
+    return html(response)
+
+
+def found(client: Client, query: str) -> str:
+    return items(fragment(client, f"/palette?{query}"))
+
+
+def test_a_session_is_found_by_title_agent_and_the_start_of_its_id(alice: Client, session: Session) -> None:
+    address = f'href="/sessions/{session.pk}"'
+    id = str(session.pk)
+    for text in ("totals repair", "DEMO", id, id[:9], id.replace("-", "")[:20].upper()):
+        assert address in found(alice, f"q={text}")
+    for text in ("totals missing", id[:-2] + "zz", "0000"):
+        assert address not in found(alice, f"q={text}")
+
+
+def test_archived_sessions_are_found_by_their_id_alone(
+    alice: Client, project: Project, session: Session
+) -> None:
+    change_session(project, session.pk, {"status": "archived"})
+    assert str(session.pk) not in found(alice, "q=totals")
+    assert f'href="/sessions/{session.pk}"' in found(alice, f"q={session.pk}")
+
+
+def test_only_sessions_of_the_project_are_found(alice: Client, charlie: Client, session: Session) -> None:
+    for text in ("totals", str(session.pk)):
+        assert f'href="/sessions/{session.pk}"' not in found(charlie, f"q={text}")
+    assert fragment(charlie, f"/palette?session={session.pk}").status_code == 404
+
+
+def test_the_project_is_that_of_the_session_in_view(
+    alice: Client, session: Session, django_user_model: type[User]
+) -> None:
+    other = Project.objects.create(name="Another project")
+    user = django_user_model.objects.get(username="alice")
+    Membership.objects.create(project=other, user=user, is_owner=True)
+    elsewhere = create_session(other, names={"title": "Totals of another project"})
+    beside = create_session(other, names={"title": "Totals beside it"})
+    listed = found(alice, f"session={elsewhere.pk}&q=totals")
+    assert f'href="/sessions/{beside.pk}"' in listed
+    assert f'href="/sessions/{session.pk}"' not in listed
+
+
+@pytest.mark.parametrize("text", ["3", "step 3", "%233", "Step%203"])
+def test_a_number_leads_to_the_step(alice: Client, session: Session, text: str) -> None:
+    listed = found(alice, f"session={session.pk}&step=5&status=error&q={text}")
+    assert f'href="/sessions/{session.pk}?step=3&amp;status=error"' in listed
+    assert 'data-go="3"' in listed
+    assert "file-3.txt" in listed
+
+
+@pytest.mark.parametrize("text", ["0", "6", "999999999", "9999999999", "-1", "٣"])
+def test_a_number_that_is_no_step_leads_to_none(alice: Client, session: Session, text: str) -> None:
+    assert "data-go" not in found(alice, f"session={session.pk}&q={text}")
+
+
+def test_words_can_be_found_in_the_session(alice: Client, session: Session) -> None:
+    listed = found(alice, f"session={session.pk}&step=2&q=a%26b%20%22")
+    assert f'href="/sessions/{session.pk}?step=2&amp;find=a%26b%20%22"' in listed
+    assert "Find “" not in found(alice, "q=words")
+
+
+def test_actions_are_those_that_the_session_allows(alice: Client, project: Project, session: Session) -> None:
+    here = f"session={session.pk}&step=4"
+    assert f'href="/sessions/{session.pk}/rewinds?step=4"' in found(alice, f"{here}&q=rewind")
+    assert f'formaction="/sessions/{session.pk}/forks?step=4"' in found(alice, f"{here}&q=fork")
+    assert f'href="/sessions/{session.pk}/exports/markdown"' in found(alice, f"{here}&q=export+mark")
+    assert 'name="theme" value="dark"' in found(alice, "q=theme")
+    assert "/rewinds" not in found(alice, f"{here}&as_of=11&q=rewind")
+    assert "as_of=11" in found(alice, f"{here}&as_of=11&q=fork")
+    assert ">Archive<" in found(alice, f"{here}&q=archive").replace("<bdi>", "").replace("</bdi>", "<")
+    change_session(project, session.pk, {"status": "archived"})
+    assert "/rewinds" not in found(alice, f"{here}&q=rewind")
+    assert 'value="finished"' in found(alice, f"{here}&q=unarchive")
+
+
+def test_a_bookmark_is_set_or_removed(alice: Client, session: Session) -> None:
+    here = f"session={session.pk}&step=2&q=bookmark"
+    address = f"/sessions/{session.pk}/steps/2/note"
+    assert f'formaction="{address}"' in found(alice, here)
+    alice.post(address, {})
+    assert "Remove the bookmark" in found(alice, here)
+
+
+def test_jumps_name_their_keys(alice: Client, session: Session) -> None:
+    listed = found(alice, f"session={session.pk}&step=2&q=go+next+compaction")
+    assert 'data-do="next-compaction"' in listed
+    key = next(key.key for row in KEYS for key in row.keys if key.action == "next-compaction")
+    assert f"<kbd>{key}</kbd>" in listed
+    assert f"/sessions/{session.pk}/jump?step=2&amp;to=next-compaction" in listed
+
+
+def test_only_staff_is_led_to_the_administration(alice: Client, django_user_model: type[User]) -> None:
+    assert "/admin/" not in found(alice, "q=admin")
+    django_user_model.objects.filter(username="alice").update(is_staff=True)
+    assert 'href="/admin/"' in found(alice, "q=admin")
+
+
+def test_hostile_titles_and_targets_stay_text(alice: Client, project: Project) -> None:
+    hostile = '<img src=x onerror="alert(1)">\u202e'
+    session = create_session(project, names={"title": f"{hostile} totals", "agent": hostile})
+    append(project, session.pk, [act("ls", path=hostile), ok()])
+    for listed in (
+        found(alice, "q=totals"),
+        found(alice, f"session={session.pk}&q=1"),
+        found(alice, f"session={session.pk}&q=<img"),
+        html(alice.get("/palette?q=totals")),
+    ):
+        assert "<img" not in listed
+        assert "\u202e" not in listed
+
+
+def test_a_search_takes_few_queries_in_any_session(alice: Client, project: Project, session: Session) -> None:
+    for _ in range(30):
+        create_session(project, names={"title": "Repair the totals again"})
+    for query in ("q=totals", f"session={session.pk}&step=3&q=3", f"session={session.pk}&step=3&q="):
+        with CaptureQueriesContext(connection) as queries:
+            found(alice, query)
+        assert len(queries) <= MOST_QUERIES
+
+
+def test_without_scripts_a_page_has_the_same_results(alice: Client, session: Session) -> None:
+    page = html(alice.get(f"/palette?session={session.pk}&step=3&q=3"))
+    assert f'href="/sessions/{session.pk}?step=3"' in page
+    assert 'role="option"' not in page.partition('id="main"')[2].partition("</main>")[0]
+    assert f'<input type="hidden" name="session" value="{session.pk}">' in page
+    assert "Nothing found." in html(alice.get("/palette?q=nothing-like-this"))
+
+
+@pytest.mark.parametrize("session", ["no-id", "1"])
+def test_a_session_that_is_no_id_is_a_422(alice: Client, session: str) -> None:
+    assert alice.get(f"/palette?session={session}").status_code == 422
