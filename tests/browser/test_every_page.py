@@ -20,6 +20,11 @@ from tests.browser.visits import page_of, record_session, sign_in
 
 REPEATED = """[...document.querySelectorAll("[id]")].map((element) => element.id)
     .filter((id, index, ids) => ids.indexOf(id) !== index)"""
+SMALL = """[...document.querySelectorAll("body *")]
+    .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+    .filter((element) => element.checkVisibility() && !element.closest("svg"))
+    .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 12)
+    .map((element) => element.outerHTML.slice(0, 100))"""
 NARROW = 360
 LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
     (1440, "light", {}),
@@ -144,6 +149,7 @@ def test_every_page_keeps_every_rule(page: Page, server: str, addresses: list[st
         _look_at_widths(page, faults)
         _look_for_barriers(page, faults)
         _look_at_names(page, faults)
+        _look_at_sizes(page, faults)
     assert faults == {}
 
 
@@ -181,6 +187,11 @@ def _look_at_names(page: Page, faults: Faults) -> None:
         faults["every id is its own"] |= {f"{page.url}: {id}" for id in repeated}
     if page.locator("h1").count() != 1:
         faults["every page has one heading"].add(page.url)
+
+
+def _look_at_sizes(page: Page, faults: Faults) -> None:
+    if small := page.evaluate(SMALL):
+        faults["no text outside of charts is smaller than 12 px"] |= {f"{page.url}: {text}" for text in small}
 
 
 def test_menus_open_inside_a_phones_screen(page: Page, project: Project) -> None:
