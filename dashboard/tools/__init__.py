@@ -8,6 +8,7 @@ from dashboard.tools.default import DEFAULT
 from dashboard.tools.edit import EDIT
 from dashboard.tools.mcp import MCP
 from dashboard.tools.plan import PLAN
+from dashboard.tools.question import QUESTION
 from dashboard.tools.read import READ
 from dashboard.tools.search import SEARCH
 from dashboard.tools.shell import SHELL
@@ -15,7 +16,7 @@ from dashboard.tools.subagent import SUBAGENT
 from dashboard.tools.web import WEB
 
 TOOL_VIEWS: dict[str, ToolView] = {
-    view.name: view for view in (EDIT, SHELL, PLAN, SUBAGENT, READ, SEARCH, WEB, MCP, DEFAULT)
+    view.name: view for view in (EDIT, SHELL, QUESTION, PLAN, SUBAGENT, READ, SEARCH, WEB, MCP, DEFAULT)
 }
 """In the order in which they are asked; the last one fits every call."""
 

@@ -139,7 +139,16 @@ def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
         return CallSubject("web" if "web" in name or "browse" in name else "search", preview(pattern))
     if path:
         return _of_file("read", path)
-    return CallSubject(_by_name(name), preview(next(_texts(arguments.values()), "")))
+    return CallSubject(
+        _by_name(name), preview(next(_texts(arguments.values()), "") or _first_question(arguments))
+    )
+
+
+def _first_question(arguments: Mapping[str, Any]) -> str:
+    """The first question to a person, in the shape of Claude Code and Codex."""
+    questions = arguments.get("questions")
+    first = questions[0] if isinstance(questions, list) and questions else None
+    return _text(first, ("question",)) if isinstance(first, Mapping) else ""
 
 
 def _of_file(kind: Kind, path: str) -> CallSubject:

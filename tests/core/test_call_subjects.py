@@ -35,6 +35,12 @@ TODOS = [
         ("search_tools", {"queries": ["refunds"]}, "search", "refunds"),
         ("web_search", {"query": "weather"}, "web", "weather"),
         ("WebFetch", {"url": "https://example.org", "prompt": "read"}, "web", "https://example.org"),
+        (
+            "AskUserQuestion",
+            {"questions": [{"question": "Which colour?", "options": []}]},
+            "other",
+            "Which colour?",
+        ),
         ("TodoWrite", {"todos": TODOS}, "plan", "1 of 3 done · Fixing it"),
         ("update_plan", {"plan": []}, "plan", ""),
         ("think", {"thought": "hm"}, "plan", "hm"),

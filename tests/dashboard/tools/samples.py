@@ -35,6 +35,15 @@ TODOS = [
     {"content": "Fix", "status": "in_progress", "activeForm": "Fixing"},
     {"content": "Test", "status": "pending"},
 ]
+COLOURS = {
+    "question": "Which colour?",
+    "header": "Colour",
+    "multiSelect": False,
+    "options": [
+        {"label": "Red", "description": "like fire"},
+        {"label": "Blue", "description": "like water"},
+    ],
+}
 SAMPLES: dict[str, list[RecordedCall]] = {
     "edit": [
         called("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "updated"),
@@ -67,6 +76,13 @@ SAMPLES: dict[str, list[RecordedCall]] = {
         called("exec", "const r = await tools.exec_command({})", [{"type": "text", "text": "done"}]),
         called("bash", {"command": "git diff"}, DIFF),
         RecordedCall("bash", {"command": "sleep 9"}),
+    ],
+    "question": [
+        called("AskUserQuestion", {"questions": [COLOURS]}, 'User has answered: "Which colour?"="Blue".'),
+        called("AskUserQuestion", {"questions": [COLOURS, COLOURS]}, status="error", reason="not answered"),
+        called("request_user_input", {"questions": [{"id": "why", "question": "Why?"}]}, "because"),
+        called("ask_user", {"question": "Go on?", "choices": ["Yes", "No"]}, "Yes"),
+        called("ask_followup_question", {"question": "Go on?", "follow_up": [{"text": "Yes"}]}, "Yes"),
     ],
     "plan": [
         called("TodoWrite", {"todos": TODOS}, "Todos have been modified successfully. " * 20),

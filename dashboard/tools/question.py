@@ -1,0 +1,104 @@
+"""Questions to a person: each question with its options, those that were chosen marked, and the answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dashboard.rendering.blocks import MARKDOWN, TASKS
+from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
+from dashboard.tools.web import prose
+from historyapp.core.text import preview
+
+_QUESTION, _OPTIONS = ("question", "prompt"), ("options", "choices", "follow_up")
+_SEVERAL = ("multiSelect", "multi_select", "allowMultiple")
+_LABELS, _REMARKS = ("label", "text", "value"), ("description", "detail", "preview")
+_ASKERS = ("askuserquestion", "ask_user", "ask_followup_question", "request_user_input", "ask_human")
+_MOST_QUESTIONS = 20
+
+
+class _Question(NamedTuple):
+    text: str
+    title: str
+    options: list[tuple[str, str]]
+    """Label and remark of each."""
+    is_several: bool
+    """Whether more than one may be chosen."""
+
+
+def fits(call: RecordedCall) -> bool:
+    return bool(_questions(call))
+
+
+def draw(call: RecordedCall, make: CallBlocks) -> Card:
+    questions = _questions(call)
+    card = Card(title=preview(questions[0].text))
+    card.facts = [f"{len(questions)} questions"] if len(questions) > 1 else []
+    for number, question in enumerate(questions):
+        label = f"{question.title} · several answers" if question.is_several else question.title
+        card.request.append(make.asked(f"question{number}", question.text, MARKDOWN, label))
+        if question.options:
+            answer = _answer(call.text, question.text)
+            lines = [_line(question, answer, option) for option in question.options]
+            card.request.append(make.asked(f"options{number}", "\n".join(lines), TASKS))
+    card.values = further_values(call, make, "questions", *_QUESTION, *_OPTIONS, *_SEVERAL)
+    card.response = answer_blocks(call, make, lambda text, key: prose(make, text, key))
+    return card
+
+
+def _questions(call: RecordedCall) -> list[_Question]:
+    """The questions of a call; empty where it has none, or one of them has another shape."""
+    several = call.fields.get("questions")
+    if not isinstance(several, list):
+        asked = _question(call.fields) if call.name.lower() in _ASKERS else None
+        return [asked] if asked else []
+    if not 0 < len(several) <= _MOST_QUESTIONS:
+        return []
+    found = [_question(one) if _is_plain(one) else None for one in several]
+    return [one for one in found if one] if all(found) else []
+
+
+def _is_plain(question: Any) -> bool:
+    known = {*_QUESTION, *_OPTIONS, *_SEVERAL, "header", "id"}
+    return isinstance(question, Mapping) and known.issuperset(question)
+
+
+def _question(fields: Mapping[str, Any]) -> _Question | None:
+    text = _text(fields, _QUESTION)
+    given: Any = next((fields[name] for name in _OPTIONS if fields.get(name) is not None), [])
+    options = [_option(one) for one in given] if isinstance(given, list) else [None]
+    several = next((fields[name] for name in _SEVERAL if name in fields), False)
+    if not text.strip() or not all(options) or not isinstance(several, bool):
+        return None
+    titles = [name for name in (fields.get("header"), fields.get("id")) if isinstance(name, str) and name]
+    return _Question(text, " · ".join(titles), [one for one in options if one], several)
+
+
+def _option(option: Any) -> tuple[str, str] | None:
+    """Label and remark of an option; None where it has another shape."""
+    if isinstance(option, str) and option.strip():
+        return option, ""
+    if not isinstance(option, Mapping) or not {*_LABELS, *_REMARKS}.issuperset(option):
+        return None
+    label = _text(option, _LABELS)
+    remarks = [text for name in _REMARKS if isinstance(text := option.get(name), str) and text]
+    return (label, " – ".join(remarks)) if label.strip() else None
+
+
+def _text(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
+
+
+def _answer(answers: str, question: str) -> str:
+    """What a person answered to one of the questions, in the form of Claude Code; else the whole text."""
+    given = answers.partition(f'"{question}"="')[2]
+    return given.partition('"')[0] if given else answers.strip()
+
+
+def _line(question: _Question, answer: str, option: tuple[str, str]) -> str:
+    """An option in one line, marked where it was chosen."""
+    label, remark = option
+    is_chosen = answer == label or (question.is_several and label in answer.split(", "))
+    text = f"{label} – {remark}" if remark else label
+    return ("[x] " if is_chosen else "[ ] ") + " ".join(text.split())
+
+
+QUESTION = ToolView(name="question", fits=fits, draw=draw)

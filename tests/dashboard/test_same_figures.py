@@ -1,0 +1,82 @@
+"""The list, the head, the ledger and the overview of a session show one token and one money figure."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.templatetags.playhead import dollars, short_figure
+from historyapp.core.importers.base import Source
+from historyapp.models import Project, Session
+from historyapp.services.imports.files import import_file
+from tests.dashboard.pages import html
+from tests.shared import SHARED, needs
+
+FORMATS = (
+    "anthropic_messages", "claude_code", "codex_rollout", "mini_swe_agent", "openai_chat", "openhands",
+    "swe_agent_traj",
+)  # fmt: skip
+FILES, LARGEST = 3, 300_000
+"""Of each format the largest files of at most this many bytes."""
+
+
+def imported(project: Project, format: str) -> list[Session]:
+    """The sessions of some files of a format."""
+    files = [path for path in (SHARED / "corpus" / format).rglob("*") if path.is_file()]
+    small = sorted((path for path in files if path.stat().st_size <= LARGEST), key=_size, reverse=True)
+    for path in small:
+        with path.open("rb") as stream:
+            import_file(project, Source(path.name, stream, str(path.parent)))
+        if Session.objects.filter(steps__gt=0).count() >= FILES:
+            break
+    return list(Session.objects.filter(steps__gt=0))
+
+
+def _size(path: Path) -> tuple[int, str]:
+    return path.stat().st_size, path.name
+
+
+def figures_of_list(client: Client, session: Session) -> int:
+    row = html(client.get(reverse("sessions"))).partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
+    return _number(r'title="([\d,]+)\. ', row)
+
+
+def _number(pattern: str, page: str) -> int:
+    found = re.search(pattern, page)
+    assert found, page[:2000]
+    return int(found[1].replace(",", ""))
+
+
+def _words(pattern: str, page: str) -> str:
+    found = re.search(pattern, page, re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
+
+
+@needs("corpus")
+@pytest.mark.parametrize("format", FORMATS)
+def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
+    sessions = imported(project, format)
+    assert sessions
+    for session in sessions:
+        tokens = figures_of_list(alice, session)
+        head = html(alice.get(reverse("session", args=[session.pk]))).partition('class="tabs"')[0]
+        assert _number(r'title="([\d,]+)\. [^"]*"><b>', head) == tokens
+        money = _words(r'title="[^"]*"><b>(\$[\d.,]+)</b>', head)
+        ledger = html(alice.get(reverse("ledger", args=[session.pk])))
+        label = "Input tokens" if "Tokens, estimated" not in ledger else "Tokens, estimated"
+        assert _number(rf"{label}</dt>\s*<dd>([\d,]+)</dd>", ledger) == tokens
+        assert _words(r"Cost</dt>\s*<dd>([^<]*)</dd>", ledger) == (money or "unknown")
+        overview = html(alice.get(reverse("overview", args=[session.pk])))
+        assert _words(r'id="tokens">.*?class="big">([\d.]+[kMG]?)', overview) == short_figure(tokens)
+        assert _words(r'id="money">.*?class="big">([^<]*)</p>', overview) == (money or "unknown")
+
+
+def test_without_reported_usage_the_ledger_shows_the_estimate_and_no_money(
+    alice: Client, session: Session
+) -> None:
+    ledger = html(alice.get(reverse("ledger", args=[session.pk])))
+    assert _number(r"Tokens, estimated</dt>\s*<dd>([\d,]+)</dd>", ledger) == figures_of_list(alice, session)
+    assert "<dd>unknown</dd>" in ledger
+    assert dollars(0) not in ledger.partition("</dl>")[0]
