@@ -16,12 +16,15 @@ from historyapp.services.compression.automatic import due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.faults import note
 from historyapp.services.outcomes import stale_sessions
+from historyapp.services.run_figures import sessions_behind
 from historyapp.services.workers import forget_worker, note_worker
 from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
+COUNT_SECONDS = 15.0
+"""Seconds after which it looks again for sessions whose figures a worker counts ahead."""
 
 
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
@@ -60,9 +63,17 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     An idle web process also releases the tokenizer's tables.
     """
 
+    next_count = 0.0
+
+    def is_behind() -> bool:
+        nonlocal next_count
+        is_time = time.monotonic() >= next_count
+        next_count = time.monotonic() + COUNT_SECONDS if is_time else next_count
+        return is_time and bool(sessions_behind())
+
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)
-        if runs_left() or due_sessions() or stale_sessions():
+        if runs_left() or due_sessions() or stale_sessions() or is_behind():
             request_worker()
 
     run_clock(UUID(worker_id), look, threading.Event())

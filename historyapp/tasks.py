@@ -7,8 +7,8 @@ for what was left.
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from historyapp.services.compression.items import runs_left
 from historyapp.services.name_index import catch_up
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
+from historyapp.services.run_figures import count_ahead, sessions_behind
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
 
@@ -41,8 +42,8 @@ ASK_SECONDS = 10.0
 runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
-_working_out = threading.Event()
-"""Set while this process works out outcomes of steps."""
+_chores: set[str] = set()
+"""What this process is at work on besides runs: outcomes, figures."""
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
 _asked: dict[tuple[str, UUID], float] = {}
@@ -137,33 +138,57 @@ def want_name_index(session: UUID) -> None:
     _send(index_names, _not_asked("names", [session]), "the names of a session wait")
 
 
+@contextmanager
+def _only_once(chore: str) -> Iterator[bool]:
+    """Whether no other thread of this process is at work on a chore; until the end of the block, this is."""
+    with _lock:
+        is_first = chore not in _chores
+        _chores.add(chore)
+    try:
+        yield is_first
+    finally:
+        if is_first:
+            with _lock:
+                _chores.discard(chore)
+
+
+def _should_yield() -> bool:
+    """Whether a chore is to stop: runs come first. The next sweep goes on with it."""
+    return stopping.is_set() or runs_waiting.is_set()
+
+
 @app.task(name="work_out_outcomes")
 def work_out_outcomes() -> None:
-    """Works out outcomes of steps that an earlier version recorded. Waiting runs come first."""
-    with _lock:
-        if _working_out.is_set():
-            return
-        _working_out.set()
-    try:
-        work_out(lambda: stopping.is_set() or runs_waiting.is_set())
-    finally:
-        _working_out.clear()
+    """Works out outcomes of steps that an earlier version recorded."""
+    with _only_once("outcomes") as is_first:
+        if is_first:
+            work_out(_should_yield)
+
+
+@app.task(name="count_figures")
+def count_figures() -> None:
+    """Counts the figures of sessions that were imported or have grown, so that their overviews are quick."""
+    with _only_once("figures") as is_first:
+        for session in sessions_behind() if is_first else []:
+            count_ahead(session, _should_yield)
 
 
 def sweep() -> None:
-    """Wakes workers for every active run that no worker is at work on, and for outcomes that are left."""
+    """Wakes workers for every active run that no worker is at work on, and for chores that are left."""
     for run in runs_left():
         wake(run)
-    if stale_sessions():
-        try:
+    try:
+        if stale_sessions():
             work_out_outcomes.delay()
-        except (OperationalError, OSError) as error:
-            log.warning("The broker cannot be reached; outcomes wait for the next sweep: %s", error)
+        if sessions_behind():
+            count_figures.delay()
+    except (OperationalError, OSError) as error:
+        log.warning("The broker cannot be reached; outcomes and figures wait for the next sweep: %s", error)
 
 
 def is_busy() -> bool:
-    """Whether this process is at work on a run or on outcomes, or a run waits."""
-    return bool(_current_runs) or runs_waiting.is_set() or _working_out.is_set()
+    """Whether this process is at work on a run or a chore, or a run waits."""
+    return bool(_current_runs or _chores) or runs_waiting.is_set()
 
 
 def find_waiting_runs() -> None:

@@ -9,7 +9,7 @@ from celery import Task
 from django.conf import settings
 
 from historyapp import tasks, worker
-from historyapp.models import CompressionRun, Episode, Project, StaleOutcomes
+from historyapp.models import CompressionRun, Episode, FiguresCheckpoint, Project, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.compression.items import claim, plan
 from historyapp.services.compression.start import RunRequest, start_run
@@ -62,6 +62,24 @@ def test_a_sweep_has_left_outcomes_worked_out(monkeypatch: pytest.MonkeyPatch) -
     assert Episode.objects.get().target == "ls"
     assert not StaleOutcomes.objects.exists()
     assert not tasks.is_busy()
+
+
+def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.services.run_figures.AHEAD", 3)
+    monkeypatch.setattr("historyapp.services.run_figures.INTERVAL", 2)
+    session = create_session(Project.objects.create(name="ours"))
+    append(session.project, session.pk, [draft for _ in range(5) for draft in (act("bash"), ok())])
+    monkeypatch.setattr(Task, "delay", lambda task: task.run())
+    tasks.sweep()
+    assert FiguresCheckpoint.objects.filter(session=session).count() == 2
+    assert not tasks.is_busy()
+
+
+def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "work_out", lambda stop: pytest.fail("another thread is at it"))
+    monkeypatch.setattr(tasks, "_chores", {"outcomes"})
+    assert tasks.is_busy()
+    tasks.work_out_outcomes()
 
 
 def test_outcomes_wait_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,32 +1,42 @@
 """Computes the figures of a run: from the newest checkpoint on, as far as a request has time for.
 
 An append does nothing for it. Every :data:`INTERVAL` steps the computation stores a checkpoint, so a reader
-adds up the steps since the newest one. Where none was ever computed, for example after a large import, one
-request does a part, stores how far it came, and the next one goes on from there.
+adds up the steps since the newest one. Workers count ahead in sessions that were imported or have grown
+lately. Where they have not, a request does a part, stores how far it came, and the next one goes on.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import accumulate
 from uuid import UUID
 
 from django.db import DatabaseError
+from django.utils import timezone
 
 from historyapp.core.entries import Entry as CoreEntry
 from historyapp.core.entries import ModelOutput
 from historyapp.core.lineage import Lineage
 from historyapp.core.overview.figures import VERSION, RunFigures, dump_figures, load_figures
-from historyapp.models import Entry, FiguresCheckpoint, Session
+from historyapp.models import Entry, FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 from historyapp.services.transactions import writing
 
 INTERVAL = 250
 """Steps between two checkpoints."""
-SECONDS = 0.15
+SECONDS = 0.18
 """Processor time for which one request computes."""
+LOOKS_AT_CLOCK = 16
+"""Steps after which the time is looked at: where that takes a millisecond, counting would take it twice."""
+PART_SECONDS = 2.0
+"""The same for a worker, which then looks whether it is to stop."""
+AHEAD = 1000
+"""Steps without a checkpoint from which a worker counts ahead. Fewer, one request counts."""
+RECENT, MOST_RECENT = timedelta(minutes=10), 50
+"""Sessions that were made, or whose newest entry happened, within this time are looked at."""
 KINDS = ("model_output", "tool_results", "model_input", "system_instruction", "memory_notebook", "debug_log")
 AT_ONCE, TOKENS_AT_ONCE = 256, 200_000
 """Entries whose bodies are in memory at the same time, and their tokens. A single entry may have more."""
@@ -81,6 +91,35 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
     return CountedRun(counted.figures, history.steps)
 
 
+def sessions_behind() -> list[UUID]:
+    """Sessions that were imported or have grown lately and have many steps after their newest checkpoint.
+
+    Reads no entries. Keys of sessions begin with the time at which they were made.
+    """
+    since = timezone.now() - RECENT
+    first = UUID(int=int(since.timestamp() * 1000) << 80)
+    long = Session.objects.filter(steps__gte=AHEAD).order_by()
+    # With the projects, an index finds them; one query for both conditions would read all sessions.
+    grown = long.filter(project__in=Project.objects.all(), last_entry_at__gte=since)
+    recent = [*long.filter(pk__gte=first)[:MOST_RECENT], *grown[:MOST_RECENT]]
+    behind = (session.pk for session in recent if _steps_left(History(session)) >= AHEAD)
+    return list(dict.fromkeys(behind))
+
+
+def _steps_left(history: History) -> int:
+    owners = history.session.owners(history.lineage)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    return history.steps - (known.steps if known else 0)
+
+
+def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
+    """Counts a session's figures and stores them, in parts. Nothing where it was deleted meanwhile."""
+    while not should_stop():
+        session = Session.objects.filter(pk=session_id).first()
+        if session is None or count_run(History(session), PART_SECONDS).is_complete:
+            break
+
+
 def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
     """Stores checkpoints, in place of those that an earlier version stored."""
     FiguresCheckpoint.objects.bulk_create(
@@ -98,7 +137,8 @@ def _count(history: History, known: FiguresCheckpoint | None, seconds: float | N
     for run in _runs(history.lineage, known.position - 1 if known else 0):
         is_output = isinstance(run[0].body, ModelOutput)
         done = figures.steps - counting.stored_at
-        is_late = done > 0 and end is not None and time.thread_time() > end
+        is_time = done > 0 and done % LOOKS_AT_CLOCK == 1 and end is not None
+        is_late = is_time and end is not None and time.thread_time() > end
         if is_output and (is_late or done >= INTERVAL):
             counting.add_checkpoint(run[0])
         if is_output and is_late:

@@ -38,9 +38,10 @@ def _size(path: Path) -> tuple[int, str]:
     return path.stat().st_size, path.name
 
 
-def figures_of_list(client: Client, session: Session) -> int:
+def figures_of_list(client: Client, session: Session) -> tuple[int, str]:
+    """Tokens and money; the money is empty where it is unknown."""
     row = html(client.get(reverse("sessions"))).partition(f"/sessions/{session.pk}")[2].partition("</tr>")[0]
-    return _number(r'title="([\d,]+)\. ', row)
+    return _number(r'title="([\d,]+)\. ', row), _words(r">\s*(\$[\d.,]+)</td>", row)
 
 
 def _number(pattern: str, page: str) -> int:
@@ -60,10 +61,11 @@ def test_all_pages_agree(alice: Client, project: Project, format: str) -> None:
     sessions = imported(project, format)
     assert sessions
     for session in sessions:
-        tokens = figures_of_list(alice, session)
+        tokens, listed = figures_of_list(alice, session)
         head = html(alice.get(reverse("session", args=[session.pk]))).partition('class="tabs"')[0]
         assert _number(r'title="([\d,]+)\. [^"]*"><b>', head) == tokens
         money = _words(r'title="[^"]*"><b>(\$[\d.,]+)</b>', head)
+        assert listed == money
         ledger = html(alice.get(reverse("ledger", args=[session.pk])))
         label = "Input tokens" if "Tokens, estimated" not in ledger else "Tokens, estimated"
         assert _number(rf"{label}</dt>\s*<dd>([\d,]+)</dd>", ledger) == tokens
@@ -77,6 +79,8 @@ def test_without_reported_usage_the_ledger_shows_the_estimate_and_no_money(
     alice: Client, session: Session
 ) -> None:
     ledger = html(alice.get(reverse("ledger", args=[session.pk])))
-    assert _number(r"Tokens, estimated</dt>\s*<dd>([\d,]+)</dd>", ledger) == figures_of_list(alice, session)
+    assert (
+        _number(r"Tokens, estimated</dt>\s*<dd>([\d,]+)</dd>", ledger) == figures_of_list(alice, session)[0]
+    )
     assert "<dd>unknown</dd>" in ledger
     assert dollars(0) not in ledger.partition("</dl>")[0]

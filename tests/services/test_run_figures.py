@@ -1,5 +1,8 @@
 """Figures are computed from checkpoints on, and are the same as if they were computed at once."""
 
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
 import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
@@ -13,6 +16,8 @@ from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.run_figures import count_run
 from tests.services.drafts import act, answer, failed, ok, said
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -192,3 +197,51 @@ def test_an_answer_alone_is_one_step(project: Project, session: Session) -> None
     append(project, session.pk, [answer()])
     session.refresh_from_db()
     assert count_run(History(session)).figures.last_status == "answered"
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_session_that_was_imported_or_has_grown_is_counted_ahead(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    work(project, session, 9)
+    assert run_figures.sessions_behind() == []
+    session = work(project, session, 3)
+    Session.objects.update(last_entry_at=LONG_AGO)
+    assert run_figures.sessions_behind() == [session.pk], "it was imported just now"
+    run_figures.count_ahead(session.pk, never)
+    assert steps_stored(session) == [5, 10]
+    assert run_figures.sessions_behind() == []
+    work(project, session, 10)
+    assert run_figures.sessions_behind() == [session.pk]
+
+
+def test_a_fork_is_counted_from_the_checkpoints_that_it_shares(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    session = work(project, session, 24)
+    run_figures.count_ahead(session.pk, never)
+    fork(project, session.pk, at_step=23)
+    assert run_figures.sessions_behind() == []
+
+
+def test_sessions_that_rest_are_not_looked_at(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_figures, "AHEAD", 10)
+    monkeypatch.setattr(run_figures, "RECENT", timedelta(0))
+    work(project, session, 12)
+    assert run_figures.sessions_behind() == []
+
+
+def test_a_worker_stops_counting_when_asked_and_when_the_session_is_gone(
+    project: Project, session: Session
+) -> None:
+    session = work(project, session, 12)
+    run_figures.count_ahead(session.pk, lambda: True)
+    assert steps_stored(session) == []
+    run_figures.count_ahead(uuid4(), never)
