@@ -35,6 +35,7 @@ LABELS: dict[Part, str] = {
     "steps": "steps",
     "screen": "live screen",
     "overhead": "overhead",
+    "removed": "taken out, unrecorded",
 }
 """The parts of a request, in the order of the bar."""
 MOST_TAKES = 5

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from django import template
+from django.conf import settings
+from django.template import Context
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
@@ -47,6 +49,28 @@ def copied(content: str, name: str) -> SafeString:
         name,
         content,
     )
+
+
+@register.simple_tag
+def copyable(value: object, name: str) -> SafeString:
+    """An id or a link in full, which can be selected, with a button that copies it.
+
+    Args:
+        name: what it is, for the button.
+    """
+    return format_html(
+        '<span class="copyable"><code>{}</code>'
+        '<button type="button" class="with-script" data-copy title="Copy the {}">Copy</button></span>',
+        value,
+        name,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def absolute(context: Context, address: str) -> str:
+    """An address of this server as other programs need it."""
+    request = context["request"]
+    return f"{settings.PLAYHEAD_BASE_URL or f'{request.scheme}://{request.get_host()}'}{address}"
 
 
 @register.simple_tag

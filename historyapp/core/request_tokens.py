@@ -22,9 +22,10 @@ from historyapp.core.windows import LogRow
 
 Part = Literal[
     "unseen", "instruction", "notebook", "tools", "summary", "person", "harness", "results", "assistant",
-    "steps", "screen", "overhead",
+    "steps", "screen", "overhead", "removed",
 ]  # fmt: skip
-"""What a request consists of. The last three, and ``tools``, are known of snapshots alone."""
+"""What a request consists of. ``steps``, ``screen``, ``overhead`` and ``tools`` are known of snapshots alone.
+``removed`` is what was taken out of the others, below zero."""
 FACTORS = {
     "claude-fable-5": 1.55,
     "claude-opus-4-7": 1.55,
@@ -123,6 +124,8 @@ class _Count:
         self._turn: list[tuple[int, int]] = []
         """Of each output since the person's newest input: its tokens now, and after the turn."""
         self._unseen: int | None = None
+        self._removed = 0
+        """What was taken out unrecorded, below zero."""
         self._last_gap = 0
         self._last_input = 0
         """As last reported."""
@@ -160,7 +163,11 @@ class _Count:
             return
         if abs(gap - self._last_gap) > max(LEAST_JUMP, JUMP * reported.input):
             self.jumps.append(Jump(output.position, gap, reason))
-            self._unseen, gap = self._unseen + gap, 0
+            if reason == "removed":
+                self._removed += gap
+            else:
+                self._unseen += gap
+            gap = 0
             if reason != "unknown":
                 self.anchor = output.position
         self._last_gap = gap
@@ -179,6 +186,8 @@ class _Count:
         counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in found.items() if tokens}
         if said := self._said + sum(now for now, _ in self._turn):
             counted["assistant"] = said
+        if self._removed:
+            counted["removed"] = self._removed
         return counted | ({"unseen": self._unseen} if self._unseen is not None else {})
 
     def _sizes(self, output: LogRow) -> tuple[int, int]:

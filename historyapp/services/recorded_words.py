@@ -18,6 +18,7 @@ PARTS: dict[Part, str] = {
     "steps": "the text",
     "screen": "the live screen",
     "overhead": "the overhead",
+    "removed": "what was taken out",
 }
 """The parts of a request in a sentence."""
 _SOURCES = {
@@ -160,7 +161,7 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
 
 def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     """What the model call costs with a cache of all that both requests share, beside what was billed."""
-    if changes is None or changes.cached_cost is None:
+    if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)
     cost = dollar_text(changes.cached_cost)

@@ -30,7 +30,7 @@ class RequestWindowOut(Answer):
 
 class RequestPartOut(Answer):
     part: Annotated[str, Field(json_schema_extra={"enum": list(get_args(Part))})]
-    tokens: int = Field(description="Negative only for `unseen`, where the agent left something out.")
+    tokens: int = Field(description="Below zero for `removed`, and for `unseen` if something was left out.")
 
 
 class BilledTokens(Answer):

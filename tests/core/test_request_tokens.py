@@ -60,10 +60,10 @@ def test_what_joined_unseen_counts_from_the_next_request_on() -> None:
     assert found.difference == 0
 
 
-def test_what_left_unseen_makes_the_unseen_part_smaller() -> None:
+def test_what_left_unseen_is_a_part_below_zero() -> None:
     rows = (output(1, 10_000), results(2, 30_000), output(3, 5_000), output(4, 5_010))
     found = count(*rows)
-    assert found.parts["unseen"] == 10_000 - 35_010
+    assert (found.parts["unseen"], found.parts["removed"]) == (10_000, -35_010)
     assert found.difference == 0
 
 
@@ -72,6 +72,8 @@ def test_a_request_smaller_than_the_one_before_has_lost_something_and_fixes_the_
     found = count(*rows)
     assert [(jump.position, jump.reason) for jump in found.jumps] == [(5, "removed")]
     assert (found.anchor, found.difference) == (5, 0)
+    assert found.parts["unseen"] == 50_000
+    assert found.parts["removed"] == -35_120
 
 
 def test_a_request_that_is_smaller_because_reasoning_left_has_lost_nothing() -> None:
