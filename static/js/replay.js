@@ -5,7 +5,9 @@ const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recor
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
 const STALE = 1000; // milliseconds after which the context says that it waits
+const MOST_SEARCHES = 20; // requests for one turn; each searches a part of a long session
 const TEXTS = ".part-thought, .part-text, .part-answer";
+const UNREACHABLE = "The server cannot be reached. Check the connection, then play again.";
 const BLOCKS = "p, li, pre, table, blockquote, h4, h5, h6";
 const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for" };
 
@@ -113,10 +115,12 @@ if (panel) {
     else if (stopped.step === at()) elapsed = stopped.elapsed;
     else elapsed = pace().stretches[0]?.[2] ?? 0; // the reader has waited long enough
     while (run === mine) {
-      const turn = part("pace-choice").value === "turn" ? nextTurn() : null;
+      const isByTurn = part("pace-choice").value === "turn";
+      const turn = isByTurn ? nextTurn().catch(() => undefined) : null;
       await stay(mine);
-      const next = (turn && (await turn)) ?? (at() < steps() ? at() + 1 : null);
+      const next = isByTurn ? await turn : at() < steps() ? at() + 1 : null;
       if (run !== mine) return;
+      if (next === undefined) return stop(UNREACHABLE);
       if (next === null) break;
       await send("show", { step: next });
       if (at() !== next) break; // the error bar says why
@@ -127,11 +131,16 @@ if (panel) {
   /** The step after the next input of a person; the newest step where there is none. */
   async function nextTurn() {
     const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    const address = `${root.dataset.page}/jump?step=${at()}${asOf}&to=next-turn`;
-    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
-    const found = answer?.ok ? await answer.json() : {};
-    if (found.step ?? found.searched_to) return found.step ?? found.searched_to;
-    return at() < steps() ? steps() : null;
+    let from = at();
+    for (let count = 0; count < MOST_SEARCHES && from; count += 1) {
+      const address = `${root.dataset.page}/jump?step=${from}${asOf}&to=next-turn`;
+      const answer = await fetch(address, { headers: { "HX-Request": "true" } });
+      if (!answer.ok) throw new Error(await answer.text());
+      const found = await answer.json();
+      if (found.step) return found.step;
+      from = found.searched_to;
+    }
+    return from ?? (at() < steps() ? steps() : null);
   }
 
   /** Waits until the time of the step is over. */
@@ -238,7 +247,7 @@ if (panel) {
     button.title = run ? "Pause (space)" : "Play (space)";
   }
 
-  function stop() {
+  function stop(reason = "") {
     if (!run) return;
     run = null;
     stopped = { step: at(), elapsed };
@@ -246,7 +255,7 @@ if (panel) {
     text = null;
     showPlaying();
     showContextWaits();
-    write(part("replay-note"), "");
+    write(part("replay-note"), reason);
     showStepTime();
     send("settle");
   }
@@ -259,7 +268,7 @@ if (panel) {
 
   const actions = {
     play: () => (run ? stop() : play()),
-    stop,
+    stop: () => stop(),
     slower: () => changeSpeed(-1),
     faster: () => changeSpeed(1),
   };
@@ -277,7 +286,7 @@ if (panel) {
 
   // A reader who takes hold of what is in view keeps it, and nothing plays where nobody looks.
   for (const pane of root.querySelectorAll("#step, .context-pane")) {
-    for (const name of ["pointerdown", "wheel"]) pane.addEventListener(name, stop, { passive: true });
+    for (const name of ["pointerdown", "wheel"]) pane.addEventListener(name, () => stop(), { passive: true });
   }
   document.addEventListener("visibilitychange", () => document.hidden && stop());
 

@@ -126,6 +126,15 @@ def test_one_turn_a_beat_shows_the_first_step_of_each_turn(page: Page, project: 
     assert min(later - earlier for earlier, later in pairwise(times)) >= 240
 
 
+def test_a_turn_that_cannot_be_found_stops_the_replay(page: Page, project: Project) -> None:
+    session = record(project, *(step_at(n, n + 0.1, n + 0.2, asked=True) for n in range(4)))
+    page.route("**/jump?**", lambda route: route.abort())
+    play(page, session, "8", "turn")
+    expect(page.locator("[data-replay-note]")).to_contain_text("The server cannot be reached.")
+    expect_stopped(page)
+    assert step_in_view(page) == 1
+
+
 def test_text_appears_as_it_was_written(page: Page, project: Project) -> None:
     session = record(project, step_at(0, 0.1, 0.2), step_at(1, 6, 7), step_at(7, 8, 9))
     play(page, session, "0.5")
@@ -208,16 +217,20 @@ def test_a_paused_step_goes_on_where_it_was(page: Page, project: Project) -> Non
 
 
 def test_the_context_says_that_it_waits_for_a_quick_replay(page: Page, project: Project) -> None:
-    session = record_session(project, 120)
+    session = record_session(project, 60)
     page.goto(page_of(session))
     expect(page.locator("#context")).to_contain_text("Before step 1")
-    page.get_by_label("Speed").select_option("8")
+    page.route("**/context?**", lambda route: None)  # never answered: every step is too quick for it
+    page.get_by_label("Pace", exact=True).select_option("one step a beat")
     page.get_by_role("button", name="Play").click()
     waits = page.locator("[data-context-waits]")
-    expect(waits).to_contain_text("Step 1. It follows when the replay is slower or stops.")
+    expect(waits).to_have_text("Step 1. It follows when the replay is slower or stops.")
     page.keyboard.press("Space")
     expect(waits).to_be_hidden()
-    expect(page.locator("#context")).to_contain_text(f"Before step {step_in_view(page)}")
+    page.unroute("**/context?**")
+    following = step_in_view(page) + 1
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#context")).to_contain_text(f"Before step {following}")
 
 
 def test_a_session_that_grows_is_replayed_to_its_new_end(page: Page, project: Project) -> None:
