@@ -25,6 +25,7 @@ from dashboard.timeline_bars import (
     place_of,
 )
 from dashboard.timeline_form import AXES, COLOURS, HEIGHTS
+from dashboard.timeline_map import Minimap, draw_map
 from dashboard.timeline_marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
 from dashboard.timeline_shares import read_shares
 from historyapp.core.call_subjects import KINDS
@@ -85,6 +86,8 @@ class Timeline:
     """For people who do not see the picture."""
     playhead: str
     """The position of the playhead's step; empty where that is outside."""
+    minimap: Minimap | None
+    """In long sessions."""
     branches_top: int
     """Where the lane of rewinds, forks and sub-agents begins."""
     floor: int = FLOOR
@@ -173,6 +176,7 @@ def draw_timeline(location: Location, takes: list[Take]) -> Timeline:
         height=top + lanes * LANE,
         description=_description(location, form.height, takes),
         playhead="" if playhead is None else percent(playhead),
+        minimap=draw_map(location, form, shares),
         branches_top=branches_top,
     )
 

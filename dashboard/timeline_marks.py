@@ -17,7 +17,6 @@ from dashboard.rendering.text import visible
 from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
 from historyapp.models import StepNote
-from historyapp.models.input_counts import count_inputs
 from historyapp.models.relatives import agent_starts, fork_points
 from historyapp.models.takes import Take
 
@@ -62,7 +61,7 @@ class _Found:
 
 
 def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> list[TimelineMark]:
-    """The marks of the part that the bars show, by kind; five queries at most."""
+    """The marks of the part that the bars show, by kind; a bounded number of queries."""
     if not bars:
         return []
     found = [
@@ -94,16 +93,12 @@ def _merged(group: list[_Found]) -> TimelineMark:
 
 def _inputs(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
     """Inputs before each step; of shares how many there are."""
-    shares = [bar for bar in bars if bar.share.steps > 1 and bar.share.after >= 0]
-    places = [(bar.share.after, bar.share.row.anchor) for bar in shares]
-    found = count_inputs(location.history.lineage, places)
-    counts = {bar.first: count for bar, count in zip(shares, found, strict=True)}
     for bar in bars:
-        href = location.address_of(bar.first)
-        if bar.share.steps == 1 and (text := bar.share.row.input_preview):
-            label = f"Input: {visible(preview(text, LABEL))}"
+        count, href = bar.share.inputs, location.address_of(bar.first)
+        if count and bar.share.steps == 1:
+            label = f"Input: {visible(preview(bar.share.row.input_preview, LABEL))}"
             yield _Found("input", bar.place.start, bar.first, label, href)
-        elif count := counts.get(bar.first):
+        elif count:
             label = f"{count:,} input{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
             yield _Found("input", bar.place.start, bar.first, label, href, count)
 

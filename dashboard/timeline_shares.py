@@ -9,6 +9,7 @@ from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
+from historyapp.models.input_counts import count_inputs
 from historyapp.services.prices import price_list
 
 MOST_SINGLE = 400
@@ -32,6 +33,8 @@ class StepShare:
     """When its first step began; of several steps, when the step before them ended. None: not known."""
     after: int = -1
     """Position of the output before its first step; 0: there is none. -1: not known."""
+    inputs: int = 0
+    """Inputs before its steps, as far as these are counted; of a single step at most one."""
     cost: int = 0
     """In millionths of a dollar."""
     context: int = 0
@@ -56,9 +59,12 @@ class StepShare:
         return max(0, round((self.end - self.begin).total_seconds() * 1000))
 
 
-def read_shares(history: History, first: int, last: int) -> list[StepShare]:
-    """The shares of steps ``first`` to ``last``. It reads a bounded number of rows, in at most two queries
+def read_shares(history: History, first: int, last: int, *, usage: bool = True) -> list[StepShare]:
+    """The shares of steps ``first`` to ``last``. It reads a bounded number of rows, in at most three queries
     where no session is shared.
+
+    Args:
+        usage: whether to read what the model calls used. Without it context and cost are unknown.
     """
     last = min(last, history.steps)
     steps = last - first + 1
@@ -70,9 +76,12 @@ def read_shares(history: History, first: int, last: int) -> list[StepShare]:
     rows = history.sample([first - 1, *ends] if first > 1 else ends)
     before = max((row.number for row in rows if row.number < first), default=0)
     rows = [row for row in rows if row.number >= before]
-    totals = history.totals_of(rows) if history.tail.totals.models else {}
+    totals = history.totals_of(rows) if usage and history.tail.totals.models else {}
     shares = _single(rows) if size == 1 else _several(rows)
-    return _with_usage(history, [share for share in shares if share.first >= first], totals)
+    shares = [share for share in shares if share.first >= first]
+    if size > 1:
+        shares = _with_inputs(history, shares)
+    return _with_usage(history, shares, totals)
 
 
 def _single(rows: Sequence[StepSample]) -> list[StepShare]:
@@ -84,6 +93,7 @@ def _single(rows: Sequence[StepSample]) -> list[StepShare]:
             errors=int(row.status == "error"),
             likely=int(row.likely_failure != "" and row.status != "error"),
             begin=row.started_at,
+            inputs=int(row.input_preview != ""),
         )
         for row in rows
     ]
@@ -108,6 +118,13 @@ def _several(rows: Sequence[StepSample]) -> list[StepShare]:
         after = row.anchor or -1
         likely, ended = row.total_likely_failures, share.end
     return shares
+
+
+def _with_inputs(history: History, shares: list[StepShare]) -> list[StepShare]:
+    """The shares with the number of their inputs, where their places are known."""
+    places = [(share.after, share.row.anchor) for share in shares if share.after >= 0]
+    counts = iter(count_inputs(history.lineage, places))
+    return [replace(share, inputs=next(counts)) if share.after >= 0 else share for share in shares]
 
 
 def _with_usage(history: History, shares: list[StepShare], totals: Mapping[int, Totals]) -> list[StepShare]:

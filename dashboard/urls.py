@@ -45,6 +45,7 @@ urlpatterns = [
     path(f"{SESSION}/overview", overview.overview, name="overview"),
     path(f"{SESSION}/title", session.rename, name="rename"),
     path(f"{SESSION}/status", session.change_status, name="change-status"),
+    path(f"{SESSION}/timeline", session.timeline, name="timeline"),
     path(f"{SESSION}/find", session.find, name="find"),
     path(f"{SESSION}/jump", jumps.jump, name="jump"),
     path(f"{SESSION}/steps", session.steps, name="steps"),

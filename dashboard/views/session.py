@@ -44,13 +44,13 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     history, step = location.history, location.step
     found = takes(history)
-    timeline = draw_timeline(location, found)
+    drawn = draw_timeline(location, found)
     context: dict[str, Any] = {
         **head_context(request, location),
-        "timeline": timeline,
+        "timeline": drawn,
         "statuses": STATUS_FILTERS,
         "kinds": KINDS,
-        "quick_chips": quick_chips(location, timeline.kinds),
+        "quick_chips": quick_chips(location, drawn.kinds),
         "active_chips": active_chips(location),
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),
@@ -75,6 +75,17 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
 def _searched_to(request: PersonRequest) -> int:
     """The position after which a search goes on."""
     return max(0, read_number(request.GET, "find_after") or 0)
+
+
+@signed_in
+@require_safe
+def timeline(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """The timeline drawn in another way, with its legend and its choices."""
+    location = find_location(request, session_id)
+    if not request.htmx:
+        return redirect(location.address)
+    drawn = draw_timeline(location, takes(location.history))
+    return render(request, "_timeline_update.html", {"location": location, "timeline": drawn})
 
 
 @signed_in
@@ -145,8 +156,8 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
     session = find_session(request, session_id)
     if request.htmx and request.GET.get("revision") == str(session.revision):
         return HttpResponse(status=204)
-    form, timeline = read_filter(request.GET), read_timeline_form(request.GET)
-    location = replace(newest_step(session), filter=form, timeline=timeline)
+    form, view = read_filter(request.GET), read_timeline_form(request.GET)
+    location = replace(newest_step(session), filter=form, timeline=view)
     if not request.htmx:
         return redirect(location.address)
     step, known, seen = (read_number(request.GET, name) or 0 for name in ("step", "steps", "seen"))

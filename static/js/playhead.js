@@ -11,9 +11,7 @@ if (panel) {
   const asOf = root.dataset.asOf;
   const filter = root.dataset.filter; // of the list: empty, or what follows in an address
 
-  const drawn = root.dataset.view; // how the timeline is drawn: empty, or what follows in an address
-
-  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${drawn}${root.dataset.find}`;
+  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${root.dataset.view}${root.dataset.find}`;
   const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
   const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
   const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}${filter}`;
@@ -229,8 +227,8 @@ if (panel) {
     const [from, to] = [drag, event.clientX].sort((a, b) => a - b).map(stepAt);
     drag = null;
     if (!dragged) return;
-    const at = Math.min(Math.max(number("at"), from), to);
-    location.assign(pageUrl(at).replace(/&zoom=[\d-]+/, "") + `&zoom=${from}-${to}`);
+    part("selection").setAttribute("display", "none");
+    document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action: "zoom", first: from, last: to } }));
   });
 
   async function openDialog(url) {

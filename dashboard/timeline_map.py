@@ -1,0 +1,113 @@
+"""The minimap of a long session: the whole run, and in it the part that the timeline shows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dashboard.location import Location
+from dashboard.timeline_bars import percent
+from dashboard.timeline_form import TimelineForm
+from dashboard.timeline_shares import MOST_SINGLE, StepShare, read_shares
+
+WIDTH, HEIGHT = 1000, 16
+"""Of the picture's coordinates. The width is stretched to that of the page."""
+LEAST = 3
+"""Height of the column of a share with one failure."""
+SLICES = 20
+"""Links into which the whole width is divided."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSlice:
+    """A link to a part of the run."""
+
+    href: str
+    label: str
+    x: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class Minimap:
+    """The whole run by step. Paths are in coordinates of ``WIDTH`` and ``HEIGHT``."""
+
+    location: Location
+    first: int
+    last: int
+    """The part that the timeline shows."""
+    failures: str
+    """The path of columns that are as high as failures are dense, reported and likely ones."""
+    inputs: str
+    """The path of lines where inputs are."""
+    slices: list[MapSlice]
+
+    @property
+    def steps(self) -> int:
+        return self.location.steps
+
+    @property
+    def x(self) -> str:
+        return percent(self.first - 1, self.steps)
+
+    @property
+    def end(self) -> str:
+        return percent(self.last, self.steps)
+
+    @property
+    def width(self) -> str:
+        return percent(self.last - self.first + 1, self.steps)
+
+    @property
+    def playhead(self) -> str:
+        return percent(self.location.step - 0.5, self.steps)
+
+
+def draw_map(location: Location, form: TimelineForm, shown: Sequence[StepShare]) -> Minimap | None:
+    """The minimap, or None in a session that is short enough to be seen step by step.
+
+    Args:
+        form: how the timeline is drawn, with the part that it shows.
+        shown: the shares of that part. Without a zoom they are those of the whole run.
+    """
+    if location.steps <= MOST_SINGLE:
+        return None
+    shares = read_shares(location.history, 1, location.steps, usage=False) if form.last else shown
+    return Minimap(
+        location,
+        first=form.first or 1,
+        last=form.last or location.steps,
+        failures="".join(_columns(shares, location.steps)),
+        inputs="".join(_lines(shares, location.steps)),
+        slices=list(_slices(location, form)),
+    )
+
+
+def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
+    for share in shares:
+        failed = share.errors + share.likely
+        if failed:
+            x, width = WIDTH * (share.first - 1) / steps, WIDTH * share.steps / steps
+            high = min(HEIGHT, LEAST + round((HEIGHT - LEAST) * (failed / share.steps) ** 0.5))
+            yield f"M{x:.0f} {HEIGHT}v-{high}h{width:.0f}v{high}z"
+
+
+def _lines(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
+    return (f"M{WIDTH * (share.first - 1) / steps:.0f} 0v5" for share in shares if share.inputs)
+
+
+def _slices(location: Location, form: TimelineForm) -> Iterator[MapSlice]:
+    """Links to parts as long as the shown one; where all is shown, to each slice alone."""
+    steps = location.steps
+    for number in range(SLICES):
+        first, end = steps * number // SLICES + 1, steps * (number + 1) // SLICES
+        part = replace(form, first=first, last=end)
+        if form.last:
+            size = form.last - form.first + 1
+            start = max(1, min((first + end - size) // 2 + 1, steps - size + 1))
+            part = replace(form, first=start, last=start + size - 1)
+        step = min(max(location.step, part.first), part.last)
+        yield MapSlice(
+            replace(location, step=step, timeline=part).address,
+            f"Show steps {part.first:,}–{part.last:,}",
+            percent(first - 1, steps),
+            percent(end - first + 1, steps),
+        )

@@ -1,0 +1,147 @@
+// Draws the timeline in another way without loading the page again: its choices, zoom, and the minimap's window.
+// Without this file the choices, the buttons for the zoom and the parts of the minimap are links.
+
+const WAIT = 300; // milliseconds after the last key until the new part is drawn
+const LEAST = 20; // steps that the timeline shows at least
+
+const root = document.querySelector("[data-playhead]");
+const frame = document.getElementById("timeline");
+const panel = document.getElementById("step");
+
+if (frame && panel) {
+  const at = () => Number(panel.querySelector("[data-at]").dataset.at);
+  const map = () => frame.querySelector("[data-map]");
+  const send = (action, fields) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
+
+  /** Draws the timeline as a query says. The address of the page and the other links of it follow. */
+  async function draw(query) {
+    const focused = document.activeElement?.dataset?.mapEdge;
+    await htmx.ajax("GET", `${root.dataset.page}/timeline${query}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+    const view = frame.querySelector("[data-timeline]").dataset.view;
+    root.dataset.view = view;
+    history.replaceState(history.state, "", `${root.dataset.page}${query}`);
+    const zoom = new URLSearchParams(view).get("zoom");
+    for (const link of root.querySelectorAll("a[data-keeps-step]:not(#timeline-form a)")) setZoom(link, zoom);
+    prepareMap();
+    if (focused) map()?.querySelector(`[data-map-edge="${focused}"]`).focus();
+  }
+
+  function setZoom(link, zoom) {
+    const query = new URLSearchParams(link.search);
+    if (zoom) query.set("zoom", zoom);
+    else query.delete("zoom");
+    link.search = query;
+  }
+
+  /** Shows a part of the run. A playhead outside of it goes to its nearest step. */
+  async function zoom(first, last) {
+    const step = Math.min(Math.max(at(), first), last);
+    const isMoved = step !== at();
+    const { asOf, filter, view, find } = root.dataset;
+    const rest = view.replace(/&zoom=[\d-]+/, "");
+    const isWhole = map() && first === 1 && last === steps();
+    await draw(`?step=${step}${asOf && `&as_of=${asOf}`}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
+    if (isMoved) send("go", { step });
+  }
+
+  document.addEventListener("playhead:do", (event) => {
+    if (event.detail.action === "zoom") event.detail.done = zoom(event.detail.first, event.detail.last);
+  });
+  root.addEventListener("click", (event) => {
+    const link = event.target.closest("#timeline-form a");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    draw(link.search);
+  });
+
+  // The minimap: its window is moved and resized by pointer and keys.
+  const steps = () => Number(map().dataset.steps);
+  const part = () => ({ first: Number(map().dataset.first), last: Number(map().dataset.last) });
+
+  /** The part after one edge, or both of them, have moved by some steps. */
+  function moved({ first, last }, edge, by) {
+    const size = last - first + 1;
+    const within = (value, low, high) => Math.round(Math.min(Math.max(value, low), high));
+    if (edge === "first") return { first: within(first + by, 1, Math.max(1, last - LEAST + 1)), last };
+    if (edge === "last") return { first, last: within(last + by, Math.min(steps(), first + LEAST - 1), steps()) };
+    const start = within(first + by, 1, steps() - size + 1);
+    return { first: start, last: start + size - 1 };
+  }
+
+  function showPart({ first, last }) {
+    Object.assign(map().dataset, { first, last });
+    const [x, end] = [first - 1, last].map((step) => (100 * step) / steps());
+    const set = (name, values) => {
+      for (const [key, value] of Object.entries(values)) map().querySelector(name).setAttribute(key, value);
+    };
+    set("[data-map-before]", { width: `${x}%` });
+    set("[data-map-after]", { x: `${end}%` });
+    set(".map-window", { x: `${x}%`, width: `${end - x}%` });
+    set("[data-map-edge=first]", { x: `${x}%`, "aria-valuenow": first, "aria-valuetext": `from step ${first}` });
+    set("[data-map-edge=last]", { x: `${end}%`, "aria-valuenow": last, "aria-valuetext": `to step ${last}` });
+    set("[data-map-edge=both]", { "aria-valuenow": first, "aria-valuetext": `steps ${first} to ${last}` });
+  }
+
+  /** Makes the window and its edges controls; without scripts they could not be used. */
+  function prepareMap() {
+    if (!map()) return;
+    const names = { both: "Part that the timeline shows", first: "First step of the part", last: "Last step of the part" };
+    for (const [edge, label] of Object.entries(names)) {
+      const control = map().querySelector(`[data-map-edge=${edge}]`);
+      const values = { role: "slider", tabindex: 0, "aria-label": label, "aria-valuemin": 1, "aria-valuemax": steps() };
+      for (const [name, value] of Object.entries(values)) control.setAttribute(name, value);
+    }
+    const { first, last } = part();
+    map().toggleAttribute("data-map-moves", last - first + 1 < steps());
+    showPart({ first, last });
+    showPlayhead();
+  }
+
+  const showPlayhead = () => map()?.querySelector("[data-map-playhead]").setAttribute("x", `${(100 * (at() - 0.5)) / steps()}%`);
+
+  let drag = null;
+  frame.addEventListener("pointerdown", (event) => {
+    const edge = event.target.closest("[data-map-edge]")?.dataset.mapEdge;
+    if (event.button || !edge) return;
+    event.preventDefault();
+    event.target.closest("[data-map-edge]").focus({ focusVisible: false });
+    drag = { edge, from: event.clientX, before: part(), width: map().getBoundingClientRect().width };
+  });
+  window.addEventListener("pointermove", (event) => {
+    if (drag) showPart(moved(drag.before, drag.edge, ((event.clientX - drag.from) * steps()) / drag.width));
+  });
+  window.addEventListener("pointerup", () => {
+    if (!drag) return;
+    const { before } = drag;
+    drag = null;
+    const { first, last } = part();
+    if (first !== before.first || last !== before.last) zoom(first, last);
+  });
+  window.addEventListener("pointercancel", () => {
+    if (drag) showPart(drag.before);
+    drag = null;
+  });
+
+  let timer = null;
+  frame.addEventListener("keydown", (event) => {
+    const edge = event.target.closest("[data-map-edge]")?.dataset.mapEdge;
+    if (!edge || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { first, last } = part();
+    const size = last - first + 1;
+    const small = Math.max(1, Math.round(size / 10));
+    const by = {
+      ArrowLeft: -small, ArrowDown: -small, ArrowRight: small, ArrowUp: small,
+      PageDown: -size, PageUp: size, Home: -steps(), End: steps(),
+    }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    showPart(moved({ first, last }, edge, by));
+    clearTimeout(timer);
+    timer = setTimeout(() => zoom(part().first, part().last), WAIT);
+  });
+
+  new MutationObserver(showPlayhead).observe(panel, { childList: true });
+  new MutationObserver(() => map() && !map().querySelector("[role=slider]") && prepareMap()).observe(frame, { childList: true });
+  prepareMap();
+}

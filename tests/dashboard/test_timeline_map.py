@@ -1,0 +1,111 @@
+"""The minimap shows the whole of a long run, whatever part the timeline shows."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard.location import Location
+from dashboard.timeline import Timeline, draw_timeline
+from dashboard.timeline_form import TimelineForm
+from dashboard.timeline_map import SLICES, Minimap
+from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from tests.dashboard.long_sessions import ERROR_EVERY, long_session
+from tests.dashboard.pages import html
+from tests.services.drafts import act, ok, said
+
+HTMX = {"HX-Request": "true"}
+
+
+def timeline(session: Session, step: int = 1, form: TimelineForm | None = None) -> Timeline:
+    return draw_timeline(Location(History(session), step, timeline=form or TimelineForm()), [])
+
+
+def minimap(session: Session, step: int = 1, form: TimelineForm | None = None) -> Minimap:
+    found = timeline(session, step, form).minimap
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(MOST_SINGLE, False), (MOST_SINGLE + 1, True)])
+def test_long_sessions_have_a_minimap(project: Project, steps: int, *, expected: bool) -> None:
+    assert (timeline(long_session(project, steps)).minimap is not None) == expected
+
+
+def test_without_a_zoom_its_window_is_the_whole_run(project: Project) -> None:
+    found = minimap(long_session(project, 1_000))
+    assert (found.first, found.last, found.x, found.width) == (1, 1_000, "0.00%", "100.00%")
+
+
+def test_a_zoom_leaves_the_picture_and_moves_the_window(project: Project) -> None:
+    session = long_session(project, 5_000)
+    whole, zoomed = minimap(session), minimap(session, 1_150, TimelineForm(first=1_001, last=1_500))
+    assert (zoomed.x, zoomed.width, zoomed.playhead) == ("20.00%", "10.00%", "22.99%")
+    assert zoomed.failures == whole.failures
+
+
+def test_columns_of_failures_are_as_high_as_these_are_dense(project: Project) -> None:
+    session = long_session(project, 1_000)
+    heights = [int(high) for high in re.findall(r"v-(\d+)", minimap(session).failures)]
+    assert len(heights) == 1_000 // ERROR_EVERY
+    assert set(heights) == {9}  # one of four steps failed: half of the height above the least
+
+
+def test_inputs_are_drawn(project: Project) -> None:
+    session = long_session(project, 1_000)
+    append(project, session.pk, [said("go on"), act(), ok()])
+    session.refresh_from_db()
+    assert minimap(session).inputs == "M999 0v5"
+
+
+def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
+    session = long_session(project, 5_000)
+    slices = minimap(session, 600).slices
+    assert len(slices) == SLICES
+    assert slices[0].href == f"/sessions/{session.pk}?step=250&zoom=1-250"
+    assert slices[-1].href == f"/sessions/{session.pk}?step=4751&zoom=4751-5000"
+
+
+def test_with_a_zoom_its_links_lead_to_parts_of_the_same_length(project: Project) -> None:
+    session = long_session(project, 5_000)
+    for link in minimap(session, 1_150, TimelineForm(first=1_101, last=1_300)).slices:
+        first, last = map(int, re.findall(r"zoom=(\d+)-(\d+)", link.href)[0])
+        assert last - first + 1 == 200
+        assert 1 <= first <= last <= 5_000
+
+
+@pytest.mark.parametrize("zoom", ["", "&zoom=101-400"])
+def test_it_costs_the_same_for_every_length(
+    project: Project, zoom: str, django_assert_num_queries: Any
+) -> None:
+    form = TimelineForm(first=101, last=400) if zoom else TimelineForm()
+    sessions = [long_session(project, steps) for steps in (1_000, 20_000)]
+    for session in sessions:
+        with django_assert_num_queries(6 if zoom else 5):
+            drawn = timeline(session, 150, form)
+        assert drawn.minimap is not None
+        assert len(drawn.minimap.failures) < 20 * MOST_SHARES
+
+
+def test_the_timeline_is_drawn_in_another_way_without_the_page(alice: Client, project: Project) -> None:
+    session = long_session(project, 1_000)
+    query = "?step=120&height=duration&zoom=101-200"
+    part = html(alice.get(f"/sessions/{session.pk}/timeline{query}", headers=HTMX))
+    assert 'data-view="&amp;height=duration&amp;zoom=101-200"' in part
+    assert 'data-first="101" data-last="200"' in part
+    assert '<ul id="timeline-legend" hx-swap-oob="innerHTML">' in part
+    assert '<div id="timeline-form" hx-swap-oob="innerHTML">' in part
+    assert "<html" not in part
+
+
+def test_without_scripts_it_leads_to_the_page(alice: Client, session: Session) -> None:
+    answer = alice.get(f"/sessions/{session.pk}/timeline?step=2&axis=time")
+    assert answer.headers["Location"] == f"/sessions/{session.pk}?step=2&axis=time"
+
+
+def test_a_stranger_sees_no_timeline(charlie: Client, session: Session) -> None:
+    assert charlie.get(f"/sessions/{session.pk}/timeline?step=1", headers=HTMX).status_code == 404
