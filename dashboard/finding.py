@@ -1,9 +1,12 @@
-"""The text that a person looks for in a session: which steps have it, and where the next one is."""
+"""The text that a person looks for in a session: which steps and takes have it, and where the next one is."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from django.urls import reverse
+
 from dashboard.location import Location
+from historyapp.models.takes import takes
 from historyapp.models.text_search import MOST_HITS, Hit, TextSearch, in_steps
 from historyapp.tasks import want_text_index
 
@@ -23,6 +26,16 @@ class StepHit:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeHit:
+    """A step with the text that a rewind cut off."""
+
+    number: int
+    hit: Hit
+    address: str
+    """Of the step, as of when it was live."""
+
+
+@dataclass(frozen=True, slots=True)
 class TextHits:
     """The steps that have the text, in order."""
 
@@ -32,6 +45,8 @@ class TextHits:
     """The position after which was searched."""
     more: int | None
     """The position after which a further search goes on; None when all has been searched."""
+    in_takes: list[TakeHit]
+    """The first ones."""
     is_indexed: bool
     """False while workers still make the index; searching goes on meanwhile, in smaller parts."""
 
@@ -82,11 +97,32 @@ def find_in(location: Location, after: int = 0) -> TextHits | None:
     """
     if not location.find or not location.steps:
         return None
-    found = TextSearch(location.history, location.find).find(MOST_HITS, after)
+    found = TextSearch(location.history, location.find, with_takes=True).find(MOST_HITS, after)
     want_text_index(found.unindexed)
     by_step = in_steps(found.hits, location.steps)
     steps = [
         StepHit(number, hits[0], sum(hit.match.times for hit in hits)) for number, hits in by_step.items()
     ]
     steps.sort(key=lambda step: step.number)
-    return TextHits(location, steps, after, found.more, not found.unindexed)
+    return TextHits(location, steps, after, found.more, _in_takes(location, found.hits), not found.unindexed)
+
+
+def _in_takes(location: Location, hits: list[Hit]) -> list[TakeHit]:
+    """The first hits that are not live, one for each step, each as of the end of its take.
+
+    A take of a take, and one of an older rewind than :func:`takes` reads, is shown as of the hit itself.
+    """
+    hidden = {(hit.session, hit.match.step): hit for hit in reversed(hits) if not hit.live}
+    if not hidden:
+        return []
+    known = takes(location.history)
+    found: list[TakeHit] = []
+    for (session, number), hit in sorted(hidden.items(), key=lambda item: item[1].match.position)[:LISTED]:
+        position = hit.match.position
+        cut = next((take for take in known if take.hidden.contains(str(session), position)), None)
+        if cut is not None and number <= cut.last_step:
+            place = f"{location.url}?as_of={cut.as_of}&step={max(1, number)}"
+        else:
+            place = f"{reverse('session', args=[session])}?as_of={position}&step=-1"
+        found.append(TakeHit(number, hit, f"{place}{location.find_parameter}"))
+    return found

@@ -18,8 +18,10 @@ from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
 from historyapp.models import Session, Worker
+from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
+from historyapp.services.imports.reports import FileReport
 from historyapp.services.name_index import catch_up
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
@@ -103,6 +105,15 @@ def index_text(session: str) -> None:
 def want_text_index(sessions: Iterable[UUID]) -> None:
     """Asks workers to index the texts of sessions. Without a broker, the next search asks again."""
     _send(index_text, _not_asked("texts", sessions), "searches stay slow")
+
+
+def index_imports(reports: Iterable[FileReport]) -> None:
+    """Asks workers to index the texts of what was imported, so that the first search is quick, too.
+
+    Sessions without enough entries for a block are left out: without an index they are searched as quickly.
+    """
+    sessions = [session for report in reports for session in report.sessions if session.changed]
+    want_text_index([one.id for one in sessions if one.counts.entries >= BLOCK_ENTRIES])
 
 
 def _not_asked(what: str, sessions: Iterable[UUID]) -> list[UUID]:

@@ -14,6 +14,7 @@ from historyapp.core.importers.base import Source
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parsers import PARSERS
+from historyapp.tasks import index_imports
 
 FILES = 100
 """The most files of one upload."""
@@ -35,6 +36,7 @@ def imports(request: PersonRequest) -> HttpResponse:
             source = Source(upload.name or "upload", cast(BinaryIO, upload.file))
             report = import_file(project, source, format=format, actor=actor(request), process=process)
             reports.append(report)
+    index_imports(reports)
     return render(request, "import.html", context | {"reports": reports, "is_empty": not reports})
 
 

@@ -20,6 +20,7 @@ from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
 from historyapp.services.imports.parsers import PARSERS
 from historyapp.services.imports.reports import FileReport
+from historyapp.tasks import index_imports
 from historyapp.wire.problems import NotValid
 from historyapp.wire.transfers import FileOut, ImportedSessionOut, ImportOut, SkippedOut
 
@@ -66,6 +67,7 @@ def post_import(
             )
             for file in files
         ]
+    index_imports(reports)
     later = [report for report in reports if report.retryable]
     changed = any(report.changed for report in reports)
     if later and not changed:

@@ -7,7 +7,7 @@ from django.test import Client
 
 from historyapp.models import Project, Session, text_search
 from historyapp.services.append import append
-from historyapp.services.rewinds import Target, rewind
+from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.pages import fragment, html, text
 from tests.services.drafts import act, ok, said
@@ -52,6 +52,46 @@ def test_takes_are_not_searched(alice: Client, project: Project, session: Sessio
     rewind(project, session.pk, Target(to_step=3))
     assert 'data-found="1,2,3"' in html(alice.get(f"/sessions/{session.pk}?find=file-"))
     assert 'data-found="1,2,3,4,5"' in html(alice.get(f"/sessions/{session.pk}?as_of=11&find=file-"))
+
+
+def test_steps_of_takes_are_listed_apart_as_they_were(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=3))
+    append(project, session.pk, [act("other"), ok()])
+    page = html(alice.get(f"/sessions/{session.pk}?find=file-"))
+    assert "Cut off: step 4" in page
+    address = f"/sessions/{session.pk}?as_of=11&step=5&find=file-"
+    assert f'href="{address.replace("&", "&amp;")}"' in page
+    assert 'data-found="1,2,3,4,5"' in html(alice.get(address))
+    alone = alice.get(f"/sessions/{session.pk}?find=file-5")
+    assert "Not found" in text(alone)
+    assert "Cut off: step 5" in html(alone)
+    assert "Cut off" not in html(alice.get(f"/sessions/{session.pk}?find=file-1"))
+
+
+def test_a_take_of_a_take_is_shown_as_of_the_text(alice: Client, project: Project, session: Session) -> None:
+    rewind(project, session.pk, Target(to_step=4))  # at 12: step 5 is in a take
+    append(project, session.pk, [act("inner"), ok()])
+    rewind(project, session.pk, Target(to_step=2))
+    append(project, session.pk, [act("other"), ok()])
+    page = html(alice.get(f"/sessions/{session.pk}?find=file-5"))
+    address = f"/sessions/{session.pk}?as_of=10&step=-1&find=file-5"
+    assert f'href="{address.replace("&", "&amp;")}"' in page
+    assert 'data-found="5"' in html(alice.get(address))
+
+
+def test_what_was_cut_off_before_a_fork_is_shown_in_the_parent(
+    alice: Client, project: Project, session: Session
+) -> None:
+    rewind(project, session.pk, Target(to_step=3))
+    append(project, session.pk, [act("another"), ok()])
+    child = fork(project, session.pk)
+    append(project, child.pk, [act("other"), ok()])
+    page = html(alice.get(f"/sessions/{child.pk}?find=file-5"))
+    address = f"/sessions/{session.pk}?as_of=10&step=-1&find=file-5"
+    assert f'href="{address.replace("&", "&amp;")}"' in page
+    assert 'data-found="5"' in html(alice.get(address))
 
 
 @pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><img src=x onerror=a>'])

@@ -19,6 +19,7 @@ from historyapp.models import Project
 from historyapp.services.imports.files import import_file, inspect_file
 from historyapp.services.imports.parser import PROCESS_MIN_SIZE, ParserProcess, relax_garbage_collection
 from historyapp.services.imports.reports import FileReport
+from historyapp.tasks import index_imports
 
 _OPERATIONS_PER_REFRESH = 200
 
@@ -62,6 +63,8 @@ class Command(PlayheadCommand):
                     report = _read(file, options["format"], project, bar, process)
                     report.name = file.label if markdown else str(file.path)
                     reports.append(report)
+                    if not dry_run:
+                        index_imports([report])
                     if not markdown:
                         print_file(console, report, dry_run=dry_run, verbose=verbose)
         except KeyboardInterrupt:
