@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
 from historyapp.models import Session, Worker
+from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
@@ -142,6 +143,17 @@ def index_names(session: str) -> None:
     row = Session.objects.filter(pk=UUID(session)).first()
     if row is not None and not catch_up(row.lineage(), TURN_SECONDS, at_most=None) and not stopping.is_set():
         _send(index_names, [row.pk], "the names of a session wait")
+
+
+def index_names_of(history: History) -> bool:
+    """Adds to the index of names what can be added at once, and asks workers for the rest.
+
+    Returns whether everything is in.
+    """
+    is_complete = catch_up(history.lineage)
+    if not is_complete:
+        want_name_index(history.session.pk)
+    return is_complete
 
 
 def want_name_index(session: UUID) -> None:

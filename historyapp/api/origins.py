@@ -8,7 +8,6 @@ from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.fields import AsOf, QueryStep, SessionId
 from historyapp.api.responses import reply_or_304
 from historyapp.models.history import History
-from historyapp.services.name_index import catch_up
 from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of
 from historyapp.wire.origins import NameOriginOut, NamePlaceOut, OriginsOut, UsedLineOut, UsedNameOut
 
@@ -31,9 +30,7 @@ def read_origins(
     session = find_session(request, session_id)
     history = History(session, as_of)
     number = history.resolve(number)
-    is_complete = catch_up(history.lineage)
-    if not is_complete:
-        tasks.want_name_index(session.pk)
+    is_complete = tasks.index_names_of(history)
 
     def make() -> OriginsOut:
         found = origins_of(history, number)

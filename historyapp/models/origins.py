@@ -305,12 +305,21 @@ def flagged_steps(spans: Spans, column: str, limit: int) -> list[StepNames]:
     return found
 
 
-def step_numbers(places: Iterable[tuple[str, int]]) -> dict[int, int]:
-    """The numbers of the steps of live entries, by position; of an input the step before it."""
+class EntrySize(NamedTuple):
+    """An entry without its body."""
+
+    step: int
+    """The number of its step; of an input of the step before it."""
+    tokens: int
+
+
+def entry_sizes(places: Iterable[tuple[str, int]]) -> dict[int, EntrySize]:
+    """Steps and sizes of live entries, given by session and position; by position."""
     wanted = sorted(set(places))
-    found: dict[int, int] = {}
+    found: dict[int, EntrySize] = {}
     for start in range(0, len(wanted), _PLACES_AT_ONCE):
         spans = [Span(session, at, at) for session, at in wanted[start : start + _PLACES_AT_ONCE]]
-        rows = in_spans(Entry.objects.all(), spans).values_list("position", "totals")
-        found.update((position, int(totals.get("steps", 0))) for position, totals in rows)
+        rows = in_spans(Entry.objects.all(), spans).values_list("position", "totals", "tokens")
+        for position, totals, tokens in rows:
+            found[position] = EntrySize(int(totals.get("steps", 0)), tokens)
     return found

@@ -34,7 +34,7 @@ ENTRIES_OF_PIECE = 2_000
 TOKENS_OF_PIECE = 400_000
 """A piece ends behind the entry with which it has as many."""
 PAGES_AT_ONCE = 100
-READ_SECONDS = 0.25
+READ_SECONDS = 0.5
 """A page or an API call adds pieces for as long."""
 READ_ENTRIES, READ_TOKENS = 200, 60_000
 """Of a piece that it adds. What lacks more than :data:`SHORT` entries is left to a worker."""
@@ -98,7 +98,7 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
 
 
 def add_piece(session: Session, last: int | None = None, *, is_short: bool = False) -> bool:
-    """Adds the next entries of a session to the index. Returns whether there may be more.
+    """Adds the next entries of a session to the index. Returns whether there are more.
 
     Args:
         last: entries behind this position can wait.
@@ -110,7 +110,8 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
             index, _ = NameIndex.objects.get_or_create(
                 session=session, defaults={"position": session.fork_position}
             )
-    if index.position >= (session.head if last is None else min(last, session.head)):
+    wanted = session.head if last is None else min(last, session.head)
+    if index.position >= wanted:
         return False
     piece = read_piece(session, index, is_short=is_short)
     if piece is None:
@@ -120,7 +121,7 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
         if held and held.position == index.position:  # else another process was quicker, or it was deleted
             _store(held, piece)
     merge_runs(index, is_short=is_short)
-    return held is not None
+    return held is not None and piece.last < wanted
 
 
 def _store(index: NameIndex, piece: Piece) -> None:

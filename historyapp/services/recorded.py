@@ -82,15 +82,23 @@ class RecordedRequest:
         return price.cost(usage_of(self.output.metadata)) if price else None
 
 
-def recorded_request(history: History, number: int) -> RecordedRequest:
+def recorded_request(
+    history: History, number: int, known_output: core.Entry | None = None
+) -> RecordedRequest:
     """The request that led to a live step. Costs what the model's window holds, at any length.
+
+    Args:
+        known_output: the step's output, where it has been read already.
 
     Raises:
         NotFound: when there is no such step.
     """
-    row = history.row(number)
-    before = History(history.session, row.first_position - 1)
-    output = _output(history, row.first_position)
+    if known_output is None:
+        output = _output(history, history.row(number).first_position)
+    else:
+        position, _, created_at, metadata, size = known_output
+        output = LogRow(position, "model_output", created_at, size, metadata, {})
+    before = History(history.session, output.position - 1)
     model = _model(history, output)
     snapshot, source = _snapshot(history, output)
     tokens = max(window_of(model), usage_of(output.metadata).input) * SPARE / factor_for(model)

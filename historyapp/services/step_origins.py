@@ -1,6 +1,7 @@
 """Where the names of a step's action stood before it, and which later actions used its results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -27,14 +28,15 @@ from historyapp.core.windows import Beginning
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.history import History
 from historyapp.models.origins import (
+    EntrySize,
     KeyPlaces,
     Spans,
     all_places,
+    entry_sizes,
     first_actions,
     indexed_spans,
     key_places,
     stands_at,
-    step_numbers,
 )
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded import RecordedRequest, recorded_request
@@ -117,7 +119,9 @@ class StepOrigins:
     compacted_at: int | None
     """Where the context was last compacted or cleared before the step."""
     is_complete: bool
-    """Whether all entries are in the index."""
+    """Whether all entries before the step are in the index."""
+    is_indexed: bool
+    """Whether all entries are."""
 
 
 def origins_of(history: History, number: int) -> StepOrigins:
@@ -136,42 +140,68 @@ def origins_of(history: History, number: int) -> StepOrigins:
             limit=1 + MOST_RESULTS,
         )
     )
-    spans, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
+    before, is_complete = indexed_spans(history.lineage, 1, row.first_position - 1)
+    after, is_indexed = indexed_spans(history.lineage, row.last_position + 1, history.lineage.last)
     calls = calls_of(_output(entries))[:MOST_CALLS]
     named: dict[str, int] = {}
     for index, call in enumerate(calls):
         for name in names_in(call):
             named.setdefault(name, index)
-    recorded = recorded_request(history, row.number)
-    search = _Search(spans, list(named), recorded)
+    recorded = recorded_request(history, row.number, entries[0])
+    uses = _Uses(after, entries[1:])
+    search = _Search(history, before, list(named), recorded, uses.positions)
     acted = {file for call in calls for file in files_acted_on(call)}
-    names = []
-    for name, call_index in named.items():
-        places = search.places(name)
-        names.append(
-            NameOrigin(
-                name=name,
-                kind=kind_of(name),
-                call=call_index,
-                origin=_origin(places, is_complete=is_complete),
-                match=search.best[name].match if places else None,
-                first=search.shown(name, search.first(name)),
-                first_given=search.shown(name, search.first_given(name)),
-                last_position=search.last(name),
-                in_view=search.is_seen(name) if places else None,
-                is_acted_on=name in acted,
-            )
-        )
-    used, is_used = _used(history, row.last_position, entries[1:])
+    names = [
+        search.origin(name, call, is_complete=is_complete, is_acted_on=name in acted)
+        for name, call in named.items()
+    ]
+    used = uses.lines(search.steps)
+    is_known = is_indexed and 0 < len(uses.keys) < RESULT_NAMES
     window = recorded.window
-    at = window.position if window.begins in ("compaction", "cleared") else None
-    return StepOrigins(row.number, names, used, is_used, window.begins, at, is_complete)
+    return StepOrigins(
+        number=row.number,
+        names=names,
+        used=used,
+        is_used=True if used else False if is_known else None,
+        window=window.begins,
+        compacted_at=window.position if window.begins in ("compaction", "cleared") else None,
+        is_complete=is_complete,
+        is_indexed=is_complete and is_indexed,
+    )
+
+
+class _Uses:
+    """The names in a step's results, and the first later actions that have them."""
+
+    def __init__(self, spans: Spans, results: Sequence[core.Entry]) -> None:
+        self._lines = [line for entry in results for line in result_names(entry.body)]
+        self.keys = {key_of(name): name for line in self._lines for name in line.names}
+        found = first_actions(spans, self.keys)
+        self._used = {self.keys[key]: position for key, position in found.items()}
+        self.positions = set(found.values())
+
+    def lines(self, steps: Mapping[int, int]) -> list[UsedLine]:
+        """The lines with names that were used, given the numbers of the steps at positions."""
+        used = {name: steps[position] for name, position in self._used.items() if position in steps}
+        found = []
+        for line in self._lines:
+            names = [(name, used[name]) for name in line.names if name in used]
+            if names:
+                found.append(UsedLine(line.part, line.line, names, preview(line.text)))
+        return found[:MOST_LINES]
 
 
 class _Search:
     """The places of some names in what is before a step."""
 
-    def __init__(self, spans: Spans, names: Sequence[str], recorded: RecordedRequest) -> None:
+    def __init__(
+        self,
+        history: History,
+        spans: Spans,
+        names: Sequence[str],
+        recorded: RecordedRequest,
+        others: Collection[int],
+    ) -> None:
         self._ways = {name: lookups(name) for name in names}
         keys = {key for ways in self._ways.values() for way in ways for key in way.keys}
         self._known = key_places(spans, keys)
@@ -184,14 +214,32 @@ class _Search:
         self._standing = stands_at(spans, {way.keys[0] for way in self.best.values()}, apart)
         firsts = [(name, at) for name in self.best for at in (self.first(name), self.first_given(name)) if at]
         lasts = [at for name in self.best for at in self._lasts(name)]
-        wanted = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set())
-        sessions = {at: session for at in wanted if (session := recorded.history.lineage.session_at(at))}
-        self._steps = step_numbers((session, at) for at, session in sessions.items())
-        spots = {(sessions[at], at): set[Spot]() for _, at in firsts if at in sessions}
+        wanted = {at for _, at in firsts} | (set(lasts) if recorded.snapshot else set()) | set(others)
+        lineage = history.lineage
+        owners = {at: session for at in wanted if (session := lineage.session_at(at))}
+        sizes = entry_sizes((session, at) for at, session in owners.items())
+        self.steps = {at: size.step for at, size in sizes.items()}
+        """The numbers of the steps at the positions of interest."""
+        spots: dict[int, set[Spot]] = defaultdict(set)
         for name, at in firsts:
-            if at in sessions:
-                spots[sessions[at], at].add((self.best[name].keys[0], self._group(name, at)))
-        self._lines = _lines(spots)
+            spots[at].add((self.best[name].keys[0], self._group(name, at)))
+        self._lines = _lines({at: owners[at] for at in spots if at in owners}, sizes, spots)
+
+    def origin(self, name: str, call: int, *, is_complete: bool, is_acted_on: bool) -> NameOrigin:
+        """What is known of a name."""
+        places = self.places(name)
+        return NameOrigin(
+            name=name,
+            kind=kind_of(name),
+            call=call,
+            origin=_origin(places, is_complete=is_complete),
+            match=self.best[name].match if places else None,
+            first=self.shown(name, self.first(name)),
+            first_given=self.shown(name, self.first_given(name)),
+            last_position=self.last(name),
+            in_view=self.is_seen(name) if places else None,
+            is_acted_on=is_acted_on,
+        )
 
     def places(self, name: str) -> KeyPlaces | None:
         """Where a name stands, in the spelling that counts; None: nowhere."""
@@ -224,7 +272,7 @@ class _Search:
         """A place of a name, for people."""
         if position is None:
             return None
-        place = NamePlace(position, self._steps.get(position, 0), None)
+        place = NamePlace(position, self.steps.get(position, 0), None)
         spot = self.best[name].keys[0], self._group(name, position)
         return _with_line(place, self._lines.get(position, {}).get(spot))
 
@@ -243,7 +291,7 @@ class _Search:
         assert self._recorded.snapshot is not None
         is_unknown = False
         for position in positions:
-            step = self._steps.get(position, 0)
+            step = self.steps.get(position, 0)
             for segment in self._recorded.snapshot.manifest.get("segments", ()):
                 first = segment.get("step") or 0
                 if segment.get("position") != position and not (
@@ -271,11 +319,12 @@ def places_of(history: History, number: int, name: str) -> list[NamePlace]:
             for session, position, group in all_places(spans, way.keys[0], MOST_PLACES):
                 found.setdefault(position, (session, (way.keys[0], group)))
     newest = sorted(found)[-MOST_PLACES:]
-    numbers = step_numbers((found[position][0], position) for position in newest)
-    lines = _lines({(found[position][0], position): {found[position][1]} for position in newest})
+    owners = {position: found[position][0] for position in newest}
+    sizes = entry_sizes((session, position) for position, session in owners.items())
+    lines = _lines(owners, sizes, {position: {found[position][1]} for position in newest})
     return [
         _with_line(
-            NamePlace(position, numbers.get(position, 0), None),
+            NamePlace(position, sizes[position].step if position in sizes else 0, None),
             lines.get(position, {}).get(found[position][1]),
         )
         for position in newest
@@ -308,51 +357,24 @@ def _origin(places: KeyPlaces | None, *, is_complete: bool) -> Origin:
 
 
 def _lines(
-    wanted: Mapping[tuple[str, int], set[Spot]],
+    owners: Mapping[int, str], sizes: Mapping[int, EntrySize], spots: Mapping[int, Collection[Spot]]
 ) -> dict[int, dict[Spot, tuple[Role, int, str]]]:
-    """The role, line and text at some places, by position. Entries are read up to a bounded size."""
-    spots_at = {position: spots for (_, position), spots in wanted.items()}
-    found: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
-    for entry in _small_entries(sorted(wanted)):
-        texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
-        lines: dict[tuple[Role, int], list[str]] = {}
-        for one in mentions_of(entry.body, entry.metadata).mentions:
-            if (one.key, one.group) in spots_at[entry.position]:
-                where = one.role, one.part
-                if where not in lines:
-                    lines[where] = texts[where].split("\n")
-                line = preview(lines[where][one.line - 1])
-                found.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, line
-    return found
+    """The role, line and text at some places, by position. Entries are read up to a bounded size.
 
-
-def _small_entries(places: Sequence[tuple[str, int]]) -> list[core.Entry]:
-    """The entries at some places, without very large ones."""
-    spans = [Span(session, position, position) for session, position in places]
-    sizes = in_spans(Entry.objects.all(), spans).values_list("session_id", "position", "tokens")
+    Args:
+        owners: the sessions of the positions.
+    """
     left, wanted = MOST_TOKENS, []
-    for session, position, tokens in sorted(sizes, key=lambda row: row[2]):
-        left -= tokens
-        if left >= 0 and tokens <= LARGEST_ENTRY:
-            wanted.append(Span(str(session), position, position))
-    return [row.core() for row in in_spans(Entry.objects.all(), wanted)] if wanted else []
-
-
-def _used(history: History, after: int, results: Sequence[core.Entry]) -> tuple[list[UsedLine], bool | None]:
-    """The lines of results with names that later actions used, and whether one did, see StepOrigins."""
-    lines = [line for entry in results for line in result_names(entry.body)]
-    keys = {key_of(name): name for line in lines for name in line.names}
-    if not keys:
-        return [], None
-    spans, is_complete = indexed_spans(history.lineage, after + 1, history.lineage.last)
-    positions = first_actions(spans, keys)
-    sessions = {p: history.lineage.session_at(p) for p in set(positions.values())}
-    numbers = step_numbers((session, position) for position, session in sessions.items() if session)
-    used = {keys[key]: numbers[position] for key, position in positions.items() if position in numbers}
-    found = []
-    for line in lines:
-        names = [(name, used[name]) for name in line.names if name in used]
-        if names:
-            found.append(UsedLine(line.part, line.line, names, preview(line.text)))
-    is_known = is_complete and len(keys) < RESULT_NAMES
-    return found[:MOST_LINES], True if found else False if is_known else None
+    for position in sorted((at for at in owners if at in sizes), key=lambda at: sizes[at].tokens):
+        left -= sizes[position].tokens
+        if left >= 0 and sizes[position].tokens <= LARGEST_ENTRY:
+            wanted.append(Span(owners[position], position, position))
+    found: dict[int, dict[Spot, tuple[Role, int, str]]] = {}
+    for row in in_spans(Entry.objects.all(), wanted) if wanted else ():
+        entry = row.core()
+        texts = {(text.role, text.part): text.text for text in texts_of(entry.body, entry.metadata)}
+        for one in mentions_of(entry.body, entry.metadata).mentions:
+            if (one.key, one.group) in spots[entry.position]:
+                line = texts[one.role, one.part].split("\n")[one.line - 1]
+                found.setdefault(entry.position, {})[one.key, one.group] = one.role, one.line, preview(line)
+    return found

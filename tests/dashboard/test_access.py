@@ -25,6 +25,7 @@ POSTED = {
     "change-status",
     "dismiss",
     "note",
+    "index-names",
     "save-what-if",
     "change-what-if",
     "fork",

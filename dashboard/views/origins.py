@@ -1,0 +1,48 @@
+"""Where a step got its names from, and every place of one of them."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access import PersonRequest, signed_in
+from dashboard.location import find_location, render_fragment
+from dashboard.origins import SHOWN, name_views, place_view
+from historyapp.core.identifiers import LONGEST
+from historyapp.core.text import clean
+from historyapp.services.step_origins import origins_of, places_of
+from historyapp.tasks import index_names_of
+
+
+@signed_in
+@require_safe
+def origins(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
+    """The names of a step's action with their origins, and the lines of its results that were used."""
+    location = find_location(request, session_id, number)
+    found = origins_of(location.history, location.step)
+    if not found.is_indexed and index_names_of(location.history):
+        found = origins_of(location.history, location.step)
+    names = name_views(location, found)
+    shown = {"origins": found, "names": names[:SHOWN], "more_names": names[SHOWN:]}
+    return render_fragment(request, "_origins.html", location, shown)
+
+
+@signed_in
+@require_safe
+def origin_places(request: PersonRequest, session_id: UUID, number: int) -> HttpResponse:
+    """Every place of the name ``name`` up to a step; of many places the newest."""
+    location = find_location(request, session_id, number)
+    index_names_of(location.history)
+    name = clean(request.GET.get("name", ""))[:LONGEST]
+    places = [place_view(location, place) for place in places_of(location.history, location.step, name)]
+    return render_fragment(request, "_origin_places.html", location, {"name": name, "places": places})
+
+
+@signed_in
+@require_POST
+def index_names(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Makes the index of names, or asks a worker for it. Leads back to the overview."""
+    location = find_location(request, session_id)
+    index_names_of(location.history)
+    return redirect("overview", session_id)

@@ -1,0 +1,106 @@
+"""Where a step got its names from, on its page."""
+
+import pytest
+from django.test import Client
+
+from historyapp import tasks
+from historyapp.core.entries import ModelInput
+from historyapp.models import NameIndex, Project, Session
+from historyapp.services.append import append
+from historyapp.services.name_index import catch_up
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, draft, ok
+
+
+@pytest.fixture
+def named(project: Project, session: Session) -> Session:
+    """Step 6 lists two files; 7 reads one of them, 8 one that is nowhere, 9 one that was compacted away."""
+    listed = ok(outputs="nothing\nsrc/app.py <b>new</b>\nsrc/old.py")
+    summary = draft(ModelInput(channel="compaction", content="We read src/app.py."))
+    drafts = [act("search"), listed, act("read_file", path="src/app.py"), ok(outputs="fine")]
+    drafts += [act("read_file", path="src/guess.py"), ok(outputs="none"), summary]
+    drafts += [act("read_file", path="src/old.py"), ok(outputs="none")]
+    append(project, session.pk, drafts)
+    session.refresh_from_db()
+    return session
+
+
+def page(session: Session, number: int) -> str:
+    return f"/sessions/{session.pk}/steps/{number}/origins"
+
+
+def test_the_step_has_a_folded_section_that_loads_it(alice: Client, named: Session) -> None:
+    shown = html(fragment(alice, f"/sessions/{named.pk}/steps/7"))
+    assert f'hx-get="{page(named, 7)}"' in shown
+    assert "Where did it get this from?" in shown
+    assert not NameIndex.objects.exists()
+
+
+def test_a_name_leads_to_the_line_that_first_had_it(alice: Client, named: Session) -> None:
+    response = fragment(alice, page(named, 7))
+    assert "src/app.py First in a result of step 6 , line 2. The model still saw it." in text(response)
+    assert f'href="/sessions/{named.pk}?step=6"' in html(response)
+
+
+def test_a_name_that_stood_nowhere_is_from_nowhere(alice: Client, named: Session) -> None:
+    shown = text(fragment(alice, page(named, 8)))
+    assert "src/guess.py from nowhere Nothing before this step has it: the agent guessed it." in shown
+
+
+def test_a_line_of_a_result_is_text(alice: Client, named: Session) -> None:
+    shown = html(fragment(alice, page(named, 7)))
+    assert "<b>new" not in shown
+    assert "src/app.py &lt;b&gt;new" in shown
+
+
+def test_a_name_that_was_compacted_away_says_so(alice: Client, named: Session) -> None:
+    assert "src/old.py no longer seen First in a result of step 6" in text(fragment(alice, page(named, 9)))
+    assert "no longer in what the model saw: compacted away" in text(fragment(alice, page(named, 9)))
+
+
+def test_a_line_of_a_result_shows_which_later_actions_used_it(alice: Client, named: Session) -> None:
+    assert "line 2 src/app.py <b>new</b> src/app.py in step 7" in text(fragment(alice, page(named, 6)))
+    unused = text(fragment(alice, page(named, 5)))
+    assert "The results have no name that an action could use." in unused
+
+
+def test_every_place_of_a_name_is_a_link_to_its_step(alice: Client, named: Session) -> None:
+    shown = text(fragment(alice, f"{page(named, 9)}/places?name=src/app.py"))
+    assert shown.startswith(
+        "step 6 a result, line 2 src/app.py <b>new</b> step 7 an action, line 1 src/app.py"
+    )
+    assert shown.endswith("step 9 a summary, line 1 We read src/app.py.")
+    assert "nothing_1 stands nowhere up to this step." in text(
+        fragment(alice, f"{page(named, 9)}/places?name=nothing_1")
+    )
+
+
+def test_without_htmx_it_is_a_page(alice: Client, named: Session) -> None:
+    response = alice.get(page(named, 7))
+    assert response.status_code == 200
+    assert "First in a result of step 6" in text(response)
+
+
+def test_a_long_session_is_left_to_a_worker(
+    alice: Client, named: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catch_up, "__kwdefaults__", {"at_most": 3})
+    asked: list[object] = []
+    monkeypatch.setattr(tasks, "want_name_index", asked.append)
+    shown = text(fragment(alice, page(named, 8)))
+    assert "A worker is adding it." in shown
+    assert "Not found so far." in shown
+    assert "from nowhere" not in shown
+    assert asked == [named.pk]
+
+
+def test_it_takes_few_queries(alice: Client, named: Session, django_assert_max_num_queries: object) -> None:
+    catch_up(named.lineage())
+    with django_assert_max_num_queries(15):  # type: ignore[operator]
+        fragment(alice, page(named, 9))
+
+
+def test_a_stranger_gets_404(charlie: Client, named: Session) -> None:
+    for address in (page(named, 7), f"{page(named, 7)}/places?name=x"):
+        assert fragment(charlie, address).status_code == 404
+    assert charlie.post(f"/sessions/{named.pk}/names").status_code == 404
