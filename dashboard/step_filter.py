@@ -21,6 +21,7 @@ class FilterForm:
     status: str = ""
     kind: str = ""
     tool: str = ""
+    turn: str = ""
     file: str = ""
     text: str = ""
     since: str = ""
@@ -56,6 +57,8 @@ class FilterForm:
         for name in ("file", "text"):
             if len(getattr(self, name)) > MOST_CHARACTERS:
                 raise Invalid(f"{name} must have at most {MOST_CHARACTERS} characters.")
+        if self.turn and not (self.turn.isascii() and self.turn.isdigit() and len(self.turn) < 10):
+            raise Invalid("turn must be the number of a turn.")
         return StepFilter(
             status=self.status or None,
             tool=self.tool or None,
@@ -63,6 +66,7 @@ class FilterForm:
             until=self._time("until"),
             noted=bool(self.noted),
             kind=self.kind or None,
+            turn=int(self.turn) if self.turn else None,
             file=self.file or None,
             text=self.text or None,
         )

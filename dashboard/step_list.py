@@ -3,9 +3,11 @@
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
+from dashboard.turn_figures import TurnFigures, turns_in
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
+from historyapp.models.turns import first_step, last_step
 from historyapp.tasks import want_text_index
 
 AROUND = 25
@@ -13,11 +15,23 @@ AROUND = 25
 
 
 @dataclass(frozen=True, slots=True)
+class ListedStep:
+    """A row of the list of all steps."""
+
+    row: Episode
+    takes: list[Take]
+    """Those that branch off after it."""
+    summary: Summary | None
+    """The one that covers it."""
+    turn: TurnFigures | None
+    """The turn that begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepRows:
     """A window of the list of all steps."""
 
-    rows: list[tuple[Episode, list[Take], Summary | None]]
-    """Each step with the takes that branch off after it, and the summary that covers it."""
+    rows: list[ListedStep]
     first_takes: list[Take]
     """Takes that branch off before the first step."""
     first: int
@@ -33,12 +47,14 @@ class StepRows:
 
     def is_summarised(self, number: int) -> bool:
         """Whether a summary covers one of its steps."""
-        return any(row.number == number and summary for row, _, summary in self.rows)
+        return any(one.row.number == number and one.summary for one in self.rows)
 
 
 def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> StepRows:
     """The existing steps among ``first`` to ``last``."""
-    rows = location.history.rows(first, last)
+    rows = location.history.rows(first - 1, last)  # the row before tells whether the first one begins a turn
+    before = rows.pop(0) if rows and rows[0].number < first else None
+    turns = turns_in(location.history, before, rows)
     takes_after: dict[int, list[Take]] = {}
     for take in takes:
         takes_after.setdefault(take.after_step, []).append(take)
@@ -46,7 +62,10 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     mark_notes(location, rows)
     first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
     return StepRows(
-        [(row, takes_after.get(row.number, []), summaries.get(row.number)) for row in rows],
+        [
+            ListedStep(row, takes_after.get(row.number, []), summaries.get(row.number), turns.get(row.number))
+            for row in rows
+        ],
         first_takes=takes_after.get(0, []) if first <= 1 else [],
         first=first_row,
         last=last_row,
@@ -54,6 +73,21 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
         after=min(location.steps, last_row + AROUND),
         is_complete=last_row >= location.steps,
     )
+
+
+def beyond_turn(location: Location, turn: int, after: int) -> int:
+    """The step after which rows are needed where the rest of a turn is folded."""
+    if not 1 <= after < location.steps or location.history.row(after).turn != turn:
+        return after
+    return last_step(location.history, turn, after)
+
+
+def before_turn(location: Location, turn: int, before: int) -> int:
+    """The step before which rows are needed where a turn is folded up to its first step."""
+    if not 1 < before <= location.steps or location.history.row(before).turn != turn:
+        return before
+    first = first_step(location.history, turn)
+    return before if first is None or first >= before else first + 1
 
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:

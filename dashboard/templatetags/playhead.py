@@ -109,6 +109,12 @@ register.simple_tag(Location.address_of_take, name="take_url")
 
 
 @register.simple_tag
+def turn_url(location: Location, turn: int) -> str:
+    """The address of the same step in the list of one turn's steps."""
+    return replace(location, filter=replace(location.filter, turn=str(turn))).address
+
+
+@register.simple_tag
 def timeline_url(location: Location, **choices: str) -> str:
     """The address of the same step with another axis, heights or colours in the timeline."""
     return replace(location, timeline=location.timeline.chosen(**choices)).address

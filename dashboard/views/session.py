@@ -21,10 +21,19 @@ from dashboard.location import (
 from dashboard.rendering.step import load_inputs, load_step
 from dashboard.session_head import TITLE, facts_context, head_context
 from dashboard.step_filter import read_filter
-from dashboard.step_list import AROUND, find_matches, mark_notes, matches_around, step_rows
+from dashboard.step_list import (
+    AROUND,
+    before_turn,
+    beyond_turn,
+    find_matches,
+    mark_notes,
+    matches_around,
+    step_rows,
+)
 from dashboard.tabs import TABS
 from dashboard.timeline import draw_timeline
 from dashboard.timeline_form import read_timeline_form
+from dashboard.turn_figures import turn_around
 from dashboard.views.context import form_context, read_context_form
 from dashboard.views.rewinds import latest_rewind
 from historyapp.core.call_subjects import KINDS
@@ -102,9 +111,13 @@ def find(request: PersonRequest, session_id: UUID) -> HttpResponse:
 @signed_in
 @require_safe
 def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Rows of the step list: those after or before a step, or those around one."""
+    """Rows of the step list: those after or before a step, or those around one.
+
+    ``folded``: the turn whose steps are not needed, except for its first one.
+    """
     location = find_location(request, session_id)
-    after, before, around = (read_number(request.GET, name) for name in ("after", "before", "around"))
+    names = ("after", "before", "around", "folded")
+    after, before, around, folded = (read_number(request.GET, name) for name in names)
     if not request.htmx:
         return redirect(location.address_of(max(1, after or before or around or 1)))
     if location.filter.query:
@@ -116,8 +129,12 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
             found = matches_around(location, around or 1)
         return render(request, "_filtered_rows.html", {"found": found})
     if after is not None:
+        if folded:
+            after = beyond_turn(location, folded, after)
         first, last = after + 1, after + AROUND
     elif before is not None:
+        if folded:
+            before = before_turn(location, folded, before)
         first, last = before - AROUND, before - 1
     else:
         first, last = (around or 1) - AROUND, (around or 1) + AROUND
@@ -174,6 +191,7 @@ def news(request: PersonRequest, session_id: UUID) -> HttpResponse:
         context |= {
             "new": max(0, location.steps - seen),
             "fresh": replace(fresh, leads_back=False),
+            "grown": turn_around(location.history, max(1, min(known, location.steps))),
             "timeline": draw_timeline(location, found),
         }
     return render(request, "_session_update.html", context)

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, find_session
 from historyapp.api.cursors import PageQuery, decode_cursor, encode_cursor
-from historyapp.api.fields import AsOf, Line, Moment, QueryStep, SessionId
+from historyapp.api.fields import MOST_POSITIONS, AsOf, Line, Moment, QueryStep, SessionId, whole_number
 from historyapp.api.responses import AT_ONCE, Content, LargePage, fill_json, reply_or_304
 from historyapp.core import episodes as core
 from historyapp.core.call_subjects import Kind
@@ -49,6 +49,9 @@ class EpisodeFilter(PageQuery):
         default="false", description="`true`: only steps with a bookmark or a note."
     )
     kind: Kind | None = Field(default=None, description="Only steps whose first call is of this kind.")
+    turn: Annotated[int, Field(ge=1, le=MOST_POSITIONS), BeforeValidator(whole_number)] | None = Field(
+        default=None, description="Only steps of this turn."
+    )
     file: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
         default=None,
         description="Only steps with a call that reads or changes this file: its path, or the beginning or "
@@ -67,7 +70,7 @@ class EpisodeFilter(PageQuery):
     @property
     def wanted(self) -> StepFilter:
         """Which steps to list."""
-        named = self.model_dump(include={"status", "tool", "since", "until", "kind", "file"})
+        named = self.model_dump(include={"status", "tool", "since", "until", "kind", "file", "turn"})
         text = None if self.text is None else wanted_text(self.text)
         return StepFilter(**named, noted=self.noted == "true", text=text)
 

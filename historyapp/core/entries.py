@@ -24,6 +24,8 @@ from historyapp.core.text import Text
 ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 
+PERSON = "user"
+"""The channel of a person's inputs."""
 MOST_UNKNOWN = 20
 """The most unknown fields that an error names: each takes memory, and a body holds millions."""
 
@@ -199,7 +201,7 @@ class ModelInput(EntryBody):
 
     is_input: ClassVar[bool] = True
     kind: Literal["model_input"] = "model_input"
-    channel: Text = "user"
+    channel: Text = PERSON
     raw_input: Any = None
     """The input as it arrived, where ``content`` is a rendering of it."""
     content: Any

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from historyapp.core.call_subjects import CallSubject, Kind, call_subject
 from historyapp.core.conversation import PairedResult, Progress, Status, calls_text
 from historyapp.core.entries import (
+    PERSON,
     Entry,
     ModelInput,
     ModelOutput,
@@ -131,6 +132,9 @@ class Step(NamedTuple):
     """The first line that says what failed, reported or likely, up to 200 characters."""
     total_likely_failures: int = 0
     """Live steps up to and including this one that have a ``likely_failure``."""
+    turn: int = 0
+    """How many turns there were up to this step: one begins with the first step after an input of a person.
+    0 before the first one, and in rows of earlier versions until a worker has counted them."""
     checks: Mapping[str, Check] = _NO_CHECKS
     """How the results of the calls with these ids are read. Not in the row."""
     excerpt: Excerpt | None = None
@@ -161,17 +165,21 @@ class Tail(NamedTuple):
     totals: Totals = Totals()
     step: Step | None = None
     input_preview: str = ""
+    begins_turn: bool = False
+    """Whether a person said something since the newest step."""
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
         step = self.step.dump() if self.step else None
-        return {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
+        stored = {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
+        return {**stored, "begins_turn": True} if self.begins_turn else stored
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
         stored = data.get("step")
         step = Step.load(stored) if stored else None
-        return cls(Totals.load(data.get("totals", {})), step, data.get("input_preview", ""))
+        totals, input_preview = Totals.load(data.get("totals", {})), data.get("input_preview", "")
+        return cls(totals, step, input_preview, data.get("begins_turn", False))
 
 
 class Advance(NamedTuple):
@@ -194,10 +202,11 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
     if isinstance(body, ModelOutput):
         return _begin(tail, totals, entry, body, excerpts=excerpts)
     if isinstance(body, ModelInput):
-        return Advance(Tail(totals, tail.step, preview(text_of(body.content))))
+        begins_turn = tail.begins_turn or body.channel == PERSON
+        return Advance(Tail(totals, tail.step, preview(text_of(body.content)), begins_turn))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
         return _continue(tail, totals, tail.step, entry)
-    return Advance(Tail(totals, tail.step, tail.input_preview))
+    return Advance(Tail(totals, tail.step, tail.input_preview, tail.begins_turn))
 
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
@@ -225,6 +234,7 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         kind=subject.kind if subject else "",
         target=subject.target if subject else "",
         total_likely_failures=tail.step.total_likely_failures if tail.step else 0,
+        turn=(tail.step.turn if tail.step else 0) + tail.begins_turn,
         checks=_checks(output, subject),
         excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
@@ -256,7 +266,7 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
         total_errors=totals.errors,
         **changes,
     )
-    return Advance(Tail(totals, changed, tail.input_preview), (changed,), unpaired)
+    return Advance(Tail(totals, changed, tail.input_preview, tail.begins_turn), (changed,), unpaired)
 
 
 def _answer(

@@ -48,6 +48,7 @@ class StepSample(NamedTuple):
     input_preview: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    turn: int = 0
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
@@ -229,6 +230,7 @@ class Episode(models.Model):
     likely_failure = models.CharField(max_length=40, db_default="", blank=True)
     error_line = models.CharField(max_length=200, db_default="", blank=True)
     total_likely_failures = models.PositiveIntegerField(db_default=0)
+    turn = models.PositiveIntegerField(db_default=0)
     excerpt = PackedText(null=True)
     """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
 

@@ -366,9 +366,10 @@ def tail_of(lineage: Lineage) -> Tail:
     totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
     after = step.first_position if step else 0
-    pending = Entry.objects.newest(lineage, after, kinds=("model_input",))
-    preview = advance(Tail(), pending.core()).tail.input_preview if pending else ""
-    return Tail(totals, step, preview)
+    inputs = Entry.objects.live(lineage, after=after, kinds=("model_input",), newest_first=True)
+    newest_tail = next((advance(Tail(), entry.core()).tail for entry in inputs), Tail())
+    earlier = (advance(Tail(), entry.core()).tail.begins_turn for entry in inputs)
+    return Tail(totals, step, newest_tail.input_preview, newest_tail.begins_turn or any(earlier))
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
@@ -391,4 +392,5 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         total_tokens=own.tokens,
         total_errors=own.errors,
         total_likely_failures=likely,
+        turn=row.turn,
     )

@@ -12,9 +12,10 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from historyapp.core.entries import PERSON
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
-from historyapp.core.overview.figures import COMPACTION, PERSON
+from historyapp.core.overview.figures import COMPACTION
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack

@@ -29,6 +29,7 @@ from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
 from historyapp.models.step_texts import StepNumbers, steps_with_file, steps_with_text
+from historyapp.models.turns import steps_of_turn
 
 LIKELY_FAILED = "likely_failed"
 """In the place of a status: steps with a ``likely_failure``, whatever their status is."""
@@ -72,6 +73,8 @@ class StepFilter:
     text: str | None = None
     """A text of the step or of the inputs before it, as :class:`historyapp.models.text_search.TextSearch`
     finds it."""
+    turn: int | None = None
+    """Only steps of this turn, see :class:`historyapp.core.projection.Step`."""
 
     def __bool__(self) -> bool:
         return self != StepFilter()
@@ -88,6 +91,7 @@ class StepFilter:
             and (self.since is None or step.started_at >= self.since)
             and (self.until is None or UNDATED < step.started_at < self.until)
             and (self.kind is None or step.kind == self.kind)
+            and (self.turn is None or step.turn == self.turn)
             # Of several calls any may name the file; the row has the kind of the first one.
             and (self.file is None or step.kind in _FILE_KINDS or len(step.tool_names) > 1)
         )
@@ -120,6 +124,14 @@ class StepCandidate(NamedTuple):
     tool_names: list[str]
     likely_failure: str
     kind: str
+    turn: int
+
+
+def _overlap(within: range, part: range) -> range:
+    """The numbers of ``within``, in its direction, that are in an ascending range, too."""
+    lowest, highest = sorted((within[0], within[-1])) if within else (1, 0)
+    both = range(max(lowest, part.start), min(highest + 1, part.stop))
+    return both if within.step > 0 else both[::-1]
 
 
 class StepSearch:
@@ -132,6 +144,8 @@ class StepSearch:
     def __init__(self, history: History, wanted: StepFilter, within: range) -> None:
         self.history, self.wanted, self.within = history, wanted, within
         self.forwards = within.step > 0
+        if wanted.turn is not None:
+            self.within = _overlap(within, steps_of_turn(history, wanted.turn))
         self._sessions = history.session.owners(history.lineage)
         self.unindexed: set[UUID] = set()
         """Sessions whose texts were not in the index, so that the search read their entries."""

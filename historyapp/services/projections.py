@@ -184,7 +184,10 @@ def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Seque
     stored, made = (row["tail"].get("step") or {} for row in (was, now))
     kept = {name: value for name, value in made.items() if name in stored}
     kept |= {name: stored[name] for name in later if name in kept}
-    return {**now, "tail": {**now["tail"], "step": kept or made or None}}
+    tail = {**now["tail"], "step": kept or made or None}
+    if "turn" in later and "begins_turn" not in was["tail"]:
+        tail.pop("begins_turn", None)
+    return {**now, "tail": tail}
 
 
 def _without_new_excerpts(was: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

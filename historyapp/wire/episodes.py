@@ -40,6 +40,11 @@ class EpisodeFacts(Answer):
         default="",
         description="The first line that says what failed, reported or likely, up to 200 characters.",
     )
+    turn: int = Field(
+        default=0,
+        description="How many turns there were up to this step; one begins with the first step after an "
+        "input of a person. 0 before the first one.",
+    )
 
 
 class EpisodeItem(EpisodeFacts):

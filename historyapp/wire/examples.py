@@ -47,7 +47,7 @@ EPISODE_ITEM: dict[str, Any] = {
     "started_at": AT, "finished_at": LATER, "tool_names": ["read_file"],
     "input_preview": "Make test_parser.py pass.", "thought_preview": "Look at the parser first.",
     "call_preview": "read_file(path='parser.py')", "result_preview": "def parse(text): …",
-    "kind": "read", "target": "parser.py", "likely_failure": "", "error_line": "",
+    "kind": "read", "target": "parser.py", "likely_failure": "", "error_line": "", "turn": 1,
 }  # fmt: skip
 NAME_PLACE: dict[str, Any] = {
     "position": 3, "step": 1, "role": "result", "line": 41, "text": "from app.parser import parse",

@@ -1,4 +1,4 @@
-// The panes of the session page: their widths, which stay as the reader has set them, and groups of steps that fold.
+// The panes of the session page: their widths, which stay as the reader has set them.
 
 const panes = document.querySelector(".panes");
 
@@ -49,24 +49,4 @@ if (panes) {
       setWidth(handle, Number(handle.getAttribute("aria-valuenow")) + (isList ? towards : -towards));
     });
   }
-
-  /** Folds or unfolds the steps between an input and the next one. */
-  function fold(button, isFolded) {
-    button.setAttribute("aria-expanded", String(!isFolded));
-    let item = button.closest("li").nextElementSibling;
-    for (; item && !item.matches(".input-row, .more"); item = item.nextElementSibling) item.hidden = isFolded;
-  }
-
-  panes.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-fold]");
-    if (button) fold(button, button.getAttribute("aria-expanded") === "true");
-  });
-
-  // The playhead has come to a step: its group unfolds.
-  panes.addEventListener("playhead:marked", (event) => {
-    let item = event.target.closest("li");
-    if (!item.hidden) return;
-    while (item && !item.matches(".input-row")) item = item.previousElementSibling;
-    if (item) fold(item.querySelector("[data-fold]"), false);
-  });
 }

@@ -36,13 +36,3 @@ def test_a_pane_keeps_its_width(page: Page, session: Session) -> None:
     expect(page.locator(".steps")).to_have_css("width", "500px")
     handle.press("ArrowLeft")
     expect(page.locator(".steps")).to_have_css("width", "484px")
-
-
-def test_the_steps_after_an_input_fold_until_the_playhead_comes(page: Page, session: Session) -> None:
-    page.goto(page_of(session))
-    page.locator("[data-fold]").last.click()
-    expect(page.locator("#rows [data-step='7']")).to_be_hidden()
-    expect(page.locator("#rows [data-step='6']")).to_be_visible()
-    page.keyboard.press("G")
-    expect(page.locator("#rows [data-step='8']")).to_be_visible()
-    expect(page.locator("#rows [data-step='8']")).to_have_attribute("aria-current", "step")

@@ -32,6 +32,8 @@ def listed(response: object) -> list[int]:
         ("until=2020-01-01T00:00:00", []),
         ("kind=read", [1, 2, 3, 4, 5]),
         ("kind=edit", []),
+        ("turn=1&status=error", [3]),
+        ("turn=2", []),
         ("file=FILE-3.txt", [3]),
         ("file=file-", [1, 2, 3, 4, 5]),
         ("file=le-3", []),
@@ -132,7 +134,14 @@ def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client,
 
 @pytest.mark.parametrize(
     "query",
-    ["status=fine", "kind=fine", "text=" + "x" * 201, "since=yesterday", "until=0001-01-01T00:00:00%2B14:00"],
+    [
+        "status=fine",
+        "kind=fine",
+        "turn=-1",
+        "text=" + "x" * 201,
+        "since=yesterday",
+        "until=0001-01-01T00:00:00%2B14:00",
+    ],
 )
 def test_a_filter_that_makes_no_sense_is_refused(alice: Client, session: Session, query: str) -> None:
     assert alice.get(f"/sessions/{session.pk}?{query}").status_code == 422

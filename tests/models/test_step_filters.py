@@ -55,6 +55,7 @@ filters = st.builds(
     since=times,
     until=times,
     kind=st.sampled_from([None, None, "shell", "search"]),
+    turn=st.sampled_from([None, None, 1, 2, 5]),
 )
 
 

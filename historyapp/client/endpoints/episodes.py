@@ -30,6 +30,8 @@ class StepQuery(TypedDict, total=False):
     """True: only steps with a bookmark or a note."""
     kind: str | None
     """Only steps whose first call is of this kind: ``shell``, ``edit`` …"""
+    turn: int | None
+    """Only steps of this turn."""
     file: str | None
     """Only steps with a call that reads or changes this file: its path, or the beginning or the end of it."""
     text: str | None

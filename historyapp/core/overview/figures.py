@@ -7,7 +7,7 @@ from heapq import nlargest
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
-from historyapp.core.entries import DebugLog, Entry, ModelInput, ModelOutput, ToolResults
+from historyapp.core.entries import PERSON, DebugLog, Entry, ModelInput, ModelOutput, ToolResults
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, milliseconds_of
@@ -21,8 +21,6 @@ MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 MOST_STEPS = 8
 """Steps that are kept of each tool, file and command: the first ones."""
 MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
-PERSON = "user"
-"""The channel of a person's inputs."""
 COMPACTION = "compaction"
 """The channel of a summary that replaces the history, and the category of the note that says so."""
 

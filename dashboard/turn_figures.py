@@ -1,0 +1,74 @@
+"""The turns of a run, as the step list groups steps by them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from historyapp.core.dates import known
+from historyapp.models import Episode
+from historyapp.models.history import History
+from historyapp.models.turns import first_step, last_step
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFigures:
+    """An input of a person and the steps up to the next one."""
+
+    number: int
+    first: int
+    last: int
+    tokens: int
+    """Of the steps and the inputs between them, by our own count."""
+    errors: int
+    """Steps that ended in an error."""
+    likely_failures: int
+    took: timedelta | None
+    """From the first step to the end of the last one; None without times."""
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first + 1
+
+
+def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) -> dict[int, TurnFigures]:
+    """The turns that begin in consecutive rows, by their first steps.
+
+    The figures are differences of running totals; at most one turn ends after the rows.
+
+    Args:
+        before: the row before them.
+    """
+    pairs = list(zip([before, *rows], rows, strict=False))
+    begins = [(previous, row) for previous, row in pairs if row.turn > (previous.turn if previous else 0)]
+    if not begins:
+        return {}
+    ends: list[Episode] = [previous for previous, _ in begins[1:] if previous is not None]
+    number = last_step(history, rows[-1].turn, rows[-1].number)
+    ends.append(rows[-1] if number == rows[-1].number else history.row(number))
+    return {
+        row.number: _figures(previous, row, end) for (previous, row), end in zip(begins, ends, strict=True)
+    }
+
+
+def turn_around(history: History, number: int) -> tuple[Episode, TurnFigures] | None:
+    """The first step and the figures of the turn that a step belongs to; None before the first turn."""
+    turn = history.row(number).turn
+    first = first_step(history, turn) if turn else None
+    if first is None:
+        return None
+    rows = history.rows(first - 1, first)
+    end = history.row(last_step(history, turn, number))
+    return rows[-1], _figures(rows[0] if len(rows) > 1 else None, rows[-1], end)
+
+
+def _figures(before: Episode | None, first: Episode, last: Episode) -> TurnFigures:
+    end = last.finished_at or last.started_at
+    return TurnFigures(
+        number=first.turn,
+        first=first.number,
+        last=last.number,
+        tokens=last.total_tokens - (before.total_tokens if before else 0),
+        errors=last.total_errors - (before.total_errors if before else 0),
+        likely_failures=last.total_likely_failures - (before.total_likely_failures if before else 0),
+        took=end - first.started_at if known(first.started_at) and end > first.started_at else None,
+    )

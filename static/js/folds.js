@@ -1,0 +1,91 @@
+// Turns of the step list that fold. What is folded stays so in this tab, also for rows that are loaded later.
+
+const root = document.querySelector("[data-playhead]");
+const list = document.getElementById("rows");
+
+if (root && list) {
+  const KEY = `folds-of-${root.dataset.page}`;
+  const foldAll = document.querySelector("[data-fold-all]");
+
+  const stored = () => {
+    try {
+      return JSON.parse(sessionStorage.getItem(KEY)) ?? {};
+    } catch {
+      return {}; // a browser may refuse
+    }
+  };
+
+  // Either all turns are folded but for some, or none is but for some.
+  let { all = false, others = [] } = stored();
+
+  const isFolded = (turn) => all !== others.includes(turn);
+  const rowsOf = (turn) => [...list.querySelectorAll(`:scope > [data-turn="${turn}"]:not(.turn)`)];
+
+  function keep() {
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify({ all, others }));
+    } catch {
+      // It holds until the page is left.
+    }
+  }
+
+  /** Hides the rows of folded turns, and shows the others. */
+  function show() {
+    for (const row of list.querySelectorAll(":scope > [data-turn]")) {
+      const folded = isFolded(row.dataset.turn);
+      if (row.matches(".turn")) row.querySelector("[data-fold]").setAttribute("aria-expanded", String(!folded));
+      else row.hidden = folded;
+    }
+    if (foldAll) foldAll.textContent = all ? "Unfold all" : "Fold all";
+  }
+
+  function setFolded(turn, folded) {
+    others = others.filter((other) => other !== turn);
+    if (folded !== all) others.push(turn);
+    keep();
+    show();
+    if (!folded) complete(turn);
+  }
+
+  /** Loads the rows of an unfolded turn if they were left out while it was folded. */
+  function complete(turn) {
+    const head = list.querySelector(`:scope > .turn[data-turn="${turn}"]`);
+    const last = rowsOf(turn).at(-1);
+    if (!head || !last || last.nextElementSibling?.matches(".more")) return;
+    if (last.querySelector(`[data-step="${head.dataset.last}"]`) || last.matches(".take")) return;
+    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
+    htmx.ajax("GET", `${root.dataset.page}/steps?around=${head.dataset.first}${asOf}`, { target: list, swap: "innerHTML" });
+  }
+
+  list.addEventListener("click", (event) => {
+    const turn = event.target.closest("[data-fold]")?.closest(".turn").dataset.turn;
+    if (turn) setFolded(turn, !isFolded(turn));
+  });
+
+  foldAll?.addEventListener("click", () => {
+    [all, others] = [!all, []];
+    keep();
+    show();
+    if (!all) for (const head of list.querySelectorAll(":scope > .turn")) complete(head.dataset.turn);
+  });
+
+  // The playhead has come to a step: its turn unfolds.
+  list.addEventListener("playhead:marked", (event) => {
+    const turn = event.target.closest("li").dataset.turn;
+    if (turn && isFolded(turn)) setFolded(turn, false);
+  });
+
+  // Of a folded turn no further rows are loaded.
+  list.addEventListener("htmx:configRequest", (event) => {
+    const more = event.target.closest(".more");
+    if (!more) return;
+    const isEarlier = event.target.matches("[data-earlier]");
+    const next = isEarlier ? more.nextElementSibling : more.previousElementSibling;
+    const turn = next?.dataset.turn;
+    if (turn && isFolded(turn)) event.detail.parameters.folded = turn;
+  });
+
+  // Live sessions replace the head of a turn that grows.
+  new MutationObserver(show).observe(list, { childList: true });
+  show();
+}

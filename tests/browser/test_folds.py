@@ -1,0 +1,81 @@
+"""Turns of the step list fold, stay folded in the tab, and further rows of theirs are not loaded."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from historyapp.models import Project, Session
+from historyapp.services.append import append
+from historyapp.services.sessions import change_session, create_session
+from tests.browser.visits import page_of, sign_in
+from tests.services.drafts import act, failed, ok, said
+
+
+@pytest.fixture
+def project(page: Page, server: str) -> Project:
+    page.set_viewport_size({"width": 1440, "height": 1200})  # links to more rows have to be in view
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
+def session(project: Project) -> Session:
+    """Three turns of 4, 120 and 3 steps."""
+    session = create_session(project)
+    for text, steps in (("first", 4), ("second", 120), ("third", 3)):
+        append(project, session.pk, [said(text), *[draft for _ in range(steps) for draft in (act(), ok())]])
+    change_session(project, session.pk, {"status": "finished"})
+    return session
+
+
+def fold_button(page: Page, turn: int) -> None:
+    page.get_by_role("button", name=f"Steps of turn {turn}", exact=True).click()
+
+
+def test_a_folded_turn_stays_folded_and_later_rows_skip_it(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    fold_button(page, 2)
+    expect(page.locator("#rows [data-step='5']")).to_be_hidden()
+    expect(page.locator("#rows [data-step='4']")).to_be_visible()
+    expect(page.locator("#rows [data-step='127']")).to_be_attached(timeout=10_000)
+    assert page.locator("#rows [data-step='60']").count() == 0, "its other rows are not needed"
+    page.reload()
+    expect(page.locator("#rows [data-step='5']")).to_be_hidden()
+    fold_button(page, 2)
+    expect(page.locator("#rows [data-step='5']")).to_be_visible()
+
+
+def test_rows_left_out_are_loaded_when_their_turn_unfolds(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    fold_button(page, 2)
+    expect(page.locator("#rows [data-step='127']")).to_be_attached(timeout=10_000)
+    fold_button(page, 2)
+    expect(page.locator("#rows [data-step='29']")).to_be_visible()
+
+
+def test_earlier_rows_of_a_folded_turn_are_skipped_up_to_its_head(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=1"))
+    fold_button(page, 2)
+    page.goto(page_of(session, "?step=126"))
+    expect(page.locator("#rows [data-turn='2'].turn")).to_be_attached(timeout=10_000)
+    expect(page.locator("#rows [data-step='4']")).to_be_attached(timeout=10_000)
+    assert page.locator("#rows [data-step='60']").count() == 0
+
+
+def test_all_turns_fold_until_the_playhead_comes(page: Page, session: Session) -> None:
+    page.goto(page_of(session, "?step=2"))
+    page.get_by_role("button", name="Fold all").click()
+    expect(page.locator("#rows .turn")).to_have_count(3, timeout=10_000)
+    expect(page.locator("#rows .row:visible")).to_have_count(0)
+    page.keyboard.press("G")
+    expect(page.locator("#rows [data-step='127']")).to_be_visible()
+    expect(page.locator("#rows [data-step='127']")).to_have_attribute("aria-current", "step")
+    page.get_by_role("button", name="Unfold all").click()
+    expect(page.locator("#rows [data-step='126']")).to_be_visible()
+
+
+def test_rows_that_an_agent_adds_belong_to_their_turn(page: Page, project: Project, session: Session) -> None:
+    change_session(project, session.pk, {"status": "live"})
+    page.goto(page_of(session, "?step=126"))
+    append(project, session.pk, [act("ls"), failed(), said("fourth"), act(), ok()])
+    expect(page.locator("#rows .turn[data-turn='4']")).to_be_visible(timeout=10_000)
+    expect(page.locator("#rows .turn[data-turn='3']")).to_contain_text("1 failed")
+    expect(page.locator("#rows .turn")).to_have_count(2)

@@ -1,0 +1,94 @@
+"""The step list is grouped by turns, each with figures that a sum over its steps would give."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from dashboard.turn_figures import turn_around, turns_in
+from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.models import Project, Session
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.dashboard.pages import fragment, html, text
+from tests.services.drafts import act, failed, ok, said
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def run(project: Project) -> Session:
+    """Turns of 2, 3 and 1 steps, a step each minute; an error and a likely failure in the second."""
+    session = create_session(project)
+    make = act("bash", command="make | tail")
+    drafts = [said("One, <b>please</b>"), act(), ok(), act(), ok(), said("Two"), act(), failed(), make]
+    drafts += [ok(outputs="error: no rule"), act(), ok(), said("Three"), act(), ok()]
+    timed = [draft._replace(created_at=START + timedelta(seconds=30 * n)) for n, draft in enumerate(drafts)]
+    append(project, session.pk, timed)
+    session.refresh_from_db()
+    return session
+
+
+@pytest.mark.parametrize("window", [(1, 6), (1, 2), (3, 4), (5, 6), (2, 3)])
+def test_figures_are_those_of_all_steps_of_the_turn(run: Session, window: tuple[int, int]) -> None:
+    history = History(run)
+    rows = history.rows(window[0] - 1, window[1])
+    before = rows.pop(0) if rows[0].number < window[0] else None
+    found = turns_in(history, before, rows)
+    expected = {1: (1, 1, 2, 0, 0, 90), 3: (2, 3, 5, 1, 1, 150), 6: (3, 6, 6, 0, 0, 30)}
+    shown = {
+        step: (turn.number, turn.first, turn.last, turn.errors, turn.likely_failures, turn.took)
+        for step, turn in found.items()
+    }
+    assert shown == {
+        step: (*values[:5], timedelta(seconds=values[5]))
+        for step, values in expected.items()
+        if window[0] <= step <= window[1]
+    }
+    for turn in found.values():
+        entries = history.entries(after=0)
+        first = history.row(turn.first - 1).last_position if turn.first > 1 else 0
+        last = history.row(turn.last).last_position
+        assert turn.tokens == sum(entry.tokens for entry in entries if first < entry.position <= last)
+
+
+def test_the_turn_around_a_step_is_the_one_that_the_list_shows(run: Session) -> None:
+    history = History(run)
+    found = turn_around(history, 4)
+    assert found is not None
+    row, turn = found
+    assert row.number == 3
+    assert turn == turns_in(history, history.row(2), [row])[3]
+
+
+def test_the_list_has_a_head_for_each_turn(alice: Client, run: Session) -> None:
+    page = alice.get(f"/sessions/{run.pk}?step=2")
+    assert "Turn 2 Two 3 steps · 2 min 30 s" in text(page)
+    assert "1 failed · 1 likely failed" in text(page)
+    assert "One, &lt;b&gt;please" in html(page)
+    assert f'href="/sessions/{run.pk}?step=2&amp;turn=2"' in html(page)
+
+
+def test_messages_of_programs_have_no_number(alice: Client, project: Project, run: Session) -> None:
+    reminder = EntryDraft(ModelInput(channel="reminder", content="Stay on task"))
+    append(project, run.pk, [reminder, act(), ok()])
+    rows = html(alice.get(f"/sessions/{run.pk}?step=7")).partition('id="rows"')[2]
+    assert rows.count('class="input-row turn"') == 3
+    assert '<li class="input-row" data-turn="3">' in rows
+
+
+def test_rows_of_a_folded_turn_are_skipped(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    steps = [one for _ in range(60) for one in (act(), ok())]
+    append(project, session.pk, [said("a"), act(), ok(), said("b"), *steps, said("c"), act(), ok()])
+
+    def numbers(query: str) -> list[int]:
+        page = html(fragment(alice, f"/sessions/{session.pk}/steps?{query}"))
+        return [int(part.partition('"')[0]) for part in page.split('data-step="')[1:]]
+
+    assert numbers("after=10&folded=2") == [62]
+    assert numbers("before=50&folded=2") == [1, 2]
+    assert numbers("after=10&folded=1") == list(range(11, 36)), "step 10 is in another turn"
+    assert numbers("before=2&folded=2") == [1], "the head of the turn is there"
+    assert numbers("after=62&folded=3") == []

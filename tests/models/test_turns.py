@@ -1,0 +1,83 @@
+"""A turn is found in a few queries, in sessions of any length, in forks and after rewinds."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.models import Episode, Project, Session
+from historyapp.models.history import History
+from historyapp.models.turns import first_step, last_step, steps_of_turn
+from historyapp.services.append import append
+from historyapp.services.rewinds import Target, fork, rewind
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.services.drafts import act, ok, said
+
+pytestmark = pytest.mark.django_db
+BY_PROGRAM = EntryDraft(ModelInput(channel="reminder", content="stay on task"))
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(name="Alice's")
+
+
+def with_turns(project: Project, *steps: int) -> Session:
+    session = create_session(project)
+    append(project, session.pk, [act(), ok()])
+    for count in steps:
+        append(
+            project,
+            session.pk,
+            [said("go"), BY_PROGRAM, *[one for _ in range(count) for one in (act(), ok())]],
+        )
+    session.refresh_from_db()
+    return session
+
+
+def turns(session: Session, as_of: int | None = None) -> list[int]:
+    history = History(session, as_of)
+    return [row.turn for row in history.rows(1, history.steps)]
+
+
+def test_inputs_of_a_person_begin_turns_and_those_of_programs_do_not(project: Project) -> None:
+    session = with_turns(project, 2, 1)
+    append(project, session.pk, [BY_PROGRAM, act(), ok(), said("a"), said("b"), act()])
+    session.refresh_from_db()
+    assert turns(session) == [0, 1, 1, 2, 2, 3]
+
+
+def test_turns_count_on_after_a_rewind_and_in_a_fork(project: Project) -> None:
+    session = with_turns(project, 2, 2)
+    head = session.head
+    rewind(project, session.pk, Target(to_position=9))  # after the input of the second turn
+    append(project, session.pk, [act(), ok(), said("again"), act()])
+    child = fork(project, session.pk, at_position=6)  # after the first result of the first turn
+    append(project, child.pk, [act(), ok(), said("other"), act()])
+    for one in (session, child):
+        one.refresh_from_db()
+    assert turns(session) == [0, 1, 1, 2, 3]
+    assert turns(session, head) == [0, 1, 1, 2, 2]
+    assert turns(child)[-1] == turns(child)[-2] + 1 == 2
+
+
+def test_the_steps_of_each_turn_are_found(project: Project) -> None:
+    history = History(with_turns(project, 3, 1, 4))
+    assert [steps_of_turn(history, turn) for turn in range(1, 4)] == [range(2, 5), range(5, 6), range(6, 10)]
+    assert not steps_of_turn(history, 4)
+    assert first_step(history, 3, 4) == 6
+    assert last_step(history, 2, 5) == 5
+    assert first_step(History(create_session(project)), 1) is None
+
+
+def test_a_turn_of_a_long_session_takes_few_queries(project: Project) -> None:
+    session = long_session(project, 100_000)
+    Episode.objects.filter(session=session, number__gte=40_001).update(turn=1)
+    Episode.objects.filter(session=session, number__gte=99_999).update(turn=2)
+    session.tail["step"]["turn"] = 2
+    session.save()
+    session.refresh_from_db()
+    with CaptureQueriesContext(connection) as queries:
+        assert steps_of_turn(History(session), 1) == range(40_001, 99_999)
+    assert len(queries) <= 8
