@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
+from dashboard.rendering.bars import BarPart, draw_bar
 from dashboard.rendering.blocks import TERMINAL, Block, Folder
 from dashboard.rendering.values import content_text, pretty_json
-from dashboard.timeline_bars import percent
 from historyapp.core.context_diff import (
     LEAST_CACHED,
     CacheEffect,
@@ -46,21 +46,10 @@ EXCERPT = 80
 
 
 @dataclass(frozen=True, slots=True)
-class CompositionPart:
-    """One part of the composition bar; ``x`` and ``width`` are percentages of it."""
-
-    kind: str
-    tokens: int
-    x: str
-    width: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
 class Composition:
     """What fills a budget."""
 
-    parts: list[CompositionPart]
+    parts: list[BarPart]
     tokens: int
     budget: int
     over: int
@@ -74,12 +63,7 @@ def composition(manifest: Manifest, budget: int) -> Composition:
         tokens[kind_of(segment)] += segment.tokens
     tokens["free"] = max(0, budget - manifest.tokens)
     width = max(1, budget, manifest.tokens)
-    parts: list[CompositionPart] = []
-    before = 0
-    for kind, label in LABELS.items():
-        if size := tokens[kind]:
-            parts.append(CompositionPart(kind, size, percent(before, width), percent(size, width), label))
-            before += size
+    parts = draw_bar([(kind, label, tokens[kind]) for kind, label in LABELS.items()], width)
     return Composition(parts, manifest.tokens, budget, max(0, manifest.tokens - budget))
 
 

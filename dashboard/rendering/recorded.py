@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.timeline_bars import percent
+from dashboard.rendering.bars import BarPart, draw_bar
 from historyapp.core.content import plain_text
 from historyapp.core.json import dump_json
 from historyapp.core.request_tokens import Part
@@ -41,19 +41,6 @@ LABELS: dict[Part, str] = {
 MOST_TAKES = 5
 SHOWN = 2_000
 """Characters of a message in the list; the step has the whole text."""
-
-
-@dataclass(frozen=True, slots=True)
-class BarPart:
-    """One part of the bar and its row in the table; ``x`` and ``width`` are percentages of the bar."""
-
-    kind: str
-    label: str
-    tokens: int
-    share: str
-    """Of the whole request, as a percentage; empty where it is below zero."""
-    x: str
-    width: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +95,8 @@ def _bar(request: RecordedRequest) -> list[BarPart]:
     tokens, total = request.tokens.parts, max(1, request.total)
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
-    parts: list[BarPart] = []
-    before = 0
-    for part, label in LABELS.items():
-        count = tokens.get(part, 0)
-        if not count:
-            continue
-        width = round(max(0, count) * scale)
-        share = f"{count / total:.0%}".replace("%", " %") if count > 0 else ""
-        place = percent(before, request.window_tokens), percent(width, request.window_tokens)
-        parts.append(BarPart(part, label, count, share, *place))
-        before += width
+    sizes = [(str(part), label, tokens.get(part, 0)) for part, label in LABELS.items()]
+    parts = draw_bar(sizes, request.window_tokens, total=total, scale=scale)
     if difference := request.tokens.difference:
         parts.append(BarPart("difference", "difference to the bill", difference, "", "0", "0"))
     return parts

@@ -17,6 +17,8 @@ Beginning = Literal["session", "compaction", "cleared", "older"]
 """Why a window begins where it does: nothing was replaced, the agent compacted or cleared its context, or the
 older entries would not fit into the model's window and the log records no compaction."""
 CLEARED = "<command-name>/clear</command-name>"
+MOST_FORGOTTEN = 10_000
+"""Forgotten entries after which reading ends, so that it does not grow with the session."""
 HOOK_CLEARED = "The context was cleared."
 """The beginning of the entry that the importer makes of a ``SessionStart:clear`` hook."""
 READ = ("model_output", "tool_results", "debug_log", *INPUT_KINDS)
@@ -64,6 +66,14 @@ class Window(NamedTuple):
     """Entries that condensations took out of the middle."""
     condensed_by: int | None = None
     """The position of the newest condensation that took entries out."""
+    forgotten_outputs: tuple[int, ...] = ()
+    """The positions of outputs among those entries, newest first."""
+
+    @property
+    def outputs(self) -> list[int]:
+        """The positions of all outputs since the window's beginning, also of forgotten ones, oldest first."""
+        seen = [row.position for row in self.rows if row.kind == "model_output"]
+        return sorted([*seen, *self.forgotten_outputs])
 
     @property
     def changed_at(self) -> int:
@@ -85,6 +95,7 @@ class _Forgotten:
         self._ranges: list[tuple[int, int]] = []
         """Of numbers of events. None of them overlap, so there are few: usually one that grows."""
         self.count = 0
+        self._outputs: list[int] = []
         self.condensed_by: int | None = None
         self.summary: tuple[Mapping[str, Any], ...] = ()
         self.summarised_by: int | None = None
@@ -106,9 +117,9 @@ class _Forgotten:
             self.condensed_by = row.position
 
     @property
-    def outcome(self) -> tuple[tuple[Mapping[str, Any], ...], int | None, int, int | None]:
-        """The last four fields of a window."""
-        return self.summary, self.summarised_by, self.count, self.condensed_by
+    def outcome(self) -> tuple[tuple[Mapping[str, Any], ...], int | None, int, int | None, tuple[int, ...]]:
+        """The last five fields of a window."""
+        return self.summary, self.summarised_by, self.count, self.condensed_by, tuple(self._outputs)
 
     def has(self, row: LogRow) -> bool:
         """Whether an entry was taken out; counts it."""
@@ -118,6 +129,8 @@ class _Forgotten:
             first <= number <= last for number in numbers for first, last in self._ranges
         )
         self.count += found
+        if found and row.kind == "model_output":
+            self._outputs.append(row.position)
         return found
 
 
@@ -142,6 +155,8 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
                 return Window(tuple(found[::-1]), "cleared", row.position, forgotten=forgotten.count)
             continue
         if forgotten.has(row):
+            if forgotten.count == MOST_FORGOTTEN:
+                return Window(tuple(found[::-1]), "older", row.position, *forgotten.outcome)
             continue
         if row.channel == "compaction":
             return _compacted(row, rows, found, forgotten.count)

@@ -1,5 +1,6 @@
 """The request that led to a step, as far as it was recorded: what it held, its tokens, what was new in it."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -49,7 +50,13 @@ class RecordedRequest:
     @property
     def first_step(self) -> int:
         """The oldest step in the request; ``step`` itself if it holds none."""
-        return self.step - sum(row.kind == "model_output" for row in self.window.rows)
+        oldest = next((row.position for row in self.window.rows if row.kind == "model_output"), None)
+        return self.step if oldest is None else self.step_at(oldest)
+
+    def step_at(self, position: int) -> int:
+        """The number of the step to which an entry of the window belongs; 0 before the first step."""
+        outputs = self.window.outputs
+        return self.step - 1 - (len(outputs) - bisect_right(outputs, position))
 
     @property
     def reported(self) -> Usage | None:
@@ -236,7 +243,6 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
     if not rows:
         return []
     positions = {row.position for row in rows}
-    step = request.first_step - 1 + sum(row.kind == "model_output" for row in request.window.rows[:start])
     entries = Entry.objects.live(
         request.history.lineage,
         after=min(positions) - 1,
@@ -249,9 +255,8 @@ def _logged_messages(request: RecordedRequest, start: int, count: int) -> list[R
     }  # fmt: skip
     found = []
     for row in rows:
-        step += row.kind == "model_output"
         role, entry = roles.get(row.kind, "user"), bodies[row.position]
-        number = step if role != "user" and step else None
+        number = request.step_at(row.position) or None if role != "user" else None
         found.append(RequestMessage(role, {"kind": row.kind, **entry.body}, row.position, number, row.tokens))
     return found
 

@@ -160,13 +160,12 @@ def _part_at(request: RecordedRequest, number: int) -> ChangedPart | None:
     fixed += [ChangedPart("summary", request.window.replaced_by, None)] * len(request.window.replacement)
     if number < len(fixed):
         return fixed[number]
-    rows = request.window.rows[: number - len(fixed) + 1]
     if number - len(fixed) >= len(request.window.rows):
         return None
-    part = part_of(rows[-1])
-    outputs = sum(row.kind == "model_output" for row in rows)
-    step = request.first_step - 1 + outputs if part in ("assistant", "results") else None
-    return ChangedPart(part, rows[-1].position, step or None)
+    row = request.window.rows[number - len(fixed)]
+    part = part_of(row)
+    step = request.step_at(row.position) if part in ("assistant", "results") else None
+    return ChangedPart(part, row.position, step or None)
 
 
 def _bytes(message: RequestMessage) -> bytes:

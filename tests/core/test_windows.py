@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from historyapp.core.json import dump_json
 from historyapp.core.windows import CLEARED, LogRow, Window, find_window
 
@@ -172,3 +174,11 @@ def test_reading_ends_where_the_window_of_the_model_is_full() -> None:
     found = find_window(newest_first(), 100)
     assert (found.begins, len(found.rows), len(read)) == ("older", 11, 11)
     assert found.position == 990
+
+
+def test_reading_of_what_a_condenser_forgot_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.core.windows.MOST_FORGOTTEN", 3)
+    rows = [row(n, "model_output", metadata={"source": {"id": n}}) for n in range(1, 10)]
+    found = window([*rows, noted(10, source={"condensed": {"first": 2, "last": 8}})])
+    assert (positions(found), found.begins, found.forgotten) == ([9], "older", 3)
+    assert found.outputs == [6, 7, 8, 9]

@@ -1,0 +1,42 @@
+"""A bar of parts that lie one behind another, with their figures: what a request or a context consists of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dashboard.timeline_bars import percent
+
+
+@dataclass(frozen=True, slots=True)
+class BarPart:
+    """One part of a bar and its row in a table; ``x`` and ``width`` are percentages of the bar."""
+
+    kind: str
+    label: str
+    tokens: int
+    share: str
+    """Of the total, as a percentage; empty where it is below zero or there is no total."""
+    x: str
+    width: str
+
+
+def draw_bar(
+    sizes: Iterable[tuple[str, str, int]], width: int, *, total: int = 0, scale: float = 1.0
+) -> list[BarPart]:
+    """The parts of a bar. Parts without tokens are left out, and parts below zero have no width.
+
+    Args:
+        sizes: kind, label and tokens of each part.
+        width: the tokens for which the whole bar stands.
+        total: the tokens of which the parts are shares; 0: no shares.
+        scale: by how much all parts are narrower than their tokens.
+    """
+    parts: list[BarPart] = []
+    before = 0
+    for kind, label, tokens in sizes:
+        if not tokens:
+            continue
+        size = round(max(0, tokens) * scale)
+        share = f"{tokens / total:.0%}".replace("%", " %") if total and tokens > 0 else ""
+        parts.append(BarPart(kind, label, tokens, share, percent(before, width), percent(size, width)))
+        before += size
+    return parts
