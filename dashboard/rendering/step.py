@@ -26,9 +26,10 @@ from historyapp.core.episodes import Episode as Step
 from historyapp.core.episodes import group_episodes
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
-from historyapp.models import Episode, Summary
+from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
+from historyapp.services.overview import subagents_by_call
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -67,7 +68,7 @@ class ResultView:
     """The tool call ID of the result."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallView:
     """One of the step's tool calls; ``result`` is None if none was recorded."""
 
@@ -75,6 +76,8 @@ class CallView:
     subject: CallSubject
     card: Card
     result: ResultView | None
+    subagent: Session | None = None
+    """The session of the sub-agent that it started, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,7 @@ def load_step(
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
     drawn = _calls(folder, episode, calls, first_call)
+    _link_subagents(history.session, episode, drawn, first_call)
     return StepView(
         row=row,
         inputs=inputs,
@@ -289,6 +293,14 @@ def _calls(
         view = _call_result(folder, f"result-{index}", result) if result else None
         views.append(CallView(call.name, call.subject, card, view))
     return views
+
+
+def _link_subagents(session: Session, step: Step, drawn: list[CallView], first_call: int) -> None:
+    """Names the sessions of sub-agents. Only steps that start some take the query for it."""
+    if any(call.subject.kind == "agent" for call in drawn):
+        started = subagents_by_call(session)
+        for call, view in zip(step.output.tool_calls[first_call:], drawn, strict=False):
+            view.subagent = started.get(call.id)
 
 
 def _headline(drawn: list[CallView], all_calls: int) -> Headline:

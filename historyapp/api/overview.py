@@ -143,6 +143,7 @@ def _subagent(child: Subagent) -> SubagentOut:
         child,
         session=session.pk,
         started_by=session.spawned_by_id,
+        started_at_step=child.step,
         title=session.title,
         money=child.micros / MICRO,
         seconds=None if passed is None else passed / 1000,

@@ -21,6 +21,7 @@ MOST_SUBAGENTS, MOST_LEVELS = 200, 5
 MOST_DEAREST = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
+    "metadata",
 )  # fmt: skip
 
 
@@ -48,6 +49,8 @@ class Subagent:
     """From its first entry to its last one, or None without entries. Not added up: some run side by side."""
     below: int = 0
     """Sub-agents below it."""
+    step: int | None = None
+    """The step of the session whose call started it; None where that is unknown, or another one did."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +125,30 @@ class RunOverview:
 def overview_of(history: History) -> RunOverview:
     """The overview of a history; the same for every length but for the steps since the newest checkpoint."""
     totals = history.tail.totals
+    counted, subagents = count_run(history, run_figures.SECONDS), subagents_of(history.session)
+    for child in subagents:
+        if child.level == 1:
+            child.step = counted.figures.agent_calls.get(_call_of(child.session))
     return RunOverview(
         history=history,
-        counted=count_run(history, run_figures.SECONDS),
+        counted=counted,
         tokens=tokens_of(totals),
         money=money_of(totals, history.session.model, price_list()),
-        subagents=subagents_of(history.session),
+        subagents=subagents,
     )
+
+
+def subagents_by_call(session: Session) -> dict[str, Session]:
+    """The newest sub-agents of a session, by the id of the tool call that started each; one query."""
+    newest = session.subagents.only("title", "metadata").order_by("-id")[:MOST_SUBAGENTS]
+    found = {_call_of(child): child for child in newest}
+    return {call: child for call, child in found.items() if call}
+
+
+def _call_of(child: Session) -> str:
+    """The id of the tool call that started a sub-agent, as its transcript says it; else empty."""
+    call = child.metadata.get("tool_call_id")
+    return call if isinstance(call, str) else ""
 
 
 def subagents_of(session: Session) -> list[Subagent]:

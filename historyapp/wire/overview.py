@@ -108,6 +108,10 @@ class SubagentOut(Answer):
 
     session: UUID
     started_by: UUID
+    started_at_step: int | None = Field(
+        description="The step of this session whose call started it; null where that is unknown, or another "
+        "sub-agent started it."
+    )
     title: str
     level: int
     steps: int

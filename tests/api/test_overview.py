@@ -153,3 +153,18 @@ def test_sub_agents_are_a_tree_with_rolled_up_figures(alice: Agent) -> None:
         for one in found
     ]
     assert shown == [(ids[1], ids[0], 1, 2, 2, 3200), (ids[2], ids[1], 2, 1, 1, 1600)]
+
+
+def test_a_sub_agent_names_the_step_whose_call_started_it(alice: Agent) -> None:
+    parent, child, other = (alice.post("/sessions", {"title": f"agent {n}"})["id"] for n in range(3))
+    alice.within(f"/sessions/{parent}").append(
+        said(),
+        called("Bash", 1, command="ls"),
+        returned(1, 1),
+        called("Task", 2, prompt="Look"),
+        returned(1, 2),
+    )
+    Session.objects.filter(pk=child).update(spawned_by=parent, metadata={"tool_call_id": "c2"})
+    Session.objects.filter(pk=other).update(spawned_by=parent)
+    found = alice.within(f"/sessions/{parent}").get("/overview")["subagents"]
+    assert {one["session"]: one["started_at_step"] for one in found} == {child: 2, other: None}

@@ -152,3 +152,21 @@ def test_five_megabytes_of_colours_are_folded(alice: Client, empty: Session) -> 
     page = fragment(alice, reverse("step", args=[empty.pk, 1]))
     assert len(page.content) < 40_000
     assert '<span class="ansi-31">red</span>' in html(page)
+
+
+def test_a_call_of_a_sub_agent_leads_to_its_session(alice: Client, empty: Session) -> None:
+    step(empty, "Task", {"description": "Look", "prompt": "Find it."}, "found")
+    child = create_session(empty.project, names={"title": "Find it."})
+    address = reverse("session", args=[empty.pk])
+    assert "Open the sub-agent" not in html(alice.get(address))
+    Session.objects.filter(pk=child.pk).update(spawned_by=empty, metadata={"tool_call_id": "c"})
+    page = html(alice.get(address))
+    assert "Open the sub-agent" in page
+    assert reverse("session", args=[child.pk]) in page.partition("Open the sub-agent")[0].rpartition("<a")[2]
+
+
+def test_a_sub_agent_of_another_call_is_not_linked(alice: Client, empty: Session) -> None:
+    step(empty, "Task", {"description": "Look", "prompt": "Find it."}, "found")
+    child = create_session(empty.project)
+    Session.objects.filter(pk=child.pk).update(spawned_by=empty, metadata={"tool_call_id": ["c"]})
+    assert "Open the sub-agent" not in html(alice.get(reverse("session", args=[empty.pk])))

@@ -23,6 +23,8 @@ _NO_LINES = LineCount()
 class CallFacts:
     """One tool call and what came back."""
 
+    id: str
+    """Empty for an action without provider calls."""
     name: str
     subject: CallSubject
     lines: LineCount
@@ -103,15 +105,15 @@ def facts_of(number: int, run: Sequence[Entry]) -> StepFacts:
 def _calls(output: ModelOutput) -> dict[str, CallFacts]:
     """The calls of an output by their ids; an action without provider calls has an empty one."""
     if output.use_tool and not output.tool_calls:
-        return {"": _call(output.use_tool.name, output.use_tool.arguments)}
-    return {call.id: _call(call.name, call.arguments) for call in output.tool_calls}
+        return {"": _call("", output.use_tool.name, output.use_tool.arguments)}
+    return {call.id: _call(call.id, call.name, call.arguments) for call in output.tool_calls}
 
 
-def _call(name: str, arguments: Any) -> CallFacts:
+def _call(id: str, name: str, arguments: Any) -> CallFacts:
     subject = call_subject(name, arguments)
     lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
     digest = digest_of(f"{name}\n{dump_json(arguments)}")
-    return CallFacts(preview(name, 100), subject, lines, digest, check_of(name, arguments, subject.kind))
+    return CallFacts(id, preview(name, 100), subject, lines, digest, check_of(name, arguments, subject.kind))
 
 
 def digest_of(text: str) -> str:
