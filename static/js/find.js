@@ -142,29 +142,13 @@ if (form && panel) {
     reveal = false;
   }
 
-  // The timeline. Its bars say which steps they stand for, whatever its axis is.
-  function bars() {
-    return [...document.querySelectorAll("#timeline [data-bars] > a")].map((bar) => {
-      const box = bar.querySelector("rect");
-      const first = Number(new URLSearchParams(bar.getAttribute("href")).get("step"));
-      return { first, x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")) };
-    });
-  }
-
+  /** Marks the steps on the timeline, where it shows them. */
   function markTimeline(found) {
     const layer = document.querySelector("#timeline [data-hits]");
     if (!layer) return;
-    const drawn = found.length ? bars() : [];
-    const end = Number(document.querySelector("#timeline [data-end]").dataset.end);
-    const places = new Set();
-    let index = 0;
-    for (const step of drawn.length ? found : []) {
-      while (index + 1 < drawn.length && drawn[index + 1].first <= step) index += 1;
-      const bar = drawn[index];
-      if (step < bar.first || step > end) continue;
-      const steps = (drawn[index + 1]?.first ?? end + 1) - bar.first;
-      places.add((bar.x + (bar.width * (step - bar.first + 0.5)) / steps).toFixed(1)); // closer marks are one
-    }
+    const detail = { action: "places", steps: found };
+    document.dispatchEvent(new CustomEvent("playhead:do", { detail })); // bars.js knows
+    const places = new Set(detail.places.filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one
     layer.replaceChildren(...[...places].map(hit));
   }
 

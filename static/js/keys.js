@@ -44,20 +44,31 @@ function jump(to) {
 }
 
 async function follow(to, isWanted) {
+  const { step, reason } = await search(to, isWanted);
+  if (!isWanted()) return;
+  if (step) return send("go", { step });
+  say(reason);
+}
+
+/** The step to which a jump leads, or the reason why it leads nowhere. */
+async function search(to, isWanted = () => true) {
   let step = at();
   let reason = "";
-  for (let part = 0; part < MOST_PARTS && step; part += 1) {
+  for (let part = 0; part < MOST_PARTS && step && isWanted(); part += 1) {
     const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
     const address = `${root.dataset.page}/jump?step=${step}${asOf}${root.dataset.filter}&to=${to}`;
     const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-    if (!isWanted()) return;
-    if (!answer.ok) return say(await answer.text());
+    if (!answer.ok) return { reason: await answer.text(), isRefused: true };
     const found = await answer.json();
-    if (found.step) return send("go", { step: found.step });
+    if (found.step) return found;
     ({ searched_to: step, reason } = found);
   }
-  say(reason);
+  return { reason };
 }
+
+document.addEventListener("playhead:do", (event) => {
+  if (event.detail.action === "search-jump") event.detail.done = search(event.detail.to);
+});
 
 const own = {
   help: () => help.showModal(),

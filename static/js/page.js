@@ -3,7 +3,7 @@
 const notice = document.getElementById("notice");
 
 /** Shows the error bar. `source` is the id of a part of the page that loads automatically, or empty. */
-export function showError(message, source = "") {
+function showError(message, source = "") {
   notice.dataset.source = source;
   notice.querySelector("span").textContent = message;
   notice.hidden = false;

@@ -76,7 +76,6 @@ if (panel) {
       query.set("step", at);
       link.search = query;
     }
-    for (const link of root.querySelectorAll("[data-keeps-step]")) link.search = link.search.replace(/^\?step=\d+/, `?step=${at}`);
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -85,11 +84,7 @@ if (panel) {
   }
 
   function showPosition(at) {
-    const x = placeOf(at);
-    part("cursor").setAttribute("x", `${x ?? 0}%`);
-    part("cursor").toggleAttribute("display", false);
-    if (x === null) part("cursor").setAttribute("display", "none");
-    part("veil").setAttribute("x", `${x ?? 100}%`);
+    send("position", { step: at });
     if (document.activeElement !== part("number")) part("number").value = at;
     part("slider").value = at;
     showInLedger(at);
@@ -153,83 +148,13 @@ if (panel) {
   }
 
   const isPlaying = () => "playing" in root.dataset;
-  const send = (action) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action } }));
+  const send = (action, fields) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
   const stop = () => send("stop");
 
   function jump(step) {
     stop();
     return step ? go(step) : null;
   }
-
-  let known = null; // the bars of the timeline, which is drawn again while a session grows
-
-  /** The bars: their first steps, and where they begin and how wide they are, in percent. */
-  function bars() {
-    const group = part("bars");
-    if (known?.group === group) return known.bars;
-    const found = [...group.children].map((link) => {
-      const rect = link.querySelector("rect");
-      const first = Number(new URLSearchParams(link.getAttribute("href")).get("step"));
-      return { first, x: parseFloat(rect.getAttribute("x")), width: parseFloat(rect.getAttribute("width")) };
-    });
-    known = { group, bars: found };
-    return found;
-  }
-
-  /** The steps of a bar; the last bar of the whole run ends with the newest step. */
-  const stepsOf = (all, index) => (all[index + 1]?.first ?? Math.max(all[index].first + 1, Number(part("bars").dataset.end) + 1)) - all[index].first;
-
-  /** Where a step stands in the timeline, in percent; null outside. */
-  function placeOf(step) {
-    const all = bars();
-    const index = all.findLastIndex((bar) => bar.first <= step);
-    if (index < 0 || step >= all[index].first + stepsOf(all, index)) return null;
-    const { first, x, width } = all[index];
-    return x + (width * (step - first + 0.5)) / stepsOf(all, index);
-  }
-
-  /** The step that a place in the timeline stands for. */
-  function stepAt(clientX) {
-    const box = part("timeline").getBoundingClientRect();
-    const place = (100 * (clientX - box.left)) / box.width;
-    const all = bars();
-    const index = Math.max(0, all.findLastIndex((bar) => bar.x <= place));
-    const { first, x, width } = all[index];
-    const steps = stepsOf(all, index);
-    return first + Math.min(steps - 1, Math.max(0, Math.floor(((place - x) / width) * steps)));
-  }
-
-  // Dragging over the timeline zooms in on what was passed.
-  const LEAST_DRAG = 8; // pixels
-  let drag = null;
-  let dragged = false;
-
-  root.addEventListener("pointerdown", (event) => {
-    dragged = false;
-    if (!event.button && event.pointerType !== "touch" && event.target.closest("[data-timeline]")) drag = event.clientX;
-  });
-  root.addEventListener("pointermove", (event) => {
-    if (drag === null) return;
-    const box = part("timeline").getBoundingClientRect();
-    const [from, to] = [drag, event.clientX].sort((a, b) => a - b);
-    dragged ||= to - from >= LEAST_DRAG;
-    if (!dragged) return;
-    const selection = part("selection");
-    selection.setAttribute("x", Math.max(0, from - box.left));
-    selection.setAttribute("width", Math.min(to, box.right) - Math.max(from, box.left));
-    selection.removeAttribute("display");
-  });
-  root.addEventListener("dragstart", (event) => {
-    if (event.target.closest?.("[data-timeline]")) event.preventDefault();
-  });
-  window.addEventListener("pointerup", (event) => {
-    if (drag === null) return;
-    const [from, to] = [drag, event.clientX].sort((a, b) => a - b).map(stepAt);
-    drag = null;
-    if (!dragged) return;
-    part("selection").setAttribute("display", "none");
-    document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action: "zoom", first: from, last: to } }));
-  });
 
   async function openDialog(url) {
     stop();
@@ -249,11 +174,8 @@ if (panel) {
       event.preventDefault();
       link.closest("[data-menu]")?.removeAttribute("open");
       openDialog(link.href);
-    } else if (link?.matches(".timeline-take, .mark:not([data-step])")) {
-      return; // takes, forks and sub-agents have pages of their own
     } else if (event.target.closest("[data-timeline]")) {
-      event.preventDefault();
-      if (!dragged) jump(Number(link?.dataset.step) || stepAt(event.clientX));
+      return; // bars.js
     } else if (link?.dataset.step) {
       event.preventDefault();
       jump(Number(link.dataset.step));

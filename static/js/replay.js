@@ -5,7 +5,6 @@ const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recor
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
 const STALE = 1000; // milliseconds after which the context says that it waits
-const MOST_SEARCHES = 20; // requests for one turn; each searches a part of a long session
 const TEXTS = ".part-thought, .part-text, .part-answer";
 const UNREACHABLE = "The server cannot be reached. Check the connection, then play again.";
 const BLOCKS = "p, li, pre, table, blockquote, h4, h5, h6";
@@ -115,12 +114,11 @@ if (panel) {
     else if (stopped.step === at()) elapsed = stopped.elapsed;
     else elapsed = pace().stretches[0]?.[2] ?? 0; // the reader has waited long enough
     while (run === mine) {
-      const isByTurn = part("pace-choice").value === "turn";
-      const turn = isByTurn ? nextTurn().catch(() => undefined) : null;
+      const turn = part("pace-choice").value === "turn" ? nextTurn() : null;
       await stay(mine);
-      const next = isByTurn ? await turn : at() < steps() ? at() + 1 : null;
+      const { step: next, reason } = turn ? await turn : nextStep();
       if (run !== mine) return;
-      if (next === undefined) return stop(UNREACHABLE);
+      if (reason) return stop(reason);
       if (next === null) break;
       await send("show", { step: next });
       if (at() !== next) break; // the error bar says why
@@ -128,19 +126,16 @@ if (panel) {
     if (run === mine) stop();
   }
 
-  /** The step after the next input of a person; the newest step where there is none. */
+  const nextStep = () => ({ step: at() < steps() ? at() + 1 : null });
+
+  /** The step after the next input of a person, or the newest step; a reason where the server does not answer. */
   async function nextTurn() {
-    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    let from = at();
-    for (let count = 0; count < MOST_SEARCHES && from; count += 1) {
-      const address = `${root.dataset.page}/jump?step=${from}${asOf}&to=next-turn`;
-      const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-      if (!answer.ok) throw new Error(await answer.text());
-      const found = await answer.json();
-      if (found.step) return found.step;
-      from = found.searched_to;
+    try {
+      const { step, reason, isRefused } = await send("search-jump", { to: "next-turn" });
+      return isRefused ? { reason } : { step: step ?? (at() < steps() ? steps() : null) };
+    } catch {
+      return { reason: UNREACHABLE };
     }
-    return from ?? (at() < steps() ? steps() : null);
   }
 
   /** Waits until the time of the step is over. */
