@@ -15,8 +15,11 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard.rendering.code import highlighted
 from dashboard.rendering.text import visible
 
-TASK_MARKS = {"[x] ": "done", "[>] ": "in progress", "[-] ": "dropped", "[ ] ": "to do"}
-"""How a line of a list of tasks begins, and what that means."""
+TASK_MARKS = {
+    "[x] ": "done", "[>] ": "in progress", "[-] ": "dropped", "[ ] ": "to do", "(x) ": "chosen",
+    "( ) ": "not chosen",
+}  # fmt: skip
+"""How a line of a list of tasks or of options begins, and what that means."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 _PLACE = re.compile(r"(?P<mark>[:-])(?P<line>\d{1,7})(?P=mark)")
 _LINE_ONLY = re.compile(r"\s{0,9}(?P<line>\d{1,7})(?:[:→\t-])")

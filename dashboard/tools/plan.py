@@ -25,7 +25,7 @@ def fits(call: RecordedCall) -> bool:
 
 def draw(call: RecordedCall, make: CallBlocks) -> Card:
     tasks, shown = _tasks(call), tuple(name for name in _LISTS if isinstance(call.fields.get(name), list))
-    card = Card(title=preview(call.subject.target))
+    card = Card(title=preview(call.subject.target) if tasks else "")  # a plan begins with its own heading
     card.request = [make.asked("tasks", "\n".join(tasks), TASKS)] if tasks else []
     for name in _TEXTS:
         if text := call.text_of(name):

@@ -98,7 +98,7 @@ def _line(question: _Question, answer: str, option: tuple[str, str]) -> str:
     label, remark = option
     is_chosen = answer == label or (question.is_several and label in answer.split(", "))
     text = f"{label} – {remark}" if remark else label
-    return ("[x] " if is_chosen else "[ ] ") + " ".join(text.split())
+    return ("(x) " if is_chosen else "( ) ") + " ".join(text.split())
 
 
 QUESTION = ToolView(name="question", fits=fits, draw=draw)

@@ -197,7 +197,8 @@ def _plan(arguments: Mapping[str, Any]) -> str:
         texts = (
             arguments.get(key) for key in ("subject", "thought", "plan", "status", "explanation", "taskId")
         )
-        return next(_texts(texts), "")
+        text = next(_texts(texts), "").strip()
+        return text.partition("\n")[0].lstrip("# ") if text.startswith("#") else text
     tasks = [task for task in tasks if isinstance(task, Mapping)]
     done = sum(task.get("status") in ("completed", "done") for task in tasks)
     doing: Mapping[str, Any] = next((task for task in tasks if task.get("status") == "in_progress"), {})

@@ -35,6 +35,7 @@ TODOS = [
         ("search_tools", {"queries": ["refunds"]}, "search", "refunds"),
         ("web_search", {"query": "weather"}, "web", "weather"),
         ("WebFetch", {"url": "https://example.org", "prompt": "read"}, "web", "https://example.org"),
+        ("ExitPlanMode", {"plan": "## Plan: scroll\n\n- one"}, "plan", "Plan: scroll"),
         (
             "AskUserQuestion",
             {"questions": [{"question": "Which colour?", "options": []}]},

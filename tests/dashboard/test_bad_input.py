@@ -119,3 +119,4 @@ def test_a_patch_that_is_none_is_shown_as_text(alice: Client, project: Project, 
     shown = pages(alice, recorded(project, *called("apply_patch", {"input": patch}, "error: no valid patch")))
     assert patch.split("\n")[-1].split()[-1].strip("\x00") in shown["step"]
     assert "error: no valid patch" in shown["step"]
+    assert ("Side by side" in shown["step"]) == ("+++ b/" in patch), "its head names a file"

@@ -20,16 +20,16 @@ def options(arguments: object, answer: str) -> str:
     "answer", ['Your questions have been answered: "Which colour?"="Blue". You can continue.', "Blue"]
 )
 def test_the_chosen_option_is_marked(answer: str) -> None:
-    assert options({"questions": [COLOURS]}, answer) == "[ ] Red – like fire\n[x] Blue – like water"
+    assert options({"questions": [COLOURS]}, answer) == "( ) Red – like fire\n(x) Blue – like water"
 
 
 def test_of_several_answers_each_is_marked() -> None:
     several = {**COLOURS, "multiSelect": True}
-    assert options({"questions": [several]}, '"Which colour?"="Red, Blue".').count("[x]") == 2
+    assert options({"questions": [several]}, '"Which colour?"="Red, Blue".').count("(x)") == 2
 
 
 def test_without_an_answer_nothing_is_marked() -> None:
-    assert "[x]" not in options({"questions": [COLOURS]}, "The user does not want to answer. Blue!")
+    assert "(x)" not in options({"questions": [COLOURS]}, "The user does not want to answer. Blue!")
 
 
 @pytest.mark.parametrize(
