@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
+from dashboard.subagents import SubagentRow, subagents_in
 from dashboard.turn_figures import TurnFigures, turns_in
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
@@ -25,6 +26,8 @@ class ListedStep:
     """The one that covers it."""
     turn: TurnFigures | None
     """The turn that begins with it."""
+    subagents: list[SubagentRow]
+    """Those that it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     rows = location.history.rows(first - 1, last)  # the row before tells whether the first one begins a turn
     before = rows.pop(0) if rows and rows[0].number < first else None
     turns = turns_in(location.history, before, rows)
+    subagents = subagents_in(location.history, rows)
     takes_after: dict[int, list[Take]] = {}
     for take in takes:
         takes_after.setdefault(take.after_step, []).append(take)
@@ -63,7 +67,13 @@ def step_rows(location: Location, first: int, last: int, takes: list[Take]) -> S
     first_row, last_row = (rows[0].number, rows[-1].number) if rows else (0, 0)
     return StepRows(
         [
-            ListedStep(row, takes_after.get(row.number, []), summaries.get(row.number), turns.get(row.number))
+            ListedStep(
+                row,
+                takes_after.get(row.number, []),
+                summaries.get(row.number),
+                turns.get(row.number),
+                subagents.get(row.number, []),
+            )
             for row in rows
         ],
         first_takes=takes_after.get(0, []) if first <= 1 else [],

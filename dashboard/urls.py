@@ -50,6 +50,7 @@ urlpatterns = [
     path(f"{SESSION}/find", session.find, name="find"),
     path(f"{SESSION}/jump", jumps.jump, name="jump"),
     path(f"{SESSION}/steps", session.steps, name="steps"),
+    path(f"{SESSION}/subagent-steps", session.subagent_steps, name="subagent-steps"),
     path(f"{SESSION}/takes/<int:position>", session.take, name="take"),
     path(f"{SESSION}/news", session.news, name="news"),
     path(f"{SESSION}/steps/<int:number>", steps.step, name="step"),

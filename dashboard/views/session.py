@@ -145,6 +145,17 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
 
 @signed_in
 @require_safe
+def subagent_steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """Steps of a sub-agent's session, for the list of the session that started it."""
+    location, after = find_location(request, session_id), max(0, read_number(request.GET, "after") or 0)
+    if not request.htmx:
+        return redirect(location.address_of(after + 1))
+    rows = step_rows(location, after + 1, after + AROUND, [])
+    return render(request, "_subagent_steps.html", {"rows": rows, "location": location})
+
+
+@signed_in
+@require_safe
 def take(request: PersonRequest, session_id: UUID, position: int) -> HttpResponse:
     """The first steps of the take that the rewind at a position cut off."""
     session = find_session(request, session_id)

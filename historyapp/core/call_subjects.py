@@ -53,7 +53,10 @@ _PLANNERS = {
     "update_plan",
     "think",
 }
-_AGENTS = {"task", "agent", "spawn_agent", "delegate", "new_task", "subagent"}
+AGENTS = {"task", "agent", "spawn_agent", "delegate", "new_task", "subagent"}
+"""Tools that start a sub-agent, in lower case."""
+TASKS = ("prompt", "task", "message")
+"""The arguments that say what a sub-agent is to do."""
 _RUNNERS = {
     "bash",
     "shell",
@@ -122,10 +125,8 @@ def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if not _CHANGES.isdisjoint(names) or (path and not _CHANGES_WITH_PATH.isdisjoint(names)):
         files = _changed_files(arguments, path)
         return CallSubject("edit", preview(files[0] if files else ""), files)
-    if name in _AGENTS or "subagent_type" in arguments:
-        return CallSubject(
-            "agent", preview(_text(arguments, ("description", "title", "prompt", "task", "message")))
-        )
+    if name in AGENTS or "subagent_type" in arguments:
+        return CallSubject("agent", preview(_text(arguments, ("description", "title", *TASKS))))
     if name in _PLANNERS or not names.isdisjoint(_LISTS_OF_TASKS):
         return CallSubject("plan", preview(_plan(arguments)))
     if command := _command(arguments):
@@ -161,7 +162,7 @@ def _by_name(name: str) -> Kind:
         return "shell"
     if name in _PLANNERS:
         return "plan"
-    return "agent" if name in _AGENTS else "other"
+    return "agent" if name in AGENTS else "other"
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:

@@ -104,6 +104,8 @@ class Session(models.Model):
     """The parent's lineage up to the fork position, in the same form."""
     spawned_by = models.ForeignKey("self", models.SET_NULL, null=True, related_name="subagents")
     """The session whose agent started this one."""
+    spawned_position = models.PositiveIntegerField(null=True)
+    """The position in that session of the output whose tool call started this one; null: not known."""
 
     steps = models.PositiveIntegerField(default=0)
     errors = models.PositiveIntegerField(default=0)
@@ -132,6 +134,11 @@ class Session(models.Model):
                 fields=("project", "-last_entry_at", "-id"),
                 name="session_tagged",
                 condition=~models.Q(tags_text="\n"),
+            ),
+            models.Index(
+                fields=("spawned_by", "spawned_position"),
+                name="session_spawned_at",
+                condition=models.Q(spawned_position__isnull=False),
             ),
             models.Index(fields=("id",), name="session_due", condition=models.Q(compression_due=True)),
             # With the id, so that the newest are found at once. Most sessions write to neither.

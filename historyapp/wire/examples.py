@@ -66,7 +66,8 @@ ORIGINS: dict[str, Any] = {
 SESSION_ITEM: dict[str, Any] = {
     "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",
     "tags": ["parser"], "head": 3, "steps": 1, "errors": 0, "tokens": 39, "cost": 0.0021,
-    "forked_from": None, "fork_position": 0, "spawned_by": None, "created_at": AT, "last_entry_at": LATER,
+    "forked_from": None, "fork_position": 0, "spawned_by": None,
+    "spawned_position": None, "created_at": AT, "last_entry_at": LATER,
 }  # fmt: skip
 SUMMARY: dict[str, Any] = {
     "id": "0197c7d9-3c21-7d02-8f00-6a1b2c3d4e5f", "from_step": 1, "to_step": 2, "first_position": 2,

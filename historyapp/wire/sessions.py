@@ -33,6 +33,10 @@ class SessionItem(Answer):
     forked_from: UUID | None
     fork_position: int = Field(description="Up to where the parent's entries are shared; 0 without a parent.")
     spawned_by: UUID | None = Field(description="The session whose agent started this one.")
+    spawned_position: int | None = Field(
+        description="The position in that session of the output whose tool call started this one; null where "
+        "that is not known."
+    )
     created_at: datetime | None = Field(
         description="When the run began; null if its transcript has no times."
     )

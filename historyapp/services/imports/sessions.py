@@ -24,6 +24,7 @@ from historyapp.services.append import lock_session
 from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
+from historyapp.services.imports.subagents import link_calls
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
@@ -105,6 +106,7 @@ class ImportJob:
             if changed and writer.start.status == Session.Status.ARCHIVED:
                 archived = {"status": Session.Status.ARCHIVED}
                 change_session(self.project, writer.source.session_id, archived, actor="import")
+        link_calls(writer.source.session_id for writer in self.writers.values())
 
     def sessions(self) -> list[SessionReport]:
         writers = [(id, self.writers[id]) for id in self.starts if id in self.writers]

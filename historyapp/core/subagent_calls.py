@@ -1,0 +1,80 @@
+"""Which tool call started a sub-agent's session."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from historyapp.core.call_subjects import AGENTS, TASKS
+from historyapp.core.entries import Entry, ModelOutput, ToolResults
+from historyapp.core.results import result_text
+
+_SHORTEST_ID = 6
+"""A shorter id in a result's text may be something else."""
+
+
+class SubagentCall(NamedTuple):
+    """A step that may have started sub-agents."""
+
+    position: int
+    """Of its output."""
+    ids: frozenset[str]
+    """Of its calls, and of agents that metadata of its results name."""
+    tasks: frozenset[str]
+    results: str
+    """The texts of its results."""
+
+
+class SubagentTraits(NamedTuple):
+    """What is known of a sub-agent's session."""
+
+    ids: Sequence[str]
+    """Of the call that started it, of the agent and of the session, the surest first; without empty ones."""
+    task: str
+    """Its first input."""
+
+
+def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
+    """The calls of one step that may start sub-agents; None where no call does.
+
+    Args:
+        entries: its output and its results.
+    """
+    position, ids, tasks, results = 0, set[str](), set[str](), list[str]()
+    for entry in entries:
+        body = entry.body
+        if isinstance(body, ModelOutput):
+            position = entry.position
+            calls = [(call.id, call.name, call.arguments) for call in body.tool_calls]
+            if body.use_tool and not calls:
+                calls = [("", body.use_tool.name, body.use_tool.arguments)]
+            for id, name, arguments in calls:
+                if _starts_agent(name, arguments):
+                    ids.add(id)
+                    tasks.update(_tasks(arguments))
+        elif isinstance(body, ToolResults):
+            ids.add(str(entry.metadata.get("agent_id") or ""))
+            results += [result_text(result) for result in body.results]
+    if not position or not (tasks or ids):
+        return None
+    return SubagentCall(position, frozenset(ids - {""}), frozenset(tasks), "\n".join(results))
+
+
+def position_of_call(known: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:
+    """The position of the output whose call started a sub-agent, or None."""
+    for id in known.ids:
+        for call in calls:
+            if id in call.ids:
+                return call.position
+    for id in known.ids:
+        for call in calls:
+            if len(id) >= _SHORTEST_ID and id in call.results:
+                return call.position
+    return next((call.position for call in calls if known.task and known.task in call.tasks), None)
+
+
+def _starts_agent(name: str, arguments: Any) -> bool:
+    return name.lower() in AGENTS or (isinstance(arguments, Mapping) and "subagent_type" in arguments)
+
+
+def _tasks(arguments: Any) -> Iterable[str]:
+    values = (arguments.get(key) for key in TASKS) if isinstance(arguments, Mapping) else (arguments,)
+    return [value.strip() for value in values if isinstance(value, str) and value.strip()]

@@ -1,0 +1,76 @@
+"""Finds the tool calls that started sub-agents, in whichever order the sessions are imported."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from historyapp.core.call_subjects import AGENTS
+from historyapp.core.entries import text_of
+from historyapp.core.lineage import Span
+from historyapp.core.subagent_calls import SubagentCall, SubagentTraits, position_of_call, subagent_call
+from historyapp.models import Entry, Episode, ImportSource, Session
+from historyapp.models.entries import in_spans
+from historyapp.models.episodes import SEVERAL_TOOLS
+from historyapp.models.history import History
+from historyapp.services.summaries import touch
+from historyapp.services.transactions import writing
+
+_STEPS_AT_ONCE = 50
+
+
+def link_calls(sessions: Iterable[UUID]) -> None:
+    """Notes for sub-agents of imported sessions, and for imported sub-agents, which call started them.
+
+    Args:
+        sessions: that were imported.
+    """
+    ids = set(sessions)
+    started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False)
+    parents = ids.union(started.values_list("spawned_by_id", flat=True))
+    waiting = Session.objects.filter(spawned_by__in=parents, spawned_position=None)
+    by_parent: dict[UUID, list[Session]] = {}
+    for child in waiting.select_related("spawned_by"):
+        assert child.spawned_by is not None
+        by_parent.setdefault(child.spawned_by.pk, []).append(child)
+    for parent, children in by_parent.items():
+        calls = list(_calls(parent))
+        found = {child.pk: position_of_call(_traits(child), calls) for child in children} if calls else {}
+        with writing():
+            for id, position in found.items():
+                if position is not None:
+                    Session.objects.filter(pk=id).update(spawned_position=position)
+                    touch(id)
+                    touch(parent)
+
+
+def _traits(child: Session) -> SubagentTraits:
+    source = ImportSource.objects.filter(session=child).values_list("source_id", flat=True).first() or ""
+    named = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"))
+    own = source.rpartition("/")[2].removeprefix("agent-")
+    first = History(child).first_input
+    ids = [id for id in (*named, own) if isinstance(id, str) and id]
+    return SubagentTraits(ids, text_of(first.content).strip() if first else "")
+
+
+def _calls(parent: UUID) -> Iterator[SubagentCall]:
+    """The steps of a session, takes included, that may have started sub-agents."""
+    several = Q(tool=SEVERAL_TOOLS)
+    rows = Episode.objects.filter(Q(kind="agent") | several, session_id=parent).order_by("anchor")
+    columns: Any = rows.values_list("kind", "tool_names", "first_position", "last_position")
+    spans = [
+        Span(str(parent), first, last)
+        for kind, names, first, last in columns.iterator()
+        if kind == "agent" or not AGENTS.isdisjoint(map(str.lower, names))
+    ]
+    kinds = ("model_output", "tool_results")
+    for start in range(0, len(spans), _STEPS_AT_ONCE):
+        some = spans[start : start + _STEPS_AT_ONCE]
+        entries = in_spans(Entry.objects.filter(kind__in=kinds), some).order_by("position")
+        by_step: dict[int, list[Any]] = {span.first: [] for span in some}
+        for entry in entries:
+            for span in some:
+                if span.first <= entry.position <= span.last:
+                    by_step[span.first].append(entry.core())
+        yield from filter(None, map(subagent_call, by_step.values()))

@@ -1,0 +1,57 @@
+"""A sub-agent is traced to the call that started it: by ids first, then by its task."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
+from historyapp.core.subagent_calls import SubagentTraits, position_of_call, subagent_call
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def entry(position: int, body: Body, **metadata: Any) -> Entry:
+    return Entry(position=position, created_at=NOW, body=body, tokens=0, metadata=metadata)
+
+
+def started(position: int, id: str, task: str, result: str = "done", **metadata: Any) -> list[Entry]:
+    output = ModelOutput(tool_calls=(ToolCall(id=id, name="Task", arguments={"prompt": task}),))
+    answer = ToolResult(tool_call_id=id, status="success", outputs=result)
+    return [entry(position, output), entry(position + 1, ToolResults(results=(answer,)), **metadata)]
+
+
+CALLS = [
+    call
+    for call in (
+        subagent_call(started(3, "t1", "look")),
+        subagent_call(started(7, "t2", "look", agent_id="a1b2c3d")),
+        subagent_call(started(9, "t3", "mend it", '{"agent_id": "019f-77aa"}')),
+    )
+    if call
+]
+
+
+@pytest.mark.parametrize(
+    ("ids", "task", "position"),
+    [
+        (["t1", "a1b2c3d"], "", 3),
+        (["a1b2c3d"], "look", 7),
+        (["019f-77aa"], "", 9),
+        (["other"], "look", 3),
+        ([], "mend it", 9),
+        (["done"], "", None),
+        ([], "", None),
+    ],
+)
+def test_the_surest_trace_decides(ids: list[str], task: str, position: int | None) -> None:
+    assert position_of_call(SubagentTraits(ids, task), CALLS) == position
+
+
+def test_calls_of_other_tools_start_nothing() -> None:
+    output = ModelOutput(tool_calls=(ToolCall(id="t", name="read", arguments={"prompt": "look"}),))
+    assert subagent_call([entry(1, output)]) is None
+    by_name = ModelOutput(use_tool=UseTool(name="delegate", arguments={"task": " look "}))
+    found = subagent_call([entry(1, by_name)])
+    assert found is not None
+    assert found.tasks == {"look"}

@@ -1,0 +1,84 @@
+"""Sub-agents' sessions know the step that started them, in whichever order transcripts are imported."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from historyapp.core.importers.base import Source
+from historyapp.models import Episode, Project, Session
+from historyapp.services.imports.files import import_file
+from tests.core.importers.claude_lines import S, answer, assistant, call, says, user
+from tests.shared import SHARED, needs
+
+CORPUS = "corpus/claude_code/entire__5b_5a73f2998f_0.jsonl"
+
+
+def imported(project: Project, name: str, *lines: dict[str, Any]) -> None:
+    text = "\n".join(map(json.dumps, lines))
+    assert import_file(project, Source(name, io.BytesIO(text.encode()))).error == ""
+
+
+def main(**result: Any) -> tuple[str, list[dict[str, Any]]]:
+    """A run of which the second step starts a sub-agent."""
+    task = call("t2", "Task", description="Look around", prompt="find it")
+    lines = [
+        user(1, None, "go"),
+        assistant(2, 1, call("t1")),
+        answer(3, 2, "t1"),
+        assistant(4, 3, task),
+        answer(5, 4, "t2", "found", **result),
+        assistant(6, 5, says("done")),
+    ]
+    return f"{S}.jsonl", lines
+
+
+def sub(first: str = "find it") -> tuple[str, list[dict[str, Any]]]:
+    lines = [user(11, None, first), assistant(12, 11, call("u")), answer(13, 12, "u", "found")]
+    return "agent-a1.jsonl", [{**line, "isSidechain": True, "agentId": "a1"} for line in lines]
+
+
+@pytest.mark.parametrize("is_child_first", [False, True])
+@pytest.mark.parametrize("by", ["agent id", "task"])
+def test_the_call_is_found_by_the_agent_s_id_or_its_task(
+    project: Project, by: str, is_child_first: bool
+) -> None:
+    files = (
+        [main(toolUseResult={"agentId": "a1"}), sub("other words")] if by == "agent id" else [main(), sub()]
+    )
+    for name, lines in files[::-1] if is_child_first else files:
+        imported(project, name, *lines)
+    child = Session.objects.get(spawned_by__isnull=False)
+    step = Episode.objects.get(session=child.spawned_by, number=2)
+    assert child.spawned_position == step.first_position
+
+
+def test_a_sub_agent_of_no_known_call_stays_without_one(project: Project) -> None:
+    imported(project, main()[0], *main()[1])
+    imported(project, sub("other words")[0], *sub("other words")[1])
+    child = Session.objects.get(spawned_by__isnull=False)
+    assert child.spawned_position is None
+
+
+def test_a_call_that_is_recorded_later_is_found_when_the_file_has_grown(project: Project) -> None:
+    name, lines = main()
+    imported(project, sub()[0], *sub()[1])
+    imported(project, name, *lines[:3])
+    child = Session.objects.get(spawned_by__isnull=False)
+    assert child.spawned_position is None
+    known = child.revision
+    imported(project, name, *lines)
+    child.refresh_from_db()
+    assert child.spawned_position is not None
+    assert child.revision > known, "cached responses are stale"
+
+
+@needs(CORPUS)
+def test_sub_agents_of_a_real_run_are_found(project: Project) -> None:
+    with (SHARED / CORPUS).open("rb") as stream:
+        import_file(project, Source("main.jsonl", stream))
+    children = Session.objects.filter(spawned_by__isnull=False).order_by("spawned_position")
+    steps = Episode.objects.filter(kind="agent").order_by("number")
+    assert [child.spawned_position for child in children] == [step.first_position for step in steps]
+    assert len(children) == 2
