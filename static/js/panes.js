@@ -49,4 +49,10 @@ if (panes) {
       setWidth(handle, Number(handle.getAttribute("aria-valuenow")) + (isList ? towards : -towards));
     });
   }
+
+  // A row that is cut off shows all of its text when the pointer is on it; one with the focus wraps it.
+  panes.addEventListener("pointerover", (event) => {
+    const text = event.target.closest(".row .what, .row .came");
+    if (text && text.scrollWidth > text.clientWidth) text.title = text.textContent.replace(/\s+/g, " ").trim();
+  });
 }
