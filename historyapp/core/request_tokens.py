@@ -106,7 +106,7 @@ def count_request(
         count.add(row)
     reported = None
     if output is not None:
-        count.ask(output, is_last=True)
+        count.compare(output, is_last=True)
         reported = _reported(output)
     return RequestTokens(count.parts(), reported, count.anchor, tuple(count.jumps))
 
@@ -117,9 +117,9 @@ class _Count:
     def __init__(self, fixed: dict[Part, int], model: str) -> None:
         self._fixed = fixed
         self._model = model
-        self._ours = Counter[Part]()
+        self._texts = Counter[Part]()
         """Of inputs and results, by our tokenizer."""
-        self._said = 0
+        self._earlier_turns = 0
         """Tokens of the outputs of earlier turns, as the model sees them again."""
         self._turn: list[tuple[int, int]] = []
         """Of each output since the person's newest input: its tokens now, and after the turn."""
@@ -137,17 +137,17 @@ class _Count:
     def add(self, row: LogRow) -> None:
         """One more entry of the request."""
         if row.kind == "model_output":
-            self.ask(row)
+            self.compare(row)
             self._turn.append(self._sizes(row))
             return
         part = part_of(row)
         self._names_files = self._names_files or _names_files(row)
         if part == "person":
-            self._said += sum(later for _, later in self._turn)
+            self._earlier_turns += sum(later for _, later in self._turn)
             self._turn.clear()
-        self._ours[part] += row.tokens
+        self._texts[part] += row.tokens
 
-    def ask(self, output: LogRow, *, is_last: bool = False) -> None:
+    def compare(self, output: LogRow, *, is_last: bool = False) -> None:
         """Compares with what the provider reported for the request that led to an output."""
         self._model = _model_of(output) or self._model
         reported = _reported(output)
@@ -182,10 +182,11 @@ class _Count:
         """The count so far."""
         factor = factor_for(self._model)
         found = Counter[Part](self._fixed)
-        found.update(self._ours)
+        found.update(self._texts)
         counted: dict[Part, int] = {part: round(tokens * factor) for part, tokens in found.items() if tokens}
-        if said := self._said + sum(now for now, _ in self._turn):
-            counted["assistant"] = said
+        outputs = self._earlier_turns + sum(now for now, _ in self._turn)
+        if outputs:
+            counted["assistant"] = outputs
         if self._removed:
             counted["removed"] = self._removed
         return counted | ({"unseen": self._unseen} if self._unseen is not None else {})

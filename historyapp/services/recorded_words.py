@@ -108,8 +108,8 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
             note = (
                 f"The request has about {_rounded(request.removed):,} tokens fewer than step {before:,} and "
             )
-            note += "what was added would make. Something was taken out, as agents do with old results; "
-            return f"{note}the transcript does not say what."
+            note += "what was added would make. Something was taken out, as agents do with old results and "
+            return f"{note}providers with the thoughts of earlier turns. The transcript does not say what."
         case "instruction":
             return f"The instruction has changed since step {before:,}{at}."
         case "history" if request.snapshot:
