@@ -62,7 +62,7 @@ def main(*lengths: str) -> None:
     """Measures in a database of its own."""
     steps = [int(length) for length in lengths] or list(LENGTHS)
     with home() as folder, playhead(folder) as port:
-        prepared = json.loads(_inside(str(folder), f"prepare({steps})").splitlines()[-1])
+        prepared = json.loads(inside(str(folder), f"prepare({steps})").splitlines()[-1])
         with _browser() as browser:
             visitor = _Visitor(browser, f"http://127.0.0.1:{port}", prepared["cookie"])
             sessions = dict(zip(steps, prepared["sessions"], strict=True))
@@ -71,7 +71,7 @@ def main(*lengths: str) -> None:
             report("Step under the playhead painted", _step_rows(visitor, sessions))
 
 
-def _inside(folder: str, code: str) -> str:
+def inside(folder: str, code: str) -> str:
     environment = {**os.environ, "PLAYHEAD_HOME": folder, "PLAYHEAD_SYNCHRONOUS": "OFF"}
     shell = [sys.executable, "manage.py", "shell", "--no-imports", "-c"]
     command = [*shell, f"from bench.pages import prepare; {code}"]

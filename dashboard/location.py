@@ -18,6 +18,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session, StepNote
 from historyapp.models.history import History
+from historyapp.models.relatives import AgentStart, ForkPoint, agent_starts, fork_points
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
@@ -93,6 +94,21 @@ class Location:
     def address_of_take(self, take: Take) -> str:
         """The address of a take: as of when it was live, at its first step (the last if it has none)."""
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
+
+    @cached_property
+    def forks(self) -> list[ForkPoint]:
+        """The newest forks; the head and the timeline show them."""
+        return fork_points(self.history)
+
+    @cached_property
+    def subagents(self) -> list[AgentStart]:
+        """The newest sub-agents, likewise."""
+        return agent_starts(self.session)
+
+    @cached_property
+    def note_starts(self) -> list[tuple[int, str]]:
+        """Number and start of the text of the notes: most sessions have none, and need not look for more."""
+        return StepNote.objects.starts_between(self.session, self.history.lineage, 1, self.steps)
 
     @cached_property
     def note(self) -> StepNote | None:

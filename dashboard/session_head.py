@@ -12,8 +12,6 @@ from historyapp.core.run_costs import money_of, tokens_of
 from historyapp.models import CompressionRun, Entry
 from historyapp.services.prices import price_list
 
-RELATIVES = 20
-"""The most forks and the most sub-agents that are listed."""
 TITLE = 300
 """Characters that a title may have, as in the API."""
 
@@ -52,8 +50,8 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
     context = {
         **page_context(request, location),
         **facts_context(location),
-        "forks": session.forks.order_by("created_at")[:RELATIVES],
-        "subagents": session.subagents.order_by("created_at")[:RELATIVES],
+        "forks": location.forks,
+        "subagents": location.subagents,
         "formats": EXPORTERS.values(),
         "longest_title": TITLE,
     }

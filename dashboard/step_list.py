@@ -102,7 +102,9 @@ def before_turn(location: Location, turn: int, before: int) -> int:
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:
     """Gives each row the note on its step, and the location that on its own step, if it is among them."""
-    notes = StepNote.objects.at(location.history.lineage, [row.first_position for row in rows])
+    notes: dict[int, StepNote] = {}
+    if location.note_starts:
+        notes = StepNote.objects.at(location.history.lineage, [row.first_position for row in rows])
     for row in rows:
         row.note = notes.get(row.number)
         if row.number == location.step:

@@ -16,8 +16,6 @@ from dashboard.location import Location
 from dashboard.rendering.text import visible
 from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
-from historyapp.models import StepNote
-from historyapp.models.relatives import agent_starts, fork_points
 from historyapp.models.takes import Take
 
 MarkKind = Literal["input", "bookmark", "rewind", "fork", "agent"]
@@ -104,10 +102,8 @@ def _inputs(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]
 
 
 def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    history = location.history
-    first, last = bars[0].first, bars[-1].last
-    for step, start in StepNote.objects.starts_between(history.session, history.lineage, first, last):
-        place = place_of(bars, step)
+    for step, start in location.note_starts:
+        place = place_of(bars, step) if bars[0].first <= step <= bars[-1].last else None
         if place is not None:
             text = f"Note: {visible(preview(start, LABEL))}" if start else "Bookmark"
             yield _Found("bookmark", place, step, f"{text} · step {step:,}", location.address_of(step))
@@ -123,7 +119,7 @@ def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Ta
 
 
 def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    for fork in fork_points(location.history):
+    for fork in location.forks:
         place = _place_after(bars, fork.step)
         if place is not None:
             label = f"Fork after step {fork.step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
@@ -143,7 +139,7 @@ def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]
     known = [begin for begin in begins if begin is not None]
     if len(known) < len(bars):
         return
-    for agent in agent_starts(location.session):
+    for agent in location.subagents:
         bar = _bar_during(bars, known, agent.began)
         if bar is not None:
             label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"

@@ -153,6 +153,8 @@ class History:
 
     def next_error(self, after: int) -> int | None:
         """The number of the first step after ``after`` that ended in an error, or None."""
+        if after >= self.steps:
+            return None
         if not self.lineage.older:
             numbers, are_all = Episode.objects.failed_after(self.lineage, after)
             # The stored row of the newest step may be newer than the history.
