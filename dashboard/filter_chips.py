@@ -9,7 +9,9 @@ from dashboard.step_filter import FilterForm
 from dashboard.templatetags.playhead import status_words
 from historyapp.models.step_filters import LIKELY_FAILED
 
-_WORDS = {"since": "from", "noted": "bookmarked"}
+_NAMES = {"unseen": "files never seen", "gone": "what was compacted away"}
+"""What steps named, by the value of the filter."""
+_WORDS = {"since": "from", "noted": "bookmarked", "names": "named"}
 """Words for fields whose name does not say it."""
 
 
@@ -55,7 +57,8 @@ def active_chips(location: Location) -> list[FilterChip]:
     for name, value in location.filter.given.items():
         if name == "kind" or (name == "status" and value in ("error", LIKELY_FAILED)):
             continue
-        shown = status_words(value) if name == "status" else visible(value)
+        known = _NAMES.get(value, value) if name == "names" else value
+        shown = status_words(value) if name == "status" else visible(known)
         label = _WORDS["noted"] if name == "noted" else f"{_WORDS.get(name, name)} {shown}"
         chips.append(FilterChip(label, _url(location, location.filter.toggled(name, value)), is_on=True))
     return chips

@@ -9,6 +9,7 @@ from django.http import QueryDict
 from historyapp.core.call_subjects import KINDS
 from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
+from historyapp.models.origins import FLAGS
 from historyapp.models.step_filters import STATUS_FILTERS, StepFilter
 from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.services.append import as_utc
@@ -26,6 +27,7 @@ class FilterForm:
     text: str = ""
     since: str = ""
     until: str = ""
+    names: str = ""
     noted: str = ""
     """``1``: only steps with a bookmark or a note."""
 
@@ -54,6 +56,8 @@ class FilterForm:
             raise Invalid(f"status must be one of {', '.join(STATUS_FILTERS)}.")
         if self.kind and self.kind not in KINDS:
             raise Invalid(f"kind must be one of {', '.join(KINDS)}.")
+        if self.names and self.names not in FLAGS:
+            raise Invalid(f"names must be one of {', '.join(FLAGS)}.")
         for name in ("file", "text"):
             if len(getattr(self, name)) > MOST_CHARACTERS:
                 raise Invalid(f"{name} must have at most {MOST_CHARACTERS} characters.")
@@ -68,6 +72,7 @@ class FilterForm:
             kind=self.kind or None,
             turn=int(self.turn) if self.turn else None,
             file=self.file or None,
+            names=self.names or None,
             text=self.text or None,
         )
 

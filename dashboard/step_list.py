@@ -9,7 +9,7 @@ from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import first_step, last_step
-from historyapp.tasks import want_text_index
+from historyapp.tasks import index_names_of, want_text_index
 
 AROUND = 25
 """Rows shown before and after the playhead, and rows loaded each time by scrolling."""
@@ -157,6 +157,8 @@ def find_matches(location: Location, *, after: int = 0, before: int | None = Non
     steps = range(max(0, after) + 1, location.steps + 1)
     if before is not None:
         steps = range(min(before - 1, location.steps), 0, -1)
+    if location.filter.names:
+        index_names_of(location.history)  # what a worker adds is found the next time
     search = StepSearch(location.history, location.filter.step_filter, steps)
     found = search.find(AROUND)
     want_text_index(search.unindexed)

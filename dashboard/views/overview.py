@@ -10,6 +10,7 @@ from dashboard.access import PersonRequest, signed_in
 from dashboard.location import find_location
 from dashboard.overview import SHOWN, OverviewPage
 from dashboard.session_head import head_context
+from historyapp.services.named_steps import run_names
 from historyapp.services.overview import overview_of
 
 
@@ -23,6 +24,7 @@ def overview(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "shown": shown,
         "session": location.session,
         "location": location,
+        "names": run_names(location.history),
         "most_rows": SHOWN,
         "most_shown": f":{SHOWN}",
         "after_shown": f"{SHOWN}:",

@@ -20,7 +20,7 @@ from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.models.text_search import MOST_CHARACTERS, wanted_text
-from historyapp.tasks import want_text_index
+from historyapp.tasks import index_names_of, want_text_index
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 
@@ -57,6 +57,11 @@ class EpisodeFilter(PageQuery):
         description="Only steps with a call that reads or changes this file: its path, or the beginning or "
         "the end of it, in any case.",
     )
+    names: Literal["unseen", "gone"] | None = Field(
+        default=None,
+        description="Only steps that named files that stood nowhere before, or names that were compacted "
+        "away; as far as the index of names goes.",
+    )
     text: Annotated[Line, Field(min_length=1, max_length=MOST_CHARACTERS)] | None = Field(
         default=None,
         description="Only steps that have this text, or whose inputs have it; found as `GET …/find` does.",
@@ -70,7 +75,8 @@ class EpisodeFilter(PageQuery):
     @property
     def wanted(self) -> StepFilter:
         """Which steps to list."""
-        named = self.model_dump(include={"status", "tool", "since", "until", "kind", "file", "turn"})
+        columns = {"status", "tool", "since", "until", "kind", "file", "turn", "names"}
+        named = self.model_dump(include=columns)
         text = None if self.text is None else wanted_text(self.text)
         return StepFilter(**named, noted=self.noted == "true", text=text)
 
@@ -83,7 +89,10 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     session = find_session(request, session_id)
     wanted = filter.wanted
     if wanted:
-        return reply_or_304(request, session, lambda: _filtered(session, filter, wanted))
+        is_indexed = not wanted.names or index_names_of(History(session, filter.as_of))
+        return reply_or_304(
+            request, session, lambda: _filtered(session, filter, wanted), state=str(is_indexed)
+        )
     return reply_or_304(request, session, lambda: _page(session, filter))
 
 

@@ -12,6 +12,7 @@ from historyapp.api.responses import fill, reply
 from historyapp.core.overview.figures import RunFigures, ToolFigures
 from historyapp.core.usage import MICRO
 from historyapp.models.history import History
+from historyapp.services.named_steps import run_names
 from historyapp.services.overview import RunOverview, Subagent, overview_of
 from historyapp.wire.overview import (
     CommandOut,
@@ -23,6 +24,7 @@ from historyapp.wire.overview import (
     MoneyFigureOut,
     OverviewOut,
     RepeatOut,
+    RunNamesOut,
     SlowStepOut,
     SubagentOut,
     TimeOut,
@@ -32,6 +34,9 @@ from historyapp.wire.overview import (
 )
 
 router = Router(tags=["overview"])
+
+MOST_STEPS = 100
+"""Of a list of steps that named something."""
 
 
 @router.get("/sessions/{session_id}/overview", response=OverviewOut, summary="What a run did and took")
@@ -69,6 +74,7 @@ def _overview(overview: RunOverview) -> OverviewOut:
             )
             for one in overview.findings
         ],
+        names=_names(overview.history),
         context=_context(overview),
         tools=[_tool(figures, name, tool) for name, tool in overview.tools],
         files=[fill(TouchedFileOut, file, path=path, read_again=file.again) for path, file in overview.files],
@@ -89,6 +95,17 @@ def _overview(overview: RunOverview) -> OverviewOut:
             for one in overview.dearest
         ],
         repeated=[fill(RepeatOut, one, last_step=one.last) for one in figures.repeated.findings()],
+    )
+
+
+def _names(history: History) -> RunNamesOut:
+    names = run_names(history)
+    return fill(
+        RunNamesOut,
+        names,
+        indexed=names.is_indexed,
+        unseen_steps=names.unseen_steps[:MOST_STEPS],
+        gone_steps=names.gone_steps[:MOST_STEPS],
     )
 
 

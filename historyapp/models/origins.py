@@ -8,7 +8,7 @@ like size are merged into one, so there are few of them at any length.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from django.db import models
@@ -21,6 +21,11 @@ from historyapp.models.sql import fetch_all
 
 MOST_SPANS = 60
 """The most spans of a lineage that are searched, the newest. A session without rewinds and forks has one."""
+Flag = Literal["unseen", "gone"]
+"""Files that stood nowhere before; names that stood only in what a compaction had taken away."""
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+MOST_FLAGGED = 2_000
+"""Steps with one of them that are read at once."""
 _PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
 _PAGES = """
@@ -292,17 +297,21 @@ def _inside(place: int | None, low: int, high: int) -> int | None:
     return position_of(place) if place is not None and low <= place <= high else None
 
 
-def flagged_steps(spans: Spans, column: str, limit: int) -> list[StepNames]:
-    """The first steps in some spans for which a column of :class:`StepNames` is not 0."""
+def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
+    """The first steps in some spans that named what was unseen or gone, at most ``limit``."""
     found: list[StepNames] = []
     for index, span in reversed(spans):
-        rows = StepNames.objects.filter(
-            index_id=index, position__range=(span.first, span.last), **{f"{column}__gt": 0}
-        )
+        rows = StepNames.objects.filter(index_id=index, position__range=(span.first, span.last))
         found += rows.order_by("position")[: limit - len(found)]
         if len(found) >= limit:
             break
     return found
+
+
+def steps_that_named(lineage: Lineage, what: Flag) -> list[int]:
+    """The numbers of the live steps that named what was unseen or gone, as far as the index goes."""
+    spans, _ = indexed_spans(lineage, 1, lineage.last)
+    return [row.number for row in flagged_steps(spans, MOST_FLAGGED) if getattr(row, what)]
 
 
 class EntrySize(NamedTuple):

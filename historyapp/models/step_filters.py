@@ -25,6 +25,7 @@ from historyapp.models.entries import Entry, spans_between
 from historyapp.models.episodes import INDEXED_STATUSES, SEVERAL_TOOLS, Episode, is_live_row, live_rows
 from historyapp.models.history import History
 from historyapp.models.notes import StepNote
+from historyapp.models.origins import Flag, steps_that_named
 from historyapp.models.places import have_few_rows
 from historyapp.models.sessions import session_ids
 from historyapp.models.span_search import live_matches
@@ -70,6 +71,9 @@ class StepFilter:
     """The kind of a step's first call."""
     file: str | None = None
     """A file that a call reads or changes: its path, or the beginning or the end of it, in any case."""
+    names: Flag | None = None
+    """Only steps that named files that they had never seen, or what was compacted away; as far as the index
+    of names goes."""
     text: str | None = None
     """A text of the step or of the inputs before it, as :class:`historyapp.models.text_search.TextSearch`
     finds it."""
@@ -82,7 +86,7 @@ class StepFilter:
     @property
     def is_listed(self) -> bool:
         """Whether another table gives the numbers of the steps that may match."""
-        return self.noted or self.file is not None or self.text is not None
+        return self.noted or any(one is not None for one in (self.file, self.names, self.text))
 
     def matches(self, step: "StepCandidate | Episode") -> bool:
         return (
@@ -230,6 +234,9 @@ class StepSearch:
             notes = StepNote.objects.live(self.history.session, self.history.lineage)
             noted = {note.number for note in notes}.intersection(left)
             listed.append(StepNumbers(sorted(noted, reverse=not self.forwards)))
+        if self.wanted.names is not None:
+            named = set(steps_that_named(self.history.lineage, self.wanted.names)).intersection(left)
+            listed.append(StepNumbers(sorted(named, reverse=not self.forwards)))
         if self.wanted.file is not None:
             listed.append(steps_with_file(self.history, self.wanted.file, left))
         if self.wanted.text is not None:

@@ -203,6 +203,7 @@ OVERVIEW: dict[str, Any] = {
             "steps": [1],
         }
     ],
+    "names": {"indexed": True, "unseen": 1, "unseen_steps": [1], "gone": 0, "gone_steps": []},
     "context": {
         "source": "reported", "model": "gpt-5-mini", "window": 272000, "steps_per_point": 1,
         "points": [[1, 61]], "compactions": [], "rewinds": [], "turns": [1],

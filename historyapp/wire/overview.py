@@ -153,6 +153,16 @@ class FindingOut(Answer):
     steps: Steps
 
 
+class RunNamesOut(Answer):
+    """Names of actions that stood nowhere, or nowhere that the model still saw."""
+
+    indexed: bool = Field(description="Whether the whole log is in the index of names.")
+    unseen: int = Field(description="Files that a call needs to exist and that stood nowhere before.")
+    unseen_steps: Steps
+    gone: int = Field(description="Files, URLs and hashes that stood only in what was compacted away.")
+    gone_steps: Steps
+
+
 class OverviewOut(Answer):
     """What a run did, and what it took."""
 
@@ -167,6 +177,7 @@ class OverviewOut(Answer):
     tokens: TokenFigureOut
     money: MoneyFigureOut
     worth_a_look: list[FindingOut] = Field(description="At most five, the most urgent first.")
+    names: RunNamesOut
     context: ContextSizeOut
     tools: list[ToolOut] = Field(description="The most calls first.")
     files: list[TouchedFileOut] = Field(description="The most edits first.")

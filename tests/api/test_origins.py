@@ -69,3 +69,15 @@ def test_an_answer_is_not_made_again_while_nothing_changed(searched: Agent) -> N
 
 def test_a_step_that_is_not_there_is_a_404(searched: Agent) -> None:
     assert searched.get("/episodes/9/origins").status == 404
+
+
+def test_steps_are_listed_by_what_they_named_and_the_overview_counts_them(searched: Agent) -> None:
+    before = searched.get("/overview")["names"]
+    assert before == {"indexed": False, "unseen": 0, "unseen_steps": [], "gone": 0, "gone_steps": []}
+    searched.append(reading("src/guess.py"), returned("none"))
+    found = searched.get("/episodes?names=unseen").body["items"]
+    assert [step["number"] for step in found] == [1, 3]
+    assert searched.get("/episodes?names=gone").body["items"] == []
+    after = searched.get("/overview")["names"]
+    assert after == {"indexed": True, "unseen": 2, "unseen_steps": [1, 3], "gone": 0, "gone_steps": []}
+    assert len(searched.get("/episodes?names=unseen&as_of=5").body["items"]) == 1

@@ -104,3 +104,29 @@ def test_a_stranger_gets_404(charlie: Client, named: Session) -> None:
     for address in (page(named, 7), f"{page(named, 7)}/places?name=x"):
         assert fragment(charlie, address).status_code == 404
     assert charlie.post(f"/sessions/{named.pk}/names").status_code == 404
+
+
+def test_the_overview_counts_what_was_unseen_and_gone_once_it_is_indexed(
+    alice: Client, named: Session
+) -> None:
+    overview = f"/sessions/{named.pk}/overview"
+    assert "Not indexed yet." in text(alice.get(overview))
+    assert not NameIndex.objects.exists()
+    response = alice.post(f"/sessions/{named.pk}/names")
+    assert response.headers["Location"] == overview
+    shown = text(alice.get(overview))
+    assert "Named 6 files that it had never seen 1 , 2 , 3 …" in shown
+    assert "Acted on 1 thing that had been compacted away 9" in shown
+    assert "Not indexed yet." not in shown
+
+
+def listed(client: Client, session: Session, query: str) -> list[str]:
+    rows = html(client.get(f"/sessions/{session.pk}?{query}")).partition('id="rows"')[2].partition("</ol>")[0]
+    return [part.partition('"')[0] for part in rows.split('data-step="')[1:]]
+
+
+def test_the_step_list_is_filtered_by_what_steps_named(alice: Client, named: Session) -> None:
+    assert listed(alice, named, "names=gone") == ["9"]
+    assert "named what was compacted away" in text(alice.get(f"/sessions/{named.pk}?names=gone"))
+    assert listed(alice, named, "names=unseen&step=8") == list("123458")
+    assert alice.get(f"/sessions/{named.pk}?names=else").status_code == 422

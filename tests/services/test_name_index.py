@@ -33,7 +33,8 @@ def origins(session: Session, number: int) -> StepOrigins:
 
 def flagged(session: Session, column: str) -> list[StepNames]:
     lineage = Session.objects.get(pk=session.pk).lineage()
-    return flagged_steps(indexed_spans(lineage, 1, lineage.last)[0], column, 10)
+    rows = flagged_steps(indexed_spans(lineage, 1, lineage.last)[0], 10)
+    return [row for row in rows if getattr(row, column)]
 
 
 def origin(session: Session, number: int) -> NameOrigin:

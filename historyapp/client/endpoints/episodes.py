@@ -34,6 +34,8 @@ class StepQuery(TypedDict, total=False):
     """Only steps of this turn."""
     file: str | None
     """Only steps with a call that reads or changes this file: its path, or the beginning or the end of it."""
+    names: str | None
+    """``unseen``: only steps that named files that stood nowhere before; ``gone``: names compacted away."""
     text: str | None
     """Only steps that have this text, or whose inputs have it."""
     order: Order | None
