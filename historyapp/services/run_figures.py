@@ -30,7 +30,7 @@ INTERVAL = 250
 SECONDS = 0.18
 """Processor time for which one request computes."""
 LOOKS_AT_CLOCK = 16
-"""Steps after which the time is looked at: where that takes a millisecond, counting would take it twice."""
+"""Steps after which a request looks at the time."""
 PART_SECONDS = 2.0
 """The same for a worker, which then looks whether it is to stop."""
 AHEAD = 1000

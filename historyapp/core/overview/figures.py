@@ -14,7 +14,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 4
+VERSION = 5
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """Names of which figures are kept, the first ones. Further tools are added up under the empty name."""
@@ -28,16 +28,29 @@ COMPACTION = "compaction"
 
 
 @dataclass(slots=True)
-class ToolFigures:
-    kind: Kind
-    calls: int = 0
+class CallFigures:
+    """What is counted of calls, by tool and by command."""
+
     errors: int = 0
     """Reported ones."""
     likely_failures: int = 0
     milliseconds: float = 0
+    steps: list[int] = field(default_factory=list)
+
+    def add(self, number: int, call: CallFacts) -> None:
+        """Counts a call of a step."""
+        self.errors += call.status == "error"
+        self.likely_failures += bool(call.likely_failure)
+        self.milliseconds += call.milliseconds
+        _note(self.steps, number)
+
+
+@dataclass(slots=True)
+class ToolFigures(CallFigures):
+    kind: Kind = "other"
+    calls: int = 0
     tokens: float = 0
     """Of results, by our own count."""
-    steps: list[int] = field(default_factory=list)
     error_steps: list[int] = field(default_factory=list)
     likely_steps: list[int] = field(default_factory=list)
 
@@ -58,12 +71,8 @@ class FileFigures:
 
 
 @dataclass(slots=True)
-class CommandFigures:
+class CommandFigures(CallFigures):
     runs: int = 0
-    errors: int = 0
-    likely_failures: int = 0
-    milliseconds: float = 0
-    steps: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -220,15 +229,11 @@ class RunFigures:
 
     def _add_call(self, number: int, call: CallFacts) -> None:
         name = call.name if call.name in self.tools or len(self.tools) < MOST_TOOLS else ""
-        tool = self.tools.setdefault(name, ToolFigures(call.subject.kind if name else "other"))
-        failed = call.status == "error"
+        tool = self.tools.setdefault(name, ToolFigures(kind=call.subject.kind if name else "other"))
+        tool.add(number, call)
         tool.calls += 1
-        tool.errors += failed
-        tool.milliseconds += call.milliseconds
         tool.tokens += call.tokens
-        _note(tool.steps, number)
-        tool.likely_failures += bool(call.likely_failure)
-        if failed:
+        if call.status == "error":
             _note(tool.error_steps, number)
         if call.likely_failure:
             _note(tool.likely_steps, number)
@@ -247,11 +252,8 @@ class RunFigures:
             self.more_commands += 1
             return
         figures = self.commands.setdefault(command, CommandFigures())
+        figures.add(number, call)
         figures.runs += 1
-        figures.errors += call.status == "error"
-        figures.likely_failures += bool(call.likely_failure)
-        figures.milliseconds += call.milliseconds
-        _note(figures.steps, number)
 
     def _add_file(self, number: int, call: CallFacts, path: str) -> None:
         if path not in self.files and len(self.files) >= MOST_FILES:
