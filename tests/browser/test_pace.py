@@ -181,6 +181,27 @@ def test_text_is_whole_at_once_where_nobody_follows(
     assert motion == "no-preference" or not page.evaluate("window.wrote")
 
 
+@pytest.mark.parametrize("width", [1440, 1024, 600])
+def test_nothing_moves_when_a_replay_starts(page: Page, project: Project, width: int) -> None:
+    session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(3)))
+    page.set_viewport_size({"width": width, "height": 930})
+    page.goto(page_of(session))
+    top = "document.querySelector('.panes').getBoundingClientRect().top"
+    before = page.evaluate(top)
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("[data-replay-note]")).to_contain_text("of the run left")
+    assert page.evaluate(top) == before
+
+
+def test_a_replay_fits_a_narrow_screen(page: Page, project: Project) -> None:
+    session = record(project, *(step_at(n, n + 0.5, n + 20) for n in range(3)))
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(page_of(session))
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("[data-replay-note]")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
 @pytest.mark.parametrize("event", ["pointerdown", "wheel"])
 @pytest.mark.parametrize("pane", ["#step", ".context-pane"])
 def test_a_reader_who_takes_hold_of_a_pane_stops_the_replay(

@@ -1,13 +1,17 @@
 """The panel of a step: everything in it is inert text, long parts are folded, the rest is a request away."""
 
+import json
 import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from historyapp.core.conversation import NO_RESULT
+from historyapp.core.dates import UNDATED
 from historyapp.core.entries import (
     Body,
     DebugLog,
@@ -28,7 +32,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, draft, ok, said
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -53,6 +57,13 @@ def panel(client: Client, session: Session, number: int = 1) -> str:
 
 def shown(client: Client, session: Session, number: int = 1) -> str:
     return text(fragment(client, reverse("step", args=[session.pk, number])))
+
+
+def pace(client: Client, session: Session, number: int) -> dict[str, Any] | None:
+    """What the panel tells a replay of a step."""
+    found = re.search(r'data-pace="([^"]*)"', panel(client, session, number))
+    assert found is not None
+    return json.loads(unescape(found[1])) if found[1] else None
 
 
 def called(name: str, **arguments: object) -> ModelOutput:
@@ -297,3 +308,25 @@ def test_late_results_past_the_first_are_counted(alice: Client, empty: Session) 
 def test_a_result_that_reads_like_a_missing_one_is_shown(alice: Client, empty: Session) -> None:
     record(empty, called("ls"), result(status="error", reason=NO_RESULT))
     assert NO_RESULT in shown(alice, empty)
+
+
+def test_a_step_says_how_long_each_part_of_it_took(alice: Client, project: Project, empty: Session) -> None:
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    bodies = (act(), ok(), said("And now?"), act(), ok())
+    seconds = (0, 1, 61, 65, 65.5)
+    drafts = [
+        draft(each.body, start + timedelta(seconds=at)) for each, at in zip(bodies, seconds, strict=True)
+    ]
+    append(project, empty.pk, drafts)
+    found = pace(alice, empty, 2)
+    assert found is not None
+    assert found["begins"] == 1000 * (start.timestamp() + 1)
+    assert found["stretches"] == [["pause", 60_000, 2_000], ["model", 4_000, 4_000], ["tools", 500, 500]]
+    assert found["shown"] == 6_500
+
+
+def test_a_step_without_a_time_says_nothing_of_its_pace(
+    alice: Client, project: Project, empty: Session
+) -> None:
+    append(project, empty.pk, [draft(each.body, UNDATED) for each in (act(), ok())])
+    assert pace(alice, empty, 1) is None
