@@ -18,7 +18,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session, StepNote
 from historyapp.models.history import History
-from historyapp.models.relatives import AgentStart, ForkPoint, agent_starts, fork_points
+from historyapp.models.relatives import Relatives, relatives_of
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
@@ -96,14 +96,9 @@ class Location:
         return f"{self.url}?as_of={take.as_of}&step={take.after_step + 1 if take.steps else -1}"
 
     @cached_property
-    def forks(self) -> list[ForkPoint]:
-        """The newest forks; the head and the timeline show them."""
-        return fork_points(self.history)
-
-    @cached_property
-    def subagents(self) -> list[AgentStart]:
-        """The newest sub-agents, likewise."""
-        return agent_starts(self.session)
+    def relatives(self) -> Relatives:
+        """The newest forks and sub-agents of the session."""
+        return relatives_of(self.session)
 
     @cached_property
     def note_starts(self) -> list[tuple[int, str]]:

@@ -50,8 +50,8 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
     context = {
         **page_context(request, location),
         **facts_context(location),
-        "forks": location.forks,
-        "subagents": location.subagents,
+        "forks": location.relatives.forks,
+        "subagents": location.relatives.subagents,
         "formats": EXPORTERS.values(),
         "longest_title": TITLE,
     }

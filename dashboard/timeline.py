@@ -72,6 +72,8 @@ class Timeline:
     bars: list[TimelineBar]
     takes: list[TakeBar]
     marks: list[TimelineMark]
+    hits: list[str]
+    """The places of steps with the text that is looked for; closer ones are one."""
     falls: list[TimelineLabel]
     """Where the context shrank."""
     pauses: list[TimelineLabel]
@@ -146,8 +148,12 @@ class Timeline:
         return [(kind, word) for kind, word in KIND_WORDS.items() if kind in kinds]
 
 
-def draw_timeline(location: Location, takes: list[Take]) -> Timeline:
-    """The timeline of a history, by a few queries that cost the same for every length."""
+def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = ()) -> Timeline:
+    """The timeline of a history, by a few queries that cost the same for every length.
+
+    Args:
+        hits: steps with the text that is looked for. Scripts draw them again when the search changes.
+    """
     form = location.timeline.window(location.step, location.steps)
     end = max(location.steps, *(take.last_step for take in takes), 1)
     first, last = (form.first, form.last) if form.last else (1, end)
@@ -167,7 +173,8 @@ def draw_timeline(location: Location, takes: list[Take]) -> Timeline:
         bars=bars,
         takes=below,
         marks=marks,
-        falls=_falls(bars),
+        hits=_hits(bars, hits),
+        falls=_falls(bars, {mark.step for mark in marks if mark.kind == "compaction"}),
         pauses=[_pause_label(pause) for pause in pauses],
         context=context,
         first=first,
@@ -193,6 +200,11 @@ def _link_parts(location: Location) -> tuple[str, str]:
     return f"{before.removeprefix(location.url)}step=", after
 
 
+def _hits(bars: Sequence[TimelineBar], steps: Sequence[int]) -> list[str]:
+    places = (place_of(bars, step + 0.5) for step in steps)
+    return list(dict.fromkeys(f"{100 * place:.1f}%" for place in places if place is not None))
+
+
 def _context_path(bars: Sequence[TimelineBar]) -> str:
     """The outline of the context's size. A step whose call was not reported keeps the size before it."""
     most = max((bar.share.context for bar in bars), default=0)
@@ -207,14 +219,19 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
     return f"M{left} {CONTEXT_HEIGHT}L{'L'.join(points)}L{right} {CONTEXT_HEIGHT}z"
 
 
-def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
-    """Where the context shrank to less than half, the largest falls first chosen, in order."""
+def _falls(bars: Sequence[TimelineBar], compacted: set[int]) -> list[TimelineLabel]:
+    """Where the context shrank to less than half: the largest falls, in order.
+
+    Args:
+        compacted: steps before which the agent compacted its context, as far as they have marks.
+    """
     found: list[tuple[int, TimelineLabel]] = []
     before = 0
     for bar in bars:
         size = bar.share.context
         if size and before * FALL > size and before - size >= LEAST_FALL:
-            label = f"{short_figure(before)} → {short_figure(size)}"
+            is_known = any(bar.first <= step <= bar.last for step in compacted)
+            label = f"{'compacted ' * is_known}{short_figure(before)} → {short_figure(size)}"
             found.append((before - size, TimelineLabel(bar.x, label, bar.first)))
         before = size or before
     largest = sorted(found, key=lambda fall: -fall[0])[:MOST_FALLS]

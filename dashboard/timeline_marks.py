@@ -1,4 +1,5 @@
-"""Marks of the timeline: inputs, bookmarks, rewinds, forks and sub-agents, each with words and a link.
+"""Marks of the timeline: inputs, bookmarks, compactions, rewinds, forks and sub-agents, each with words and a
+link.
 
 Marks of one kind that would cover each other become one mark with their number.
 """
@@ -14,21 +15,27 @@ from django.urls import reverse
 
 from dashboard.location import Location
 from dashboard.rendering.text import visible
+from dashboard.templatetags.playhead import short_figure
 from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
+from historyapp.models.compaction_marks import compactions_of
+from historyapp.models.relatives import steps_before
 from historyapp.models.takes import Take
 
-MarkKind = Literal["input", "bookmark", "rewind", "fork", "agent"]
+MarkKind = Literal["input", "bookmark", "compaction", "rewind", "fork", "agent"]
 KIND_WORDS: dict[MarkKind, str] = {
     "input": "input",
     "bookmark": "bookmark",
+    "compaction": "compaction",
     "rewind": "rewind",
     "fork": "fork",
     "agent": "sub-agent",
 }
 """The kinds in the order of the legend, with their words."""
-BELOW = ("rewind", "fork", "agent")
-"""Kinds that stand in a lane below the bars: there the run branches. The others stand above them."""
+BELOW = ("compaction", "rewind", "fork", "agent")
+"""Kinds that stand in a lane below the bars. The others stand above them."""
+LEADING_AWAY = ("rewind", "fork", "agent")
+"""Kinds whose marks lead to another page."""
 SLOTS = 60
 """Parts of the width. Marks of one kind in the same part become one."""
 LABEL = 120
@@ -65,6 +72,7 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
     found = [
         *_inputs(location, bars),
         *_bookmarks(location, bars),
+        *_compactions(location, bars),
         *_rewinds(location, bars, takes),
         *_forks(location, bars),
         *_agents(location, bars),
@@ -83,7 +91,7 @@ def _merged(group: list[_Found]) -> TimelineMark:
         label = f"{count:,} {word}s, from here on"
         if last.step > first.step:
             label = f"{count:,} {word}s, steps {first.step:,}–{last.step:,}"
-    leads_away = first.kind in BELOW and len(group) == 1
+    leads_away = first.kind in LEADING_AWAY and len(group) == 1
     return TimelineMark(
         first.kind, 0 if leads_away else first.step, percent(first.place), label, first.href, count
     )
@@ -109,6 +117,15 @@ def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Fou
             yield _Found("bookmark", place, step, f"{text} · step {step:,}", location.address_of(step))
 
 
+def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    for one in compactions_of(location.history):
+        place = place_of(bars, one.step)
+        if place is not None:
+            sizes = f": {short_figure(one.before)} → {short_figure(one.after)} tokens"
+            label = f"Compacted before step {one.step:,}{sizes if one.before and one.after else ''}"
+            yield _Found("compaction", place, one.step, label, location.address_of(one.step))
+
+
 def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Found]:
     for take in takes:
         place = _place_after(bars, take.after_step)
@@ -119,18 +136,19 @@ def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Ta
 
 
 def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    for fork in location.forks:
-        place = _place_after(bars, fork.step)
+    forks = location.relatives.forks
+    for fork, step in zip(forks, steps_before(location.history, forks), strict=True):
+        place = None if step is None else _place_after(bars, step)
+        if step is not None and place is not None:
+            label = f"Fork after step {step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
+            yield _Found("fork", place, max(1, step), label, reverse("session", args=[fork.pk]))
+    if location.session.forked_from_id is not None:
+        step = location.history.shared_steps
+        place = _place_after(bars, step)
         if place is not None:
-            label = f"Fork after step {fork.step:,}: {visible(preview(fork.title, LABEL)) or 'untitled'}"
-            yield _Found("fork", place, max(1, fork.step), label, reverse("session", args=[fork.id]))
-    session = location.session
-    if session.forked_from_id is not None:
-        place = _place_after(bars, location.history.shared_steps)
-        if place is not None:
-            label = f"Forked from another session after step {location.history.shared_steps:,}"
-            href = reverse("session", args=[session.forked_from_id])
-            yield _Found("fork", place, max(1, location.history.shared_steps), label, href)
+            href = reverse("session", args=[location.session.forked_from_id])
+            label = f"Forked from another session after step {step:,}"
+            yield _Found("fork", place, max(1, step), label, href)
 
 
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
@@ -139,11 +157,11 @@ def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]
     known = [begin for begin in begins if begin is not None]
     if len(known) < len(bars):
         return
-    for agent in location.subagents:
-        bar = _bar_during(bars, known, agent.began)
+    for agent in location.relatives.subagents:
+        bar = _bar_during(bars, known, agent.created_at)
         if bar is not None:
             label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"
-            href = reverse("session", args=[agent.id])
+            href = reverse("session", args=[agent.pk])
             yield _Found("agent", bar.place.start, bar.first, label, href)
 
 

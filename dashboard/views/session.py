@@ -53,7 +53,8 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
     location = find_location(request, session_id)
     history, step = location.history, location.step
     found = takes(history)
-    drawn = draw_timeline(location, found)
+    found_text = find_in(location, _searched_to(request))
+    drawn = draw_timeline(location, found, found_text.numbers if found_text else ())
     context: dict[str, Any] = {
         **head_context(request, location),
         "timeline": drawn,
@@ -66,7 +67,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "ends_at": known(location.history.last_entry_at),
         "tabs": TABS.values(),
         "keys": KEYS,
-        "found_text": find_in(location, _searched_to(request)),
+        "found_text": found_text,
         **form_context(location, read_context_form(location, request.GET)),
     }
     # The list is read first: it holds the row of the step.

@@ -1,60 +1,58 @@
-"""The forks of a session and the sessions that its agent started: where they leave its history.
+"""The forks of a session and the sessions that its agent started, and where forks leave its history.
 
-Each list is bounded and read by an index, whatever the length of the history.
+The lists are bounded and read by an index, whatever the length of the history.
 """
 
-from datetime import datetime
-from typing import NamedTuple
-from uuid import UUID
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from historyapp.models.fields import uuid_value
 from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
 
 MOST_RELATIVES = 50
 """The newest forks of a session that are read, and likewise its newest sub-agents."""
+_COLUMNS = "id, title, agent, status, steps, created_at, fork_position"
+_NEWEST = (
+    f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608
+    f" WHERE {{column}} = %s ORDER BY id DESC LIMIT {MOST_RELATIVES}) AS {{relation}}"
+)
+_RELATIVES = " UNION ALL ".join(
+    _NEWEST.format(relation=relation, column=column)
+    for relation, column in (("fork", "forked_from_id"), ("subagent", "spawned_by_id"))
+)
 
 
-class ForkPoint(NamedTuple):
-    """A fork, and the live step after which it goes its own way; 0: before the first step."""
+class Relatives(NamedTuple):
+    """Sessions with their names, oldest first. Other columns are read when they are asked for."""
 
-    id: UUID
-    title: str
-    step: int
-
-
-class AgentStart(NamedTuple):
-    """A session that the agent of another session started."""
-
-    id: UUID
-    title: str
-    agent: str
-    began: datetime
+    forks: list[Session]
+    subagents: list[Session]
 
 
-def fork_points(history: History) -> list[ForkPoint]:
-    """The newest forks of a history's session, oldest first; two queries.
+def relatives_of(session: Session) -> Relatives:
+    """The newest forks and sub-agents of a session; one query."""
+    found = Relatives([], [])
+    key = uuid_value(session.pk)
+    rows: Any = Session.objects.raw(_RELATIVES, [key, key])
+    for row in rows:
+        (found.forks if row.relation == "fork" else found.subagents).append(row)
+    return Relatives(found.forks[::-1], found.subagents[::-1])
 
-    A fork of a take leaves the live history where the take does. In a history of very many spans, forks of
-    its oldest part are left out: each would take queries of its own.
+
+def steps_before(history: History, forks: Sequence[Session]) -> list[int | None]:
+    """The live step after which each fork goes its own way; 0: before the first one. One query.
+
+    A fork of a take leaves the live history where the take does. None where the history ends before the fork
+    point, and where finding it would take queries of its own: in the oldest part of very many spans.
     """
-    lineage, session = history.lineage, history.session
+    lineage, end = history.lineage, history.as_of
     oldest = lineage.newest[0].first if lineage.older else 0
-    forks = Session.objects.filter(forked_from=session.pk, fork_position__gte=oldest)
-    if history.as_of is not None:
-        forks = forks.filter(fork_position__lte=history.as_of)
-    rows = list(forks.order_by("-id").values_list("id", "title", "fork_position")[:MOST_RELATIVES])
-    lasts = [lineage.cut(position).last for *_, position in rows]
-    places = [(lineage.session_at(last) or "", last) for last in lasts]
-    steps = steps_at({place for place in places if place[1]})
-    points = [
-        ForkPoint(id, title, steps.get(place, 0)) for (id, title, _), place in zip(rows, places, strict=True)
-    ]
-    return points[::-1]
-
-
-def agent_starts(session: Session) -> list[AgentStart]:
-    """The newest sub-agents of a session, oldest first; one query."""
-    rows = Session.objects.filter(spawned_by=session.pk).order_by("-id")
-    found = rows.values_list("id", "title", "agent", "created_at")[:MOST_RELATIVES]
-    return [AgentStart(*row) for row in found][::-1]
+    places: list[tuple[str, int] | None] = []
+    for fork in forks:
+        is_known = oldest <= fork.fork_position and (end is None or fork.fork_position <= end)
+        last = lineage.cut(fork.fork_position).last if is_known else 0
+        places.append((lineage.session_at(last) or "", last) if is_known else None)
+    steps = steps_at({place for place in places if place and place[1]})
+    return [None if place is None else steps.get(place, 0) for place in places]

@@ -28,9 +28,12 @@ class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):
         """
         rows = self.filter(session_id__in=[UUID(owner) for owner in owners], version=VERSION, steps__lt=steps)
         newest = rows.order_by("-steps", "-position")
-        for session, position in newest.values_list("session_id", "position")[:_LOOKED_AT]:
+        places = list(newest.values_list("session_id", "position")[:_LOOKED_AT])
+        for session, position in places:
             if lineage.contains(str(session), position):
                 return self.get(session_id=session, position=position)
+        if len(places) < _LOOKED_AT:
+            return None
         numbers = newest.values_list("steps", flat=True).distinct().order_by("-steps")
         for number in numbers.iterator(chunk_size=_LOOKED_AT):
             place = first_with(lineage, "steps", number + 1)

@@ -54,6 +54,10 @@ if (frame && panel) {
     draw(link.search);
   });
 
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id === "note") draw(location.search); // a bookmark was set or removed
+  });
+
   // The minimap: its window is moved and resized by pointer and keys.
   const steps = () => Number(map().dataset.steps);
   const part = () => ({ first: Number(map().dataset.first), last: Number(map().dataset.last) });

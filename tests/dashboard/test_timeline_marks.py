@@ -8,7 +8,7 @@ from dashboard.location import Location
 from dashboard.timeline import BRANCHES, Timeline, draw_timeline
 from dashboard.timeline_form import TimelineForm
 from dashboard.timeline_marks import SLOTS, TimelineMark
-from historyapp.core.entries import EntryDraft
+from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
@@ -18,7 +18,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import html
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, draft, ok, said
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -35,9 +35,9 @@ def marks(session: Session, kind: str) -> list[TimelineMark]:
 
 def timed_steps(count: int) -> list[EntryDraft]:
     """Steps of ten seconds each."""
-    drafts = [draft for _ in range(count) for draft in (act(), ok())]
+    drafts = [one for _ in range(count) for one in (act(), ok())]
     times = (START + timedelta(seconds=5 * number) for number in range(2 * count))
-    return [draft._replace(created_at=time) for draft, time in zip(drafts, times, strict=True)]
+    return [one._replace(created_at=time) for one, time in zip(drafts, times, strict=True)]
 
 
 def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Session) -> None:
@@ -50,14 +50,14 @@ def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Ses
 
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
     session = long_session(project, 5_000)
-    append(project, session.pk, [draft for _ in range(3) for draft in (said("go on"), act(), ok())])
+    append(project, session.pk, [one for _ in range(3) for one in (said("go on"), act(), ok())])
     (mark,) = marks(session, "input")
     assert (mark.count, mark.label) == (3, "3 inputs, steps 4,999–5,003")
 
 
 def test_marks_that_would_cover_each_other_are_one_with_a_count(project: Project) -> None:
     session = create_session(project)
-    append(project, session.pk, [draft for _ in range(300) for draft in (said("next"), act(), ok())])
+    append(project, session.pk, [one for _ in range(300) for one in (said("next"), act(), ok())])
     found = marks(session, "input")
     assert len(found) == SLOTS
     assert sum(mark.count for mark in found) == 300
@@ -72,6 +72,23 @@ def test_bookmarks_have_the_start_of_their_note(project: Project, session: Sessi
         (2, "Note: look <here> · step 2"),
         (5, "Bookmark · step 5"),
     ]
+
+
+def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says_so(project: Project) -> None:
+    session = create_session(project)
+    for size in (40_000, 90_000):
+        append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": size})])
+    append(project, session.pk, [draft(ModelInput(channel="compaction", content="So far: all well."))])
+    append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": 20_000})])
+    (mark,) = marks(session, "compaction")
+    assert (mark.step, mark.label) == (3, "Compacted before step 3")
+    assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
+
+
+def test_matches_of_a_search_are_drawn_where_their_steps_are(session: Session) -> None:
+    location = Location(History(session), 1)
+    assert draw_timeline(location, [], [2, 4]).hits == ["30.0%", "70.0%"]
+    assert draw_timeline(location, [], [99]).hits == []
 
 
 def test_a_rewind_is_marked_where_it_cut_and_leads_to_its_take(project: Project, session: Session) -> None:
