@@ -5,6 +5,7 @@ before it. What the transcript does not hold is taken from the first reported re
 one is not measured. No later report of the session is used for a request.
 
     python -m bench.recorded_tokens ../shared/corpus
+    python -m bench.recorded_tokens ../shared/corpus --held
 """
 
 import argparse
@@ -16,14 +17,16 @@ from typing import NamedTuple
 
 from bench.quality.corpus import read_file
 from historyapp.core.entries import Entry, SystemInstruction
-from historyapp.core.request_tokens import count_request
+from historyapp.core.request_tokens import FACTORS, count_request
 from historyapp.core.tokens import entry_tokens
 from historyapp.core.windows import READ, LogRow, find_window
 
 FORMATS = ("claude_code", "codex_rollout")
 UNBOUNDED = 10**9
-REDACTED = "localpush__"
-"""Files whose publisher replaced the text of all results: their tokens are not in the file."""
+REDACTED = ("localpush__", "scrubbed__")
+"""Files whose text was replaced before they were published, in part letter by letter: their tokens are not in
+the file."""
+CANDIDATES = [1 + step / 20 for step in range(17)]
 LEAST_INPUT = 2_000
 """Reported input tokens below which a session is an invented example, not a recording."""
 
@@ -105,19 +108,48 @@ def report(format: str, by_file: Mapping[str, Sequence[Miss]], *, with_files: bo
         print(f"    {name[:40]:40} {table(miss.share for miss in some)}")
 
 
+Sessions = dict[str, list[Sequence[Entry]]]
+"""The sessions of each file."""
+
+
+def count_files(sessions: Sessions) -> dict[str, list[Miss]]:
+    """The requests of each file, without those of invented examples."""
+    by_file = defaultdict[str, list[Miss]](list)
+    for name, some in sessions.items():
+        for session in some:
+            found = list(misses(session, name))
+            if found and max(miss.reported for miss in found) >= LEAST_INPUT:
+                by_file[name] += found
+    return by_file
+
+
+def fit_factors(sessions: Sessions) -> None:
+    """Sets the factors of Claude's two tokenizers to those with the least mean difference."""
+    for factor in sorted({FACTORS[name] for name in FACTORS if name}):
+        names = [name for name in FACTORS if name and FACTORS[name] == factor]
+        scores = {}
+        for candidate in CANDIDATES:
+            FACTORS.update(dict.fromkeys(names, candidate))
+            shares = [miss.named_share for some in count_files(sessions).values() for miss in some]
+            scores[candidate] = statistics.fmean(shares)
+        FACTORS.update(dict.fromkeys(names, min(scores, key=lambda each: scores[each])))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", action="store_true", help="one line for each file, too")
+    parser.add_argument(
+        "--held", action="store_true", help="fit the factors on every other file, and report the others"
+    )
     options = parser.parse_args()
     for format in FORMATS:
-        by_file = defaultdict[str, list[Miss]](list)
-        for path in sorted((options.folder / format).rglob("*.jsonl")):
-            for session in read_file(path):
-                found = list(misses(session, path.name))
-                if found and max(miss.reported for miss in found) >= LEAST_INPUT:
-                    by_file[path.name] += found
-        report(format, by_file, with_files=options.files)
+        paths = sorted((options.folder / format).rglob("*.jsonl"))
+        sessions: Sessions = {path.name: list(read_file(path)) for path in paths}
+        if options.held and format == "claude_code":
+            fit_factors({name: sessions.pop(name) for name in list(sessions)[::2]})
+            print(f"factors of Claude: {sorted({FACTORS[name] for name in FACTORS if name})}")
+        report(format, count_files(sessions), with_files=options.files)
 
 
 if __name__ == "__main__":
