@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from historyapp.core import entries as core
 from historyapp.core.errors import Invalid
 from historyapp.core.exporters import EXPORTERS
-from historyapp.core.exporters.base import ExportSession, ExportSummary
-from historyapp.models import Entry, Session, Summary
+from historyapp.core.exporters.base import ExportNote, ExportSession, ExportSummary
+from historyapp.models import Entry, Session, StepNote, Summary
 from historyapp.models.history import History
 from historyapp.services.audit import add_audit_record
 from historyapp.services.transactions import writing
@@ -77,11 +77,16 @@ def _own(session: Session, head: int) -> ExportSession:
             yield from (entry.core() for entry in page)
             position = page[-1].position
 
-    return _described(session, entries(), summaries.order_by("id"), head)
+    notes = StepNote.objects.filter(session=session, position__lte=head).order_by("position")
+    return _described(session, entries(), summaries.order_by("id"), head, notes)
 
 
 def _described(
-    session: Session, entries: Iterable[core.Entry], summaries: Iterable[Summary], head: int
+    session: Session,
+    entries: Iterable[core.Entry],
+    summaries: Iterable[Summary],
+    head: int,
+    notes: Iterable[StepNote] = (),
 ) -> ExportSession:
     shared = min(session.fork_position, head)
     parent = (str(session.forked_from_id), shared) if session.forked_from_id else None
@@ -111,5 +116,9 @@ def _described(
                 summary.created_at,
             )
             for summary in summaries
+        ),
+        notes=(
+            ExportNote(note.position, note.text, note.actor, note.created_at, note.updated_at)
+            for note in notes
         ),
     )

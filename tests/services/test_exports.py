@@ -1,6 +1,7 @@
 """An exported session can be imported again and is equal."""
 
 import io
+import json
 from contextlib import suppress
 
 import pytest
@@ -11,11 +12,12 @@ from historyapp.core.entries import SystemInstruction
 from historyapp.core.errors import Conflict, Invalid
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers.base import Source
-from historyapp.models import AuditRecord, Project, Session, Summary
+from historyapp.models import AuditRecord, Project, Session, StepNote, Summary
 from historyapp.models.history import History
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
 from historyapp.services.imports.files import import_file
+from historyapp.services.notes import put_note
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
@@ -132,6 +134,48 @@ def test_summaries_come_back_as_old_as_they_were(told: Session) -> None:
     assert list(map(summaries_over_time, copies)) == list(map(summaries_over_time, originals))
     of_copy = imported(Project.objects.create(name="Carol's"), exported(copies[2]))[-1]
     assert summaries_over_time(of_copy) == summaries_over_time(originals[2])
+
+
+def notes_of(session: Session) -> list[tuple[object, ...]]:
+    fields = ("position", "number", "text", "actor", "created_at", "updated_at")
+    return list(StepNote.objects.filter(session=session).order_by("position").values_list(*fields))
+
+
+def test_notes_come_back_also_in_takes_and_forks(told: Session) -> None:
+    child = told.forks.get()
+    put_note(told.project, told.pk, 1, "seen", actor="alice")
+    put_note(told.project, told.pk, 2, as_of=7)
+    put_note(told.project, child.pk, 2, "in the fork")
+    copies = imported(Project.objects.create(name="Bob's"), exported(told))
+    assert [len(notes_of(session)) for session in copies] == [2, 1, 0]
+    assert [notes_of(session) for session in copies[:2]] == [notes_of(told), notes_of(child)]
+
+
+def test_an_export_of_a_position_has_the_notes_up_to_it(told: Session) -> None:
+    put_note(told.project, told.pk, 1, "early")
+    put_note(told.project, told.pk, 2, "late")
+    text = "".join(export_session(told, "playhead_jsonl", as_of=4).chunks)
+    copy = imported(Project.objects.create(name="Bob's"), text)[0]
+    assert [note[2] for note in notes_of(copy)] == ["early"]
+
+
+def test_a_note_at_a_place_without_a_step_is_left_out(told: Session) -> None:
+    put_note(told.project, told.pk, 1, "here")
+    lines = [json.loads(line) for line in exported(told).splitlines()]
+    for line in lines:
+        if line["kind"] == "note":
+            line["position"] = 1
+    copy = imported(Project.objects.create(name="Bob's"), "\n".join(map(json.dumps, lines)))[0]
+    assert notes_of(copy) == []
+
+
+def test_importing_an_export_again_keeps_a_note_that_was_changed(told: Session) -> None:
+    put_note(told.project, told.pk, 1, "before")
+    elsewhere, text = Project.objects.create(name="Bob's"), exported(told)
+    copy = imported(elsewhere, text)[0]
+    put_note(elsewhere, copy.pk, 1, "changed")
+    imported(elsewhere, text)
+    assert [note[2] for note in notes_of(copy)] == ["changed"]
 
 
 @pytest.mark.parametrize("as_of", [3, 4, 8, 99])

@@ -25,8 +25,19 @@ class ExportSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportNote:
+    """A bookmark on the step whose output has a position; with a text it is a note."""
+
+    position: int
+    text: str
+    actor: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ExportSession:
-    """A session to write. ``entries`` and ``summaries`` are read once, in order."""
+    """A session to write. ``entries``, ``summaries`` and ``notes`` are read once, in order."""
 
     id: str
     entries: Iterable[Entry]
@@ -45,6 +56,8 @@ class ExportSession:
     created_at: datetime | None = None
     status: str = ""
     summaries: Iterable[ExportSummary] = ()
+    notes: Iterable[ExportNote] = ()
+    """Not where the exporter says ``live_only``."""
 
 
 class Exporter(Protocol):

@@ -1,11 +1,13 @@
 """Everything that a session is made of, as JSON lines that ``importers/playhead_jsonl`` reads back.
 
-A header, then each entry in the order of positions, then the summaries; forks follow in the same way::
+A header, then each entry in the order of positions, then summaries and notes; forks follow in the same way::
 
     {"playhead": 1, "kind": "session", "id": …, "title": …, "forked_from": [id, position], …}
     {"session": id, "position": 1, "kind": "model_input", …its fields, "metadata": {…}, "created_at": …}
     {"session": id, "kind": "summary", "first_position": 3, "last_position": 9, "text": …, …}
+    {"session": id, "kind": "note", "position": 3, "text": …, "actor": …, "created_at": …, "updated_at": …}
 
+Readers of before 2026-11-24 report the lines of notes as skipped, and read the rest.
 The text is ASCII: whatever else an agent wrote is escaped, so that lone surrogates and NUL survive.
 """
 
@@ -47,6 +49,9 @@ class _PlayheadJsonlExporter:
                 created_at = summary.created_at.isoformat() if summary.created_at else None
                 fields = {"session": one.id, "kind": "summary", **asdict(summary), "created_at": created_at}
                 yield dump_json(fields) + "\n"
+            for note in one.notes:
+                times = {"created_at": note.created_at.isoformat(), "updated_at": note.updated_at.isoformat()}
+                yield dump_json({"session": one.id, "kind": "note", **asdict(note), **times}) + "\n"
 
 
 PLAYHEAD_JSONL = _PlayheadJsonlExporter()

@@ -83,6 +83,19 @@ class AddSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class AddNote:
+    """A bookmark or note that the file holds on the step whose output has a position."""
+
+    session: str
+    position: int
+    text: str = ""
+    """Empty: a bookmark."""
+    actor: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A record that could not be used. Everything readable around it is still imported."""
 
@@ -93,7 +106,7 @@ class Skipped:
     """False where the record is well formed but says nothing that belongs in a history."""
 
 
-Operation = SessionStart | Append | RewindTo | AddSummary | Skipped
+Operation = SessionStart | Append | RewindTo | AddSummary | AddNote | Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Playhead's own export: a header for each session, then its entries and summaries, a line each.
+"""Playhead's own export: a header for each session, then its entries, summaries and notes, a line each.
 
 It holds everything that a session is made of, also what was rewound. ``exporters/playhead_jsonl`` writes it.
 """
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from historyapp.core.entries import KINDS, EntryDraft, Rewind, load_body
 from historyapp.core.errors import UnreadableTranscript
 from historyapp.core.importers.base import (
+    AddNote,
     AddSummary,
     Append,
     Head,
@@ -113,6 +114,8 @@ def _operation(line: SourceRecord, sessions: dict[str, _Positions]) -> Operation
         raise ValueError("its session has no header before it")
     if kind == "summary":
         return _summary(record, id, positions)
+    if kind == "note":
+        return _note(record, id, positions)
     if kind not in KINDS:
         raise ValueError(f"there is no kind of entry {str(kind)[:40]!r}")
     body = load_body(kind, {name: value for name, value in record.items() if name not in _ENVELOPE})
@@ -168,6 +171,17 @@ def _summary(record: Mapping[str, Any], session: str, positions: _Positions) -> 
         level=level if level in (1, 2, 3) else 1,
         made_at=positions[made_at] if made_at else None,
         created_at=moment(record.get("created_at"), UTC),
+    )
+
+
+def _note(record: Mapping[str, Any], session: str, positions: _Positions) -> AddNote:
+    return AddNote(
+        session,
+        positions[_number(record, "position")],
+        text(record.get("text")),
+        text(record.get("actor")),
+        moment(record.get("created_at"), UTC),
+        moment(record.get("updated_at"), UTC),
     )
 
 

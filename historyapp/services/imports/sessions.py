@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from historyapp.core.dates import UNDATED
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
-from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart, Skipped
+from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart, Skipped
 from historyapp.core.importers.playhead_jsonl import PLAYHEAD_JSONL
 from historyapp.core.settings import load_settings
 from historyapp.core.text import clean, preview
@@ -61,7 +61,7 @@ class ImportJob:
             case Append() | RewindTo() as operation:
                 if operation.session not in self.ignored:
                     self._writer(operation.session).add(parsed)
-            case AddSummary(session=id):
+            case AddSummary(session=id) | AddNote(session=id):
                 if id in self.writers:
                     self.writers[id].add(parsed)
             case Skipped() as skipped:

@@ -15,12 +15,14 @@ from typing import NamedTuple
 from historyapp.core.dates import UNDATED, known
 from historyapp.core.entries import EntryDraft, Rewind
 from historyapp.core.errors import Conflict
-from historyapp.core.importers.base import AddSummary, Append, RewindTo, SessionStart
+from historyapp.core.importers.base import AddNote, AddSummary, Append, RewindTo, SessionStart
 from historyapp.core.json import dump_json
 from historyapp.core.prepared import Prepared, prepare
 from historyapp.core.tokens import entry_tokens
 from historyapp.models import Entry, ImportSource, Session
+from historyapp.models.notes import MOST_NOTES
 from historyapp.services.append import append_locked, lock_session
+from historyapp.services.imports.notes import write_notes
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import Counts
 from historyapp.services.imports.summaries import write_summaries
@@ -80,6 +82,7 @@ class SessionWriter:
         self._waiting: list[_SourceOperation] = []
         self._waiting_size = self._waiting_cost = 0
         self._summaries: list[AddSummary] = []
+        self._notes: list[AddNote] = []
         self._time = start.created_at
         self._head_before = source.session.head if source.settled else 0
         """A summary that this import adds was not made before this head."""
@@ -105,6 +108,10 @@ class SessionWriter:
             self._summaries.append(operation)  # apart: an old range can get a new summary
             if len(self._summaries) >= BATCH and self._newest.number >= self._settled:
                 self._write_summaries()
+            return
+        if isinstance(operation, AddNote):
+            if len(self._notes) < MOST_NOTES:
+                self._notes.append(operation)
             return
         assert isinstance(operation, (Append, RewindTo))
         self.counts.add(operation)
@@ -177,6 +184,15 @@ class SessionWriter:
         if self._waiting or self._newest_settled.number > self.source.settled:
             self.flush()
         self._write_summaries()
+        self._write_notes()
+
+    def _write_notes(self) -> None:
+        """Writes the notes, with the session's positions instead of the source's."""
+        if not self._notes:
+            return
+        placed = [replace(note, position=shifted(self.source, note.position)) for note in self._notes]
+        with writing():
+            write_notes(lock_session(self.source.project, self.source.session_id), placed)
 
     def _write_summaries(self) -> None:
         """Writes the waiting summaries, after the entries that they cover."""

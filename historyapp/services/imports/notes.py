@@ -1,0 +1,43 @@
+"""Writing the bookmarks and notes that Playhead's own export holds."""
+
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from historyapp.core.importers.base import AddNote
+from historyapp.core.text import clean
+from historyapp.models import Entry, Session, StepNote
+from historyapp.models.notes import LONGEST_NOTE, MOST_NOTES
+from historyapp.services.summaries import touch
+
+
+def write_notes(session: Session, notes: Sequence[AddNote]) -> None:
+    """Writes notes on steps of a session that the caller has locked.
+
+    Leaves out notes on steps that have one already, and those at positions that hold no output. A session has
+    at most :data:`~historyapp.models.notes.MOST_NOTES` notes; the rest is left out too.
+
+    Args:
+        notes: with positions of the session.
+    """
+    given = {note.position: note for note in notes}
+    kept = set(StepNote.objects.filter(session=session).values_list("position", flat=True))
+    outputs = Entry.objects.filter(session=session, position__in=given.keys() - kept, kind="model_output")
+    found = outputs.order_by("position").values_list("position", "totals")[: max(0, MOST_NOTES - len(kept))]
+    new = [_note(session, given[position], totals["steps"]) for position, totals in found]
+    if new:
+        StepNote.objects.bulk_create(new)
+        touch(session.pk, {session.pk})
+
+
+def _note(session: Session, given: AddNote, number: int) -> StepNote:
+    created_at = given.created_at or timezone.now()
+    return StepNote(
+        session=session,
+        position=given.position,
+        number=number,
+        text=clean(given.text)[:LONGEST_NOTE],
+        actor=clean(given.actor)[:200],
+        created_at=created_at,
+        updated_at=given.updated_at or created_at,
+    )
