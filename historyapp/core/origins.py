@@ -50,7 +50,15 @@ _HEX_DIGITS = 7
 _FILE_NAME = re.compile(r"[\w.@+~-]*\.[A-Za-z]\w{0,7}")
 _LAST_WORD = re.compile(r"[\w.@+~-]{2,100}")
 _HEREDOC = "<<"
-_WRITING = ("mkdir", "touch", "tee", "-o", "--output", ">", ">>", "1>", "2>", "&>")
+_CUT = "…"
+"""Ends what is only the beginning of a command."""
+_SEPARATORS = (" && ", " || ", " | ", "; ")
+_NEEDING_NONE = ("create", "edit", "insert", "echo", "printf", "mkdir", "touch", "tee", "rm")
+"""Commands whose words are no files that have to be there; the first three are of SWE-agent's editor."""
+_BEFORE_PATTERNS = ("-name", "-iname", "-e", "-g", "--glob", "--include", "--exclude", "--jq")
+"""Options whose value is a pattern."""
+_COPYING = ("cp", "mv", "ln")
+_WRITING = ("-o", "--output", ">", ">>", "1>", "2>", "&>")
 
 
 class Text(NamedTuple):
@@ -101,12 +109,6 @@ def kind_of(name: str) -> NameKind:
     if _HASH.fullmatch(name):
         return "hash"
     return "path" if "/" in name or name.startswith("~") else "name"
-
-
-def is_file(name: str) -> bool:
-    """Whether an identifier may name a file: a path, or a name with an ending."""
-    kind = kind_of(name)
-    return kind == "path" or (kind == "name" and bool(_FILE_NAME.fullmatch(name)))
 
 
 def group_of(role: Role) -> Group:
@@ -282,15 +284,39 @@ def files_acted_on(call: ToolCall | UseTool) -> list[str]:
         return [_with_slashes(file) for file in subject.files]
     if subject.kind != "shell":
         return []
-    words = subject.target.partition(_HEREDOC)[0].replace(";", " ; ").split()
+    return _files_of_command(subject.target)
+
+
+def _files_of_command(command: str) -> list[str]:
+    """The files that a command needs. Code, patterns, ranges of commits and what was cut off are left out."""
+    text = command.partition(_HEREDOC)[0]
+    text = text[: text.rfind(" ") + 1] if text.endswith(_CUT) else text
+    for separator in _SEPARATORS:
+        text = text.replace(separator, "\n")
     found: dict[str, None] = {}
-    for place, word in enumerate(words):
-        if place and words[place - 1] in _WRITING:
+    written: set[str] = set()
+    for words in (part.split() for part in text.split("\n")):
+        if not words or words[0] in _NEEDING_NONE:
             continue
-        names = identifiers(_with_slashes(word))
-        if len(names) == 1 and is_file(names[0]) and ">" not in word and "=" not in word:
-            found[names[0]] = None
-    return [] if words[:1] and words[0] in _WRITING else list(found)
+        for place, word in enumerate(words):
+            names = identifiers(_with_slashes(word))
+            before = words[place - 1] if place else ""
+            if len(names) != 1 or before in _BEFORE_PATTERNS or not _is_file_word(word, names[0]):
+                continue
+            is_target = words[0] in _COPYING and place == len(words) - 1
+            if is_target or before in _WRITING:
+                written.add(names[0].rpartition("/")[2])
+            elif names[0].rpartition("/")[2] not in written:
+                found[names[0]] = None
+    return list(found)
+
+
+def _is_file_word(word: str, name: str) -> bool:
+    """Whether a word of a command is nothing but the name of a file."""
+    plain = _with_slashes(word).strip("'\"`").strip("./-+@")
+    if plain != name.strip("./-+@") or ".." in name or name.startswith("/dev/"):
+        return False
+    return word[:1] in "/~" or bool(_FILE_NAME.fullmatch(name.rpartition("/")[2]))
 
 
 class ResultLine(NamedTuple):
