@@ -30,6 +30,8 @@ MOST_SEARCHES = 10
 """Parts of a search for failures; in most sessions the first one finds the step."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
+CONDENSATION = "condensation"
+"""The category of OpenHands' notes that its condenser took something out of the context."""
 IsMark = Callable[[str, Mapping[str, Any]], bool]
 """Whether an entry of this kind, with this stored body, is what is searched."""
 
@@ -122,7 +124,9 @@ def _is_of_person(kind: str, body: Mapping[str, Any]) -> bool:
 
 
 def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
-    return bool(kind and body.get("channel" if kind == "model_input" else "category") == COMPACTION)
+    if kind == "debug_log":
+        return str(body.get("category", "")).lower() in (COMPACTION, CONDENSATION)
+    return kind == "model_input" and body.get("channel") == COMPACTION
 
 
 class _Mark(NamedTuple):
@@ -143,7 +147,9 @@ def _after_mark(
     rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
     step = start
     for count, row in enumerate(rows, 1):
-        step = min(row.steps + 1, history.steps)
+        step = row.steps + 1
+        if step > history.steps:  # no step follows it
+            return NOWHERE
         if step != start and is_mark(row.kind, row.body):
             return Landmark(step)
         if count == MOST_ROWS:  # the step's other entries have not been read

@@ -169,6 +169,14 @@ def test_keys_can_be_turned_off_and_stay_so(page: Page, session: Session) -> Non
     step_is(page, 7)
 
 
+def test_the_list_of_keys_opens_at_its_beginning(page: Page, session: Session) -> None:
+    page.set_viewport_size({"width": 360, "height": 600})
+    page.goto(page_of(session))
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_in_viewport()
+    assert page.evaluate("document.getElementById('help').scrollTop") == 0
+
+
 def test_without_scripts_a_jump_is_a_link(plain: Page, server: str) -> None:
     session = record(sign_in(plain.context, server))
     plain.goto(page_of(session, "?step=6"))

@@ -12,6 +12,7 @@ from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
+from historyapp.services.run_figures import count_run
 from historyapp.services.sessions import create_session
 from tests.models.test_long_histories import rewound
 from tests.plans import statements
@@ -73,6 +74,30 @@ def test_a_compaction_is_the_agents_own(session: Session) -> None:
     history = History(session)
     assert forwards(landmarks.compaction, history) == [5, 5, 5, 5, None, None, None, None]
     assert backwards(landmarks.compaction, history) == [None] * 5 + [5, 5, 5]
+
+
+@pytest.mark.parametrize("category", ["Condensation", "condensation", "compaction"])
+def test_every_agents_word_for_a_compaction_counts(project: Project, category: str) -> None:
+    session = create_session(project)
+    note = draft(DebugLog(category=category, message="forgotten: 4"))
+    append(project, session.pk, [act("ls"), ok(), note, act("ls"), ok()])
+    session.refresh_from_db()
+    assert landmarks.compaction(History(session), 1, True).step == 2
+
+
+def test_what_no_step_follows_leads_nowhere(project: Project, session: Session) -> None:
+    append(project, session.pk, [said("one more"), draft(DebugLog(category="compaction", message="full"))])
+    session.refresh_from_db()
+    assert landmarks.turn(History(session), 7, True).step is None
+    assert landmarks.compaction(History(session), 5, True).step is None
+
+
+def test_turns_and_compactions_are_those_of_the_overview(session: Session) -> None:
+    history = History(session)
+    figures = count_run(history).figures
+    assert [1, *dict.fromkeys(filter(None, forwards(landmarks.turn, history)))] == figures.turns
+    compactions = [one.step for one in figures.sizes.compactions]
+    assert list(dict.fromkeys(filter(None, forwards(landmarks.compaction, history)))) == compactions
 
 
 def test_a_take_is_at_the_step_after_which_it_branches_off(project: Project, session: Session) -> None:
