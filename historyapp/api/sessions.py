@@ -19,20 +19,21 @@ from historyapp.api.fields import (
     Name,
     RequestBody,
     SessionId,
+    StepNumber,
     Tag,
     Title,
     integral,
 )
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply, reply_or_304
-from historyapp.core.errors import Conflict
+from historyapp.core.errors import Conflict, Invalid, NotFound
 from historyapp.core.formats import FORMATS
 from historyapp.core.policies import POLICIES
 from historyapp.core.settings import SessionSettings, load_settings
 from historyapp.core.usage import MICRO
 from historyapp.models import Session
 from historyapp.models.history import History
-from historyapp.services.sessions import change_session, create_session
+from historyapp.services.sessions import Starter, change_session, create_session
 from historyapp.services.spending import Spender
 from historyapp.wire.base import shown
 from historyapp.wire.problems import SpendForbidden
@@ -84,6 +85,14 @@ class SessionIn(RequestBody):
     tags: list[Tag] = Field(default_factory=list, max_length=50)
     settings: SettingsIn | None = None
     metadata: Metadata = Field(default_factory=dict)
+    spawned_by: GivenId | None = Field(
+        default=None, description="The session of this project whose agent starts this one, a sub-agent."
+    )
+    spawned_step: StepNumber | None = Field(
+        default=None,
+        description="The step of that session whose tool call starts this one; -1 is the newest. Null: not "
+        "known.",
+    )
 
 
 class SessionPatch(RequestBody):
@@ -124,9 +133,30 @@ def make_session(request: ApiRequest, session: SessionIn) -> HttpResponse:
         tags=session.tags,
         settings=session.settings,
         metadata=session.metadata,
+        starter=_starter(request, session),
         spender=Spender(request.auth),
     )
     return reply(session_out(History(made)), 201)
+
+
+def _starter(request: ApiRequest, session: SessionIn) -> Starter | None:
+    """What started a sub-agent.
+
+    Raises:
+        Invalid: when there is no such session or step.
+    """
+    if session.spawned_by is None:
+        if session.spawned_step is not None:
+            raise Invalid("spawned_step needs spawned_by, the session that has the step.")
+        return None
+    try:
+        parent = find_session(request, session.spawned_by)
+        if session.spawned_step is None:
+            return Starter(parent)
+        history = History(parent)
+        return Starter(parent, history.row(history.resolve(session.spawned_step)).first_position)
+    except NotFound as error:
+        raise Invalid(f"spawned_by, spawned_step: {error.detail}") from error
 
 
 @router.get("/sessions", response=SessionPage, summary="List sessions, the newest first")

@@ -1,7 +1,7 @@
 """Creating sessions and changing their names, tags, settings and status."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError
@@ -22,6 +22,14 @@ from historyapp.services.transactions import writing
 NAMES = ("title", "agent", "model")
 
 
+class Starter(NamedTuple):
+    """What starts a sub-agent."""
+
+    session: Session
+    position: int | None = None
+    """Of the output whose tool call starts it; None: not known."""
+
+
 def create_session(
     project: Project,
     *,
@@ -30,12 +38,14 @@ def create_session(
     tags: Sequence[str] = (),
     settings: SessionSettings | None = None,
     metadata: Mapping[str, Any] | None = None,
+    starter: Starter | None = None,
     spender: Spender = OPERATOR,
 ) -> Session:
     """A new, empty session.
 
     Args:
         names: any of ``title``, ``agent``, ``model``.
+        starter: what starts a sub-agent.
 
     Raises:
         Conflict: when the given id is taken.
@@ -51,6 +61,8 @@ def create_session(
         project=project,
         settings=dump_settings(settings),
         metadata=dict(metadata or {}),
+        spawned_by=starter.session if starter else None,
+        spawned_position=starter.position if starter else None,
         **(names or {}),
     )
     session.tags = tags

@@ -23,6 +23,27 @@ def test_a_session_needs_nothing(alice: Agent) -> None:
     assert made["settings"]["max_tokens"] == "window"
 
 
+def test_a_sub_agent_names_the_step_that_starts_it(alice: Agent) -> None:
+    parent = alice.post("/sessions")["id"]
+    first: dict[str, Any] = {"kind": "model_output", "use_tool": {"name": "task"}}
+    alice.within(f"/sessions/{parent}").append(said(), first, {"kind": "model_output", "text": "b"})
+    child = alice.post("/sessions", {"spawned_by": parent, "spawned_step": 1})
+    assert (child["spawned_by"], child["spawned_position"]) == (parent, 2)
+    newest = alice.post("/sessions", {"spawned_by": parent, "spawned_step": -1})
+    assert newest["spawned_position"] == 3
+    assert alice.get(f"/sessions/{child['id']}")["spawned_position"] == 2
+    unknown = alice.post("/sessions", {"spawned_by": parent})
+    assert (unknown["spawned_by"], unknown["spawned_position"]) == (parent, None)
+
+
+def test_what_starts_a_sub_agent_has_to_be_there(alice: Agent, charlie: Agent) -> None:
+    parent = alice.post("/sessions")["id"]
+    assert_problem(alice.post("/sessions", {"spawned_by": parent, "spawned_step": 1}), 422, "no step 1")
+    assert_problem(alice.post("/sessions", {"spawned_step": 1}), 422, "spawned_step needs spawned_by")
+    assert_problem(alice.post("/sessions", {"spawned_by": GIVEN}), 422, "spawned_by")
+    assert_problem(charlie.post("/sessions", {"spawned_by": parent}), 422, "spawned_by")
+
+
 def test_a_session_is_read_as_it_was_made(alice: Agent) -> None:
     wanted = {
         "id": GIVEN,

@@ -39,6 +39,7 @@ FILLED: Mapping[str, Any] = {
     "files": [("a.jsonl", b"")],
     "entries": [ModelInput(content="go")],
     "settings": {"max_tokens": 5},
+    "spawned_by": (SESSION, 7),
     "tags": ["x"],
     "key_points": ["x"],
     "metadata": {"x": 1},

@@ -50,6 +50,13 @@ def three(playhead: Playhead, session_id: UUID) -> UUID:
     return session_id
 
 
+def test_a_sub_agent_names_the_step_that_starts_it(playhead: Playhead, three: UUID) -> None:
+    child = playhead.create_session(title="helper", spawned_by=(three, 2))
+    assert (child.spawned_by, child.spawned_position) == (three, 3)
+    unknown = playhead.create_session(spawned_by=(three, None))
+    assert (unknown.spawned_by, unknown.spawned_position) == (three, None)
+
+
 def test_a_session_is_made_as_it_is_described(playhead: Playhead) -> None:
     id = uuid4()
     made = playhead.create_session(

@@ -21,13 +21,19 @@ def create_session(
     tags: Sequence[str] | None = None,
     settings: SettingsIn | None = None,
     metadata: Mapping[str, Any] | None = None,
+    spawned_by: tuple[Id, int | None] | None = None,
 ) -> ApiCall[SessionOut]:
     """Makes a session. With an ``id`` of its own an agent finds it again after a crash.
+
+    Args:
+        spawned_by: of a sub-agent, the session that starts it, and the step whose tool call does or None.
 
     Raises:
         Conflict: when the id is taken.
     """
-    names = {"id": id, "title": title, "agent": agent, "model": model}
+    names: dict[str, Any] = {"id": id, "title": title, "agent": agent, "model": model}
+    if spawned_by is not None:
+        names["spawned_by"], names["spawned_step"] = spawned_by
     return post("/sessions", SessionOut, {**names, **_json_fields(tags, settings, metadata)})
 
 
