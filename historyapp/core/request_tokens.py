@@ -5,7 +5,7 @@ harness adds on its own. The first reported input of a window says how much that
 request is expected to have as many tokens more as entries were added. Where the report departs from that by
 more than :data:`JUMP`, something joined or left the request unrecorded. The unseen part is then fixed again,
 at once if the log names the event: the request is smaller than the one before, so the agent took something
-out of it, or an input names files that the agent attached.
+out of it; an input names files that the agent attached; or the provider ran a tool itself, as a web search.
 
 The model's own words count as reported: an output is what the provider billed as one. OpenAI's models do not
 see the reasoning of earlier turns again. Other texts count by our tokenizer times the model's factor.
@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from historyapp.core.entries import text_of
+from historyapp.core.json import mapping
 from historyapp.core.tokens import encoding_for
 from historyapp.core.usage import Usage, usage_of
 from historyapp.core.windows import LogRow
@@ -41,9 +42,10 @@ JUMP, LEAST_JUMP = 0.05, 2_000
 """A departure that is not an error of counting: as a share of the reported input, and in tokens."""
 
 
-Reason = Literal["removed", "attached", "unknown"]
+Reason = Literal["removed", "attached", "hosted", "unknown"]
 """Why a request departs from what was expected: it is smaller than the one before, so something was taken out
-of it; an input names files whose text is not in the log; or nothing says why."""
+of it; an input names files whose text is not in the log; the provider ran a tool and kept what it found; or
+nothing says why."""
 ATTACHMENT = "@"
 """Before the path of a file that Claude Code attaches."""
 
@@ -131,6 +133,8 @@ class _Count:
         """As last reported."""
         self._names_files = False
         """Whether an input since the last output names files to attach."""
+        self._had_hosted = False
+        """Whether the last output used a tool that its provider runs."""
         self.anchor: int | None = None
         self.jumps: list[Jump] = []
 
@@ -154,7 +158,8 @@ class _Count:
         if reported is None:
             return
         gap = reported.input - sum(self.parts().values())
-        reason = self._reason(gap, reported.input)
+        reason = self._reason(gap, reported.input, _has_hosted(output))
+        self._had_hosted = _has_hosted(output)
         self._last_input, self._names_files = reported.input, False
         if self._unseen is None:
             self._unseen, self.anchor, self._last_gap = gap, output.position, 0
@@ -172,11 +177,13 @@ class _Count:
                 self.anchor = output.position
         self._last_gap = gap
 
-    def _reason(self, gap: int, sent: int) -> Reason:
+    def _reason(self, gap: int, sent: int, has_hosted: bool) -> Reason:
         """Why a request may depart from what was expected."""
-        if gap < self._last_gap and sent < self._last_input:
-            return "removed"
-        return "attached" if gap > self._last_gap and self._names_files else "unknown"
+        if gap < self._last_gap:
+            return "removed" if sent < self._last_input else "unknown"
+        if has_hosted or self._had_hosted:
+            return "hosted"
+        return "attached" if self._names_files else "unknown"
 
     def parts(self) -> dict[Part, int]:
         """The count so far."""
@@ -217,6 +224,11 @@ def _names_files(row: LogRow) -> bool:
     words = text_of(row.body.get("content")).split() if row.kind == "model_input" else []
     names = (word.rstrip(".,;:!?)") for word in words if word.startswith(ATTACHMENT))
     return any("/" in name or "." in name for name in names)
+
+
+def _has_hosted(output: LogRow) -> bool:
+    """Whether the provider ran a tool for the output and the transcript does not hold what that found."""
+    return bool(mapping(output.metadata.get("source")).get("hosted"))
 
 
 def _model_of(output: LogRow) -> str:

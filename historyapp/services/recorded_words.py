@@ -52,6 +52,7 @@ def unseen_note(tokens: RequestTokens) -> str:
         note += "tools and system prompt"
         reasons = {jump.reason for jump in tokens.jumps}
         note += ", files that inputs name with @" if "attached" in reasons else ""
+        note += ", what the provider's own tools found" if "hosted" in reasons else ""
         note += ", and what the agent added unseen." if "unknown" in reasons else "."
     else:
         note = f"The request had about {_rounded(-unseen):,} tokens fewer than the transcript holds: "

@@ -94,6 +94,18 @@ def test_files_that_an_input_names_explain_a_larger_request(content: str, reason
     assert found.anchor == (3 if reason == "attached" else 1)
 
 
+@pytest.mark.parametrize("searched_in", [1, 3])
+def test_what_a_search_of_the_provider_found_stays_in_the_request(searched_in: int) -> None:
+    def row(position: int, sent: int) -> LogRow:
+        facts = output(position, sent)
+        hosted = {"source": {"hosted": 1}} if position == searched_in else {}
+        return facts._replace(metadata={**facts.metadata, **hosted})
+
+    found = count(row(1, 20_000), results(2, 10), row(3, 30_000), row(4, 30_010))
+    assert [(jump.position, jump.reason) for jump in found.jumps] == [(3, "hosted")]
+    assert found.anchor == 3
+
+
 def test_a_growing_error_of_counting_is_no_jump() -> None:
     rows = [output(n, 100_000 + 1_500 * n) for n in range(1, 20)]
     assert count(*rows).jumps == ()

@@ -17,8 +17,10 @@ from historyapp.core.importers.base import Operation, Skipped
 from historyapp.core.importers.codex_items import (
     RESULT_ITEMS,
     add_item,
+    came_back,
     channel_of,
     failure_in,
+    is_hosted,
     own_result,
     parts_of,
     result_of,
@@ -211,6 +213,8 @@ class CodexSession:
         for item in output.items:
             add_item(parts, item.payload)
         body = parts.body(calls, source)
+        if hosted := sum(is_hosted(item.payload) and not came_back(item.payload) for item in output.items):
+            source["hosted"] = hosted
         facts = {"source": source, "provider": self._provider}
         if output.model:
             facts["model"] = output.model

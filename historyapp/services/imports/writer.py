@@ -35,10 +35,10 @@ REWIND_COST = 40
 """A rewind takes as long as about this many entries, and other writers wait until the transaction ends."""
 BATCH_SIZE = 8 * 1024 * 1024
 """A batch is written once it has this many bytes, however few operations it has."""
-_PLACES = frozenset({"line", "index", "message", "row", "condensed"})
+_PLACES = frozenset({"line", "index", "message", "row", "condensed", "hosted"})
 """Fields of ``metadata.source`` that say where in the file a record is. A blank line at the top of a file
 changes them all, and a sub-agent's records have other ones in a file of their own: digests leave them out.
-Earlier versions did not read ``condensed``: a file that they imported can still be imported again."""
+Earlier versions did not read ``condensed`` and ``hosted``: their files can still be imported again."""
 _DIGEST_PREFIX = "c"
 """Marks the digests of this version. Those of earlier versions covered the places and are plain hex."""
 _DIGEST_LENGTH = 64

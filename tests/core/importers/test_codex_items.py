@@ -52,6 +52,7 @@ def test_a_web_search_is_part_of_the_output_and_has_no_result(status: str | None
     (body,) = outputs(operations)
     assert (body.text, body.tool_calls, results(operations)) == ("It is X.", (), [])
     assert body.reasoning == [search["payload"]]
+    assert metadata(operations)[0]["source"]["hosted"] == 1
 
 
 def test_a_generated_image_is_a_result() -> None:
