@@ -67,7 +67,8 @@ def main(*lengths: str) -> None:
             visitor = _Visitor(browser, f"http://127.0.0.1:{port}", prepared["cookie"])
             sessions = dict(zip(steps, prepared["sessions"], strict=True))
             for name, path in PAGES.items():
-                report(f"The {name} page in Chromium", _page_rows(visitor, path, sessions))
+                visited = sessions if "{}" in path else {steps[0]: sessions[steps[0]]}
+                report(f"The {name} page in Chromium", _page_rows(visitor, path, visited))
             report("Step under the playhead painted", _step_rows(visitor, sessions))
 
 
@@ -190,6 +191,8 @@ def _page_rows(visitor: _Visitor, path: str, sessions: dict[int, str]) -> list[t
             (f"{name}usable", _spread(visits.usable), "1,000 ms"),
             (f"{name}over the wire, of it script", _sizes(visits), "150 KB, 60 KB"),
         ]
+    if len(found) == 1:
+        return rows
     shortest, longest = found[min(found)], found[max(found)]
     compared = f"{max(found):,} to {min(found):,} steps"
     rows.append((f"first contentful paint: {compared}", _ratio(longest.paint, shortest.paint), "1.3"))
