@@ -1,6 +1,11 @@
 // The playhead: moves by fetching the step under it, and keeps the address in step. replay.js plays.
 // Every control is a link as well, so the page works without this file.
 
+// Browsers refuse an address that changes more than 100 times in 30 seconds, as it would in a quick replay.
+const MOST_WRITES = 90;
+const WINDOW = 30_000; // milliseconds
+const REST = 500; // milliseconds between two steps of a replay in the address
+
 const root = document.querySelector("[data-playhead]");
 const panel = document.getElementById("step");
 
@@ -50,10 +55,28 @@ if (panel) {
         showPosition(number("at"));
         return;
       }
-      history[remember ? "pushState" : "replaceState"]({ step }, "", pageUrl(step));
+      writeAddress(step, remember);
       if (before !== step) panel.scrollTop = 0;
       if (!next) await show();
     }
+  }
+
+  let writes = []; // when the address was written
+  let writing = null;
+
+  /** Puts the step into the address: at once where it may, later on where it changes too often. */
+  function writeAddress(step, remember) {
+    clearTimeout(writing);
+    const now = performance.now();
+    writes = writes.filter((time) => now - time < WINDOW);
+    const rested = remember || !writes.length ? now : writes.at(-1) + REST;
+    const free = writes.length < MOST_WRITES ? rested : writes[0] + WINDOW;
+    if (free > now) {
+      writing = setTimeout(() => writeAddress(step, false), free - now);
+      return;
+    }
+    writes.push(now);
+    history[remember ? "pushState" : "replaceState"]({ step }, "", pageUrl(step));
   }
 
   /** Makes timeline, controls and list agree with the step in the panel. */
@@ -253,6 +276,7 @@ if (panel) {
     stop();
     const step = event.state?.step ?? Number(new URLSearchParams(location.search).get("step") ?? 1);
     next = null;
+    clearTimeout(writing);
     go(step, { remember: false });
   });
 

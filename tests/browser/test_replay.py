@@ -345,3 +345,38 @@ def test_signing_out_elsewhere_leads_to_signing_in_and_back(page: Page, session:
     page.context.clear_cookies()
     page.keyboard.press("G")
     expect(page).to_have_url(re.compile(r"/sign-in\?next=/sessions/"))
+
+
+def count_writes(page: Page) -> JSHandle:
+    """How often the address is written from now on. Browsers refuse more than 100 times in 30 seconds."""
+    return page.evaluate_handle("""() => {
+        const counted = { writes: 0 };
+        for (const name of ["pushState", "replaceState"]) {
+            const write = history[name];
+            history[name] = function (...values) { counted.writes += 1; return write.apply(this, values); };
+        }
+        return counted;
+    }""")
+
+
+def test_a_quick_replay_writes_the_address_seldom(page: Page, project: Project) -> None:
+    page.goto(page_of(record_session(project, 60)))
+    counted = count_writes(page)
+    page.get_by_label("Speed").select_option("64")
+    begun = page.evaluate("performance.now()")
+    page.get_by_role("button", name="Play").click()
+    expect_step(page, 60)
+    seconds = (page.evaluate("performance.now()") - begun) / 1000
+    assert counted.json_value()["writes"] <= 2 * (
+        2 * seconds + 2
+    )  # the context may write each step once more
+
+
+def test_a_key_that_is_held_does_not_write_the_address_too_often(page: Page, project: Project) -> None:
+    page.goto(page_of(record_session(project, 100)))
+    counted = count_writes(page)
+    page.evaluate("performance.now = () => 60_000")  # however slow the machine is, no time passes
+    for step in range(2, 100):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(f"() => document.querySelector('#step [data-at]').dataset.at === '{step}'")
+    assert counted.json_value()["writes"] == 90
