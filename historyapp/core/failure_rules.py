@@ -72,7 +72,7 @@ _UNKNOWN_OPTION = re.compile(
 _NETWORK = re.compile(
     r"TLS handshake timeout|Could not resolve host|[Cc]onnection refused"
     r"|Connection (?:reset by peer|timed out)"
-    r"|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|ECONNREFUSED|ETIMEDOUT"
+    r"|Temporary failure in name resolution|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|ECONNREFUSED"
     r"|dial tcp .{0,100}: |Network is unreachable"
 )
 _COMMAND_MARKS = ("ERROR task failed", "ERR_PNPM", "ELIFECYCLE", "pre-commit script failed")
@@ -193,14 +193,12 @@ def refused(lines: Lines, programs: Sequence[str]) -> str:
 
 
 SIGNS = (
-    "error", "fail", "exit status", "timed out", 'file "', "panic", "xception", "no such file", "not found",
-    "not recognized", "cannot ", "denied", "a directory", "fatal", "rejected", "***", "e999", "not been",
-    "core dumped", "segmentation", "node.js v", "invalid ", "unrecognized ", "illegal ", "unknown ",
-    "missing ",
-    "bad ", "unable ", "option requires", "uncaught", "no tests ran", "goroutine", "process-done", "smashing",
-    "could not ", "e: package ", "interrupted", "✖", "lifecycle", "unmatched ", ".go:", "refused",
-    "timeout", "reset by peer", "unreachable", "enotfound", "no matches found", "unexpected", "conflict (",
-    "are ignored by", "can't ", "eai_again", "timedout", "dial tcp", "unterminated",
+    "error", "fail", "exit status", "timed out", "timeout", 'file "', "panic", "xception", "no such file",
+    "not ", "denied", "a directory", "fatal", "rejected", "refused", "***", "core dumped", "segmentation",
+    "node.js v", "invalid ", "unrecognized ", "illegal ", "unknown ", "missing ", "bad ", "unable ",
+    "option requires", "uncaught", "no tests ran", "goroutine", "process-done", "✖", "err!", "err_pnpm",
+    "lifecycle", "unmatched ", ".go:", "reset by peer", "unreachable", "no matches found", "unexpected",
+    "conflict (", "are ignored by", "can't ", "getaddrinfo", "dial tcp", "unterminated", "e: package ",
 )  # fmt: skip
 """Each line that a rule finds contains one of these, or an exit code, in lower case."""
 SIGNS_OF_VIEWERS = (

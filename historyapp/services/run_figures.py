@@ -31,7 +31,7 @@ SECONDS = 0.18
 """Processor time for which one request computes."""
 LOOKS_AT_CLOCK = 16
 """Steps after which a request looks at the time."""
-PART_SECONDS = 2.0
+PART_SECONDS = 0.5
 """The same for a worker, which then looks whether it is to stop."""
 AHEAD = 1000
 """Steps without a checkpoint from which a worker counts ahead. Fewer, one request counts."""
