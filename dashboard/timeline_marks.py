@@ -4,7 +4,7 @@ link.
 Marks of one kind that would cover each other become one mark with their number.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -152,17 +152,30 @@ def _forks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
 
 
 def _agents(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    """Sub-agents at the step during which they began, as far as the times of the steps tell."""
+    """Sub-agents at the step that started them; where it is not known, at the one during which they began."""
     begins = [bar.share.begin for bar in bars]
     known = [begin for begin in begins if begin is not None]
-    if len(known) < len(bars):
-        return
+    is_timed = len(known) == len(bars)
     for agent in location.relatives.subagents:
-        bar = _bar_during(bars, known, agent.created_at)
+        if agent.spawned_position is not None:
+            bar = _bar_with(bars, agent.spawned_position)
+        else:
+            bar = _bar_during(bars, known, agent.created_at) if is_timed else None
         if bar is not None:
             label = f"Sub-agent: {visible(preview(agent.title or agent.agent, LABEL)) or 'untitled'}"
             href = reverse("session", args=[agent.pk])
             yield _Found("agent", bar.place.start, bar.first, label, href)
+
+
+def _bar_with(bars: Sequence[TimelineBar], position: int) -> TimelineBar | None:
+    """The bar that has the output at a position, or None where it lies outside of the bars."""
+    index = bisect_left(bars, position, key=lambda bar: bar.share.row.anchor)
+    if index == len(bars):
+        return None
+    bar = bars[index]
+    if index == 0 and bar.share.row.anchor != position and not 0 <= bar.share.after < position:
+        return None
+    return bar
 
 
 def _bar_during(

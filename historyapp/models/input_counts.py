@@ -11,7 +11,7 @@ MOST_COUNTED = 20
 """Inputs between two places that are counted: a history of many inputs costs as much as one of few."""
 _COUNT = (
     "SELECT {place}, (SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_entry WHERE session_id = %s"
-    " AND kind = 'model_input' AND position BETWEEN {first} AND {last} LIMIT {most}) AS some)"
+    " AND kind = 'model_input' AND position BETWEEN {first} AND {last} LIMIT {most}) AS counted)"
 )
 _AT_ONCE = 400
 """Parts of one query. SQLite takes 500."""

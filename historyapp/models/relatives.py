@@ -13,7 +13,7 @@ from historyapp.models.sessions import Session
 
 MOST_RELATIVES = 50
 """The newest forks of a session that are read, and likewise its newest sub-agents."""
-_COLUMNS = "id, title, agent, status, steps, created_at, fork_position"
+_COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
 _NEWEST = (
     f"SELECT * FROM (SELECT {_COLUMNS}, '{{relation}}' AS relation FROM historyapp_session"  # noqa: S608
     f" WHERE {{column}} = %s ORDER BY id DESC LIMIT {MOST_RELATIVES}) AS {{relation}}"

@@ -138,6 +138,23 @@ def test_a_subagent_that_began_outside_of_the_run_is_not_marked(project: Project
         assert marks(session, "agent") == []
 
 
+def test_a_subagent_is_marked_at_the_call_that_started_it_whatever_the_time(project: Project) -> None:
+    session, child = create_session(project), create_session(project)
+    append(project, session.pk, timed_steps(4))
+    Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=5)
+    (mark,) = marks(session, "agent")
+    assert mark.x == "50.00%"
+
+
+def test_a_subagent_that_was_started_before_the_part_is_not_marked(project: Project) -> None:
+    session, child = long_session(project, 1_000), create_session(project)
+    Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=201)
+    assert [mark.label for mark in marks(session, "agent")] == ["Sub-agent: untitled"]
+    assert timeline(session, TimelineForm(first=1, last=100)).marks == []
+    later = Location(History(session), 500, timeline=TimelineForm(first=450, last=549))
+    assert draw_timeline(later, []).marks == []
+
+
 def test_several_subagents_at_one_place_lead_to_the_step(project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, timed_steps(4))
