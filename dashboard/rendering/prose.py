@@ -10,7 +10,7 @@ _SIGNS = (
     re.compile(r"\*\*[^*\n ][^*\n]{0,200}\*\*"),
     re.compile(r"^ {0,3}(?:[-*]|\d{1,2}\.) \S", re.MULTILINE),
     re.compile(r"^\|[ :|-]{3,200}\|$", re.MULTILINE),
-    re.compile(r"\[[^\]\n]{1,200}\]\(https?:"),
+    re.compile(r"\[[^][\n]{1,200}\]\(https?:"),
     re.compile(r"`[^`\n]{1,200}`"),
 )
 

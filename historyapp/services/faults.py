@@ -84,6 +84,8 @@ class _Memory:
     seen = 0.0
     logged: dict[type[StorageFailed], float] = {}
     damage = ""
+    looked = -REMEMBERED
+    """When damage was last looked for because of an error."""
 
 
 def fault_of(error: BaseException | None) -> StorageFailed | None:
@@ -159,6 +161,19 @@ def refuse_damaged() -> None:
     """
     if _known_damage():
         raise _fault(DatabaseCorrupt)
+
+
+def damage_behind_an_error() -> StorageFailed | None:
+    """The damage that may have caused an error which no code expects: rows of a damaged file make no sense.
+
+    The file is checked for it at most once a minute, for at most two seconds.
+    """
+    now = time.monotonic()
+    if not _known_damage() and now > _Memory.looked + REMEMBERED:
+        _Memory.looked = now
+        if damage := check_database(START_SECONDS):
+            _note_damage(damage)
+    return _fault(DatabaseCorrupt) if _known_damage() else None
 
 
 def check_at_start() -> str:

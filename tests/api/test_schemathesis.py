@@ -43,7 +43,9 @@ def only_the_invalid_is_not_valid(
 ) -> None:
     """The document says all that validation checks: what it allows passes validation."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
-    if positive and response.status_code == 422:
+    # In JSON 2.0 is the whole number 2; in an address, where all is text, it is none.
+    is_a_float = any(isinstance(value, float) for value in (case.query or {}).values())
+    if positive and not is_a_float and response.status_code == 422:
         assert "errors" not in response.json(), response.text
 
 

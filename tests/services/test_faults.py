@@ -288,6 +288,31 @@ def test_a_fault_while_the_person_is_looked_up_is_a_page(
     assert b"Disk full" in response.content
 
 
+@pytest.mark.parametrize("path", ["/", "/api/v1/sessions"])
+def test_an_unexpected_error_in_a_damaged_database_is_answered_as_damage(
+    client: Client, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """A damaged file may give rows that no code can read, as null where a number has to be."""
+    client.raise_request_exception = False
+    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore.load", None)
+    monkeypatch.setattr("historyapp.api.application.check_length", None)
+    client.cookies["playhead_session"] = "a" * 32
+    checks: list[float | None] = []
+
+    def check(seconds: float | None = None) -> str:
+        checks.append(seconds)
+        return "page 8 is never used" if len(checks) == 2 else ""
+
+    monkeypatch.setattr(faults, "check_database", check)
+    assert client.get(path).status_code == 500
+    assert client.get(path).status_code == 500
+    assert checks == [faults.START_SECONDS]  # not again at once
+    monkeypatch.setattr(faults._Memory, "looked", -faults.REMEMBERED)
+    response = client.get(path)
+    assert response.status_code == 503
+    assert b"The database is damaged" in response.content
+
+
 def test_a_page_says_that_the_database_is_busy() -> None:
     middleware = ErrorPages(lambda _: HttpResponse())
     page = middleware.process_exception(RequestFactory().get("/"), OperationalError("database is locked"))
