@@ -1,17 +1,28 @@
 """Where the names of a step's action stood before."""
 
+from typing import Annotated
+
 from django.http import HttpResponse
-from ninja import Router
+from ninja import Query, Router
+from pydantic import BaseModel, Field
 
 from historyapp import tasks
 from historyapp.api.auth import ApiRequest, find_session
-from historyapp.api.fields import AsOf, QueryStep, SessionId
+from historyapp.api.fields import AsOf, Line, QueryStep, SessionId
 from historyapp.api.responses import reply_or_304
+from historyapp.core.identifiers import LONGEST
 from historyapp.models.history import History
-from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of
+from historyapp.services.step_origins import NameOrigin, NamePlace, origins_of, places_of
 from historyapp.wire.origins import NameOriginOut, NamePlaceOut, OriginsOut, UsedLineOut, UsedNameOut
 
 router = Router(tags=["episodes"])
+
+
+class OriginsQuery(BaseModel):
+    as_of: AsOf = None
+    name: Annotated[Line, Field(min_length=1, max_length=LONGEST)] | None = Field(
+        default=None, description="Also answers with `places`: where this name stands up to the step."
+    )
 
 
 @router.get(
@@ -20,15 +31,16 @@ router = Router(tags=["episodes"])
     summary="Where a step got its names from",
 )
 def read_origins(
-    request: ApiRequest, session_id: SessionId, number: QueryStep, as_of: AsOf = None
+    request: ApiRequest, session_id: SessionId, number: QueryStep, query: Query[OriginsQuery]
 ) -> HttpResponse:
     """The paths, URLs, hashes, numbers and names in the step's tool calls, and where each stood before.
 
+    With `name` also every place of one name up to the step, the newest 50.
     The first request of a long session may find only a part of the log in the index: then `complete` is false
     and a worker reads the rest.
     """
     session = find_session(request, session_id)
-    history = History(session, as_of)
+    history = History(session, query.as_of)
     number = history.resolve(number)
     is_complete = tasks.index_names_of(history)
 
@@ -50,9 +62,14 @@ def read_origins(
                 for line in found.used
             ],
             result_used=found.is_used,
+            places=None if query.name is None else _places(history, number, query.name),
         )
 
     return reply_or_304(request, session, make, state=str(is_complete))
+
+
+def _places(history: History, number: int, name: str) -> list[NamePlaceOut]:
+    return [place for found in places_of(history, number, name) if (place := _place(found))]
 
 
 def _name(name: NameOrigin) -> NameOriginOut:

@@ -61,7 +61,7 @@ ORIGINS: dict[str, Any] = {
     "used": [
         {"result": 0, "line": 7, "text": "app/tokens.py", "names": [{"name": "app/tokens.py", "step": 3}]}
     ],
-    "result_used": True,
+    "result_used": True, "places": None,
 }  # fmt: skip
 SESSION_ITEM: dict[str, Any] = {
     "id": SESSION, "title": "Fix the parser", "agent": "fixer", "model": "gpt-5-mini", "status": "live",

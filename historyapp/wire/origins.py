@@ -85,3 +85,6 @@ class OriginsOut(Answer):
     result_used: bool | None = Field(
         description="Whether a later action has a name of the results; null if nobody can know."
     )
+    places: list[NamePlaceOut] | None = Field(
+        description="Where the `name` of the query stands, oldest first; null without one."
+    )

@@ -81,3 +81,14 @@ def test_steps_are_listed_by_what_they_named_and_the_overview_counts_them(search
     after = searched.get("/overview")["names"]
     assert after == {"indexed": True, "unseen": 2, "unseen_steps": [1, 3], "gone": 0, "gone_steps": []}
     assert len(searched.get("/episodes?names=unseen&as_of=5").body["items"]) == 1
+
+
+def test_every_place_of_a_name_is_listed_when_it_is_asked_for(searched: Agent) -> None:
+    assert searched.get("/episodes/2/origins")["places"] is None
+    found = searched.get("/episodes/2/origins?name=src/b.py")["places"]
+    assert [(one["position"], one["step"], one["role"]) for one in found] == [
+        (3, 1, "result"),
+        (4, 2, "action"),
+    ]
+    assert searched.get("/episodes/2/origins?name=nothing_1")["places"] == []
+    assert searched.get("/episodes/2/origins?name=").status == 422
