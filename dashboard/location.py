@@ -22,6 +22,7 @@ from historyapp.models.relatives import Relatives, relatives_of
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
+from historyapp.models.turns import steps_of_turn
 
 
 @dataclass
@@ -104,6 +105,12 @@ class Location:
     def note_starts(self) -> list[tuple[int, str]]:
         """Number and start of the text of the notes: most sessions have none, and need not look for more."""
         return StepNote.objects.starts_between(self.session, self.history.lineage, 1, self.steps)
+
+    @cached_property
+    def turn_steps(self) -> range | None:
+        """The steps of the turn that the filter names; None without one."""
+        turn = self.filter.step_filter.turn
+        return None if turn is None else steps_of_turn(self.history, turn)
 
     @cached_property
     def note(self) -> StepNote | None:

@@ -159,7 +159,8 @@ def find_matches(location: Location, *, after: int = 0, before: int | None = Non
         steps = range(min(before - 1, location.steps), 0, -1)
     if location.filter.names:
         index_names_of(location.history)  # what a worker adds is found the next time
-    search = StepSearch(location.history, location.filter.step_filter, steps)
+    wanted = location.filter.step_filter
+    search = StepSearch(location.history, wanted, steps, of_turn=location.turn_steps)
     found = search.find(AROUND)
     want_text_index(search.unindexed)
     mark_notes(location, found.rows)

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from historyapp.core.dates import known
 from historyapp.models import Episode
+from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
-from historyapp.models.turns import first_step, last_step
+from historyapp.models.turns import end_of_turn, first_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,8 @@ def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) 
     begins = [(previous, row) for previous, row in pairs if row.turn > (previous.turn if previous else 0)]
     if not begins:
         return {}
-    ends: list[Episode] = [previous for previous, _ in begins[1:] if previous is not None]
-    number = last_step(history, rows[-1].turn, rows[-1].number)
-    ends.append(rows[-1] if number == rows[-1].number else history.row(number))
+    ends: list[Episode | StepSample] = [previous for previous, _ in begins[1:] if previous is not None]
+    ends.append(end_of_turn(history, rows[-1]))
     return {
         row.number: _figures(previous, row, end) for (previous, row), end in zip(begins, ends, strict=True)
     }
@@ -52,17 +52,17 @@ def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) 
 
 def turn_around(history: History, number: int) -> tuple[Episode, TurnFigures] | None:
     """The first step and the figures of the turn that a step belongs to; None before the first turn."""
-    turn = history.row(number).turn
-    first = first_step(history, turn) if turn else None
+    row = history.row(number)
+    first = first_step(history, row.turn) if row.turn else None
     if first is None:
         return None
     rows = history.rows(first - 1, first)
-    end = history.row(last_step(history, turn, number))
+    end = end_of_turn(history, row)
     return rows[-1], _figures(rows[0] if len(rows) > 1 else None, rows[-1], end)
 
 
-def _figures(before: Episode | None, first: Episode, last: Episode) -> TurnFigures:
-    end = last.finished_at or last.started_at
+def _figures(before: Episode | None, first: Episode, last: Episode | StepSample) -> TurnFigures:
+    end = last.finished_at or last.started_at or first.started_at
     return TurnFigures(
         number=first.turn,
         first=first.number,

@@ -143,13 +143,17 @@ class StepSearch:
 
     Args:
         within: ascending, or descending for the newest first; its step is 1 or -1.
+        of_turn: the steps of the wanted turn, where the caller knows them.
     """
 
-    def __init__(self, history: History, wanted: StepFilter, within: range) -> None:
+    def __init__(
+        self, history: History, wanted: StepFilter, within: range, *, of_turn: range | None = None
+    ) -> None:
         self.history, self.wanted, self.within = history, wanted, within
         self.forwards = within.step > 0
         if wanted.turn is not None:
-            self.within = _overlap(within, steps_of_turn(history, wanted.turn))
+            of_turn = steps_of_turn(history, wanted.turn) if of_turn is None else of_turn
+            self.within = _overlap(within, of_turn)
         self._sessions = history.session.owners(history.lineage)
         self.unindexed: set[UUID] = set()
         """Sessions whose texts were not in the index, so that the search read their entries."""

@@ -1,17 +1,17 @@
 """Which steps belong to a turn: the first step after an input of a person, and those up to the next turn.
 
-Rows have the running number of their turn, which never falls along a lineage. A step is found by reading a
-few rows at even distances, then some between two of them: three queries in a session of 100,000 steps.
+Rows have the running number of their turn, which never falls along a lineage. A step is found by reading rows
+at even distances, then those between two of them: two queries in a session of 100,000 steps.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import ceil
 
-from historyapp.models.episodes import Episode
+from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.history import History
 
-_AT_ONCE = 64
-"""Rows that one query reads."""
+_AT_ONCE = 320
+"""Rows that one query reads, about 1 ms."""
 
 
 def first_step(history: History, turn: int, least: int = 1) -> int | None:
@@ -20,18 +20,7 @@ def first_step(history: History, turn: int, least: int = 1) -> int | None:
     Args:
         least: a step of an earlier turn, or 1.
     """
-    newest = history.newest
-    if newest is None or newest.turn < turn:
-        return None
-    before, found = least - 1, history.steps
-    while found - before > 1:
-        gap = ceil((found - before) / (_AT_ONCE + 1))
-        for number, known in _turns(history, range(before + gap, found, gap)):
-            if known >= turn:
-                found = number
-                break
-            before = number
-    return found
+    return _search(history, turn, least)[0]
 
 
 def steps_of_turn(history: History, turn: int) -> range:
@@ -48,10 +37,32 @@ def last_step(history: History, turn: int, known: int) -> int:
     return history.steps if following is None else following - 1
 
 
-def _turns(history: History, numbers: range) -> Iterable[tuple[int, int]]:
-    """The turns of some steps; of one of them where rows of takes are in the way."""
+def end_of_turn(history: History, row: Episode) -> Episode | StepSample:
+    """The last step of the turn of a row, without a query of its own."""
+    following, last = _search(history, row.turn + 1, row.number)
+    if following is None:
+        return history.newest_shown or row
+    return last or row
+
+
+def _search(history: History, turn: int, least: int) -> tuple[int | None, Episode | StepSample | None]:
+    """The first step of the turn or a later one, and the row before it if it was read."""
+    newest = history.newest
+    if newest is None or newest.turn < turn:
+        return None, None
+    before, found = least - 1, history.steps
+    row: Episode | StepSample | None = None
+    while found - before > 1:
+        gap = ceil((found - before) / (_AT_ONCE + 1))
+        for read in _rows(history, range(before + gap, found, gap)):
+            if read.turn >= turn:
+                found = read.number
+                break
+            before, row = read.number, read
+    return found, row
+
+
+def _rows(history: History, numbers: range) -> Sequence[Episode | StepSample]:
+    """Some steps; one of them where rows of takes are in the way."""
     rows = Episode.objects.sampled_sparsely(history.lineage, numbers)
-    if not rows:
-        row = history.row(numbers[len(numbers) // 2])
-        return [(row.number, row.turn)]
-    return [(row.number, row.turn) for row in rows]
+    return rows or [history.row(numbers[len(numbers) // 2])]
