@@ -45,7 +45,7 @@ class History:
         self.as_of = as_of
         self.lineage: Lineage = session.lineage(as_of)
         self._window: list[Episode] = []
-        """The rows that were read last: a page reads a list, and then single rows of it."""
+        """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
 
     @cached_property
     def tail(self) -> Tail:
@@ -103,9 +103,11 @@ class History:
             return []
         if first == self.steps and self.newest:
             return [self.newest]
-        if not self._window or first < self._window[0].number or last > self._window[-1].number:
-            self._window = Episode.objects.numbered(self.lineage, first, last)
-        rows = [row for row in self._window if first <= row.number <= last]
+        known = self._window
+        if not known or first < known[0].number or last > known[-1].number:
+            known = Episode.objects.numbered(self.lineage, first, last)
+            self._window = known if first < last else self._window
+        rows = [row for row in known if first <= row.number <= last]
         if self.newest and last == self.steps:
             return [*(row for row in rows if row.number < last), self.newest]
         return rows
