@@ -1,9 +1,7 @@
 """Ids and links can be copied: each stands in full beside a button, and can be selected without scripts."""
 
 import re
-from pathlib import Path
 
-import pytest
 from django.test import Client
 from django.test.utils import override_settings
 
@@ -67,6 +65,6 @@ def test_a_key_has_its_prefix(alice: Client, project: Project) -> None:
     assert copyable(html(alice.get("/project")))["prefix of the key"] == key.prefix
 
 
-@pytest.mark.parametrize("name", ["session_detail", "compression", "project_settings", "connect"])
-def test_the_pages_with_such_buttons_load_their_script(name: str) -> None:
-    assert "js/copy.js" in Path(f"templates/{name}.html").read_text()
+def test_every_page_loads_the_script_of_the_buttons(alice: Client, session: Session) -> None:
+    for address in ("", "/overview", "/connect", "/settings", "/context?step=1"):
+        assert "js/copy" in html(alice.get(f"/sessions/{session.pk}{address}")), address
