@@ -34,19 +34,33 @@ def test_the_panel_stands_beside_the_step(page: Page, session: Session) -> None:
     assert context["y"] == step["y"]
 
 
-@pytest.mark.parametrize("width", [1100, 768, 360])
-def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
+def test_on_narrower_screens_it_lies_below_the_step(page: Page, session: Session) -> None:
+    page.set_viewport_size({"width": 1100, "height": 800})
     page.goto(page_of(session, "?step=5&mode=what_if"))
     expect_context_after(page, 5)
-    for view in ("Diff", "Messages", "JSON", "Contents"):
-        panel(page).get_by_text(view, exact=True).click()
-        expect(panel(page).get_by_label(view, exact=True)).to_be_checked()
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+    expect_views_fit(page, 1100)
     step, context = page.locator("#step").bounding_box(), panel(page).bounding_box()
     assert step is not None
     assert context is not None
     assert context["y"] >= step["y"] + step["height"]
+
+
+@pytest.mark.parametrize("width", [768, 360])
+def test_on_narrow_screens_it_is_a_tab(page: Page, session: Session, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(page_of(session, "?step=5&mode=what_if"))
+    expect(page.get_by_label("Policy")).to_be_hidden()
+    page.get_by_text("Context", exact=True).first.click()
+    expect_context_after(page, 5)
+    expect_views_fit(page, width)
+
+
+def expect_views_fit(page: Page, width: int) -> None:
+    """Each view can be chosen, and the page is no wider than the screen."""
+    for view in ("Diff", "Messages", "JSON", "Contents"):
+        panel(page).get_by_text(view, exact=True).click()
+        expect(panel(page).get_by_label(view, exact=True)).to_be_checked()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_it_follows_the_playhead_and_keeps_its_switches(page: Page, session: Session) -> None:
