@@ -5,12 +5,12 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from ninja import Query, Router
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from historyapp.api.auth import ApiRequest, actor
 from historyapp.api.context_requests import FormatName, ModelName, PolicyName
 from historyapp.api.cursors import Cursor, Limit, decode_cursor, first_page
-from historyapp.api.fields import UUID_SCHEMA, Line, Position, RequestBody, id_of
+from historyapp.api.fields import UUID_SCHEMA, Line, RequestBody, id_of, integral
 from historyapp.api.problems import raises
 from historyapp.api.responses import fill, reply
 from historyapp.core.errors import Conflict, Invalid, NotFound
@@ -23,6 +23,7 @@ from historyapp.wire.what_ifs import WhatIfOut, WhatIfPage
 router = Router(tags=["contexts"])
 
 _LIST = "what-ifs"
+Budget = Annotated[int, Field(ge=0, le=MOST_TOKENS), BeforeValidator(integral)]
 WhatIfId = Annotated[UUID, id_of("saved What if"), UUID_SCHEMA]
 
 
@@ -33,7 +34,7 @@ class WhatIfIn(RequestBody):
 
     name: Line = Field(min_length=1, max_length=LONGEST_NAME)
     policy: PolicyName | None = None
-    max_tokens: Position | None = Field(default=None, le=MOST_TOKENS, description="Budget in tokens.")
+    max_tokens: Budget | None = Field(default=None, description="Budget in tokens.")
     format: FormatName | None = None
     model: ModelName | None = None
 
