@@ -93,6 +93,7 @@ class Playhead(http_messages.ServerConnection[httpx.Client]):
     episode = _answered(endpoints.episodes.episode)
     recorded_request = _answered(endpoints.episodes.recorded_request)
     recorded_messages = _listed(endpoints.episodes.recorded_messages)
+    origins = _answered(endpoints.episodes.origins)
     find = _listed(endpoints.finding.find)
     progress = _answered(endpoints.episodes.progress)
     history = _answered(endpoints.episodes.history)

@@ -19,7 +19,8 @@ LONGEST = 20_000
 MOST_SPANS = 60
 _ROWS = (
     f"SELECT * FROM (SELECT kind, CASE WHEN LENGTH(body) < {LONGEST} THEN body ELSE '{{{{}}}}' END, totals"  # noqa: S608
-    " FROM historyapp_entry WHERE ({where}) AND kind = '{kind}' ORDER BY position LIMIT {most}) AS {kind}"
+    " FROM historyapp_entry WHERE session_id = %s AND position BETWEEN %s AND %s AND kind = '{kind}'"
+    " ORDER BY position LIMIT {most}) AS {kind}"
 )
 
 
@@ -48,11 +49,10 @@ def _steps_after(history: History, position: int) -> tuple[set[int], bool]:
     if not spans:
         return set(), True
     some = spans[:MOST_SPANS]
-    where = " OR ".join(["session_id = %s AND position BETWEEN %s AND %s"] * len(some))
     values = [value for span in some for value in (session_value(span.session), span.first, span.last)]
     # The kinds are no parameters: SQLite would not use their indexes.
-    queries = [_ROWS.format(kind=kind, where=where, most=most) for kind, most in MOST_READ.items()]
-    rows = fetch_all(" UNION ALL ".join(queries), values * len(queries))
+    queries = [_ROWS.format(kind=kind, most=most) for kind, most in MOST_READ.items() for _ in some]
+    rows = fetch_all(" UNION ALL ".join(queries), values * len(MOST_READ))
     read = Counter(kind for kind, _, _ in rows)
     steps = {
         min(load_dumped(totals).get("steps", 0) + 1, history.steps)

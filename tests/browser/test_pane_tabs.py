@@ -33,7 +33,7 @@ def test_one_pane_at_a_time_is_shown_on_a_narrow_screen(page: Page, session: Ses
     open_narrow(page, session)
     expect_only(page, "Step")
     for name in ("Steps", "Context", "Step"):
-        page.get_by_text(name, exact=True).click()
+        page.get_by_text(name, exact=True).first.click()
         expect_only(page, name)
 
 

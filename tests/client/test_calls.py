@@ -26,6 +26,7 @@ SESSION = "0197c7d4-5a3e-7c11-9d3b-2f6f0a1b2c3d"
 CAPS = {"daily_cap": 5, "monthly_cap": None}
 FILLED: Mapping[str, Any] = {
     "session_id": SESSION,
+    "what_if_id": SESSION,
     "snapshot_id": SESSION,
     "other_id": SESSION,
     "run_id": SESSION,

@@ -143,7 +143,8 @@ def test_a_session_without_a_title_is_called_the_same_everywhere(alice: Client, 
         for session in sessions:
             shown = text(alice.get(reverse(page, args=[session.pk])))
             assert "Untitled session" in shown
-            assert str(parent.pk) not in shown
+            if session != parent or page != "session":  # where its own ID can be copied
+                assert str(parent.pk) not in shown
 
 
 def test_a_row_shows_what_the_session_amounts_to(alice: Client, session: Session) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.core.management import call_command
 
 from historyapp.models import Project, Session, StaleOutcomes
+from tests.models.older_rows import insert_sessions
 
 
 def test_after_an_update_the_sessions_that_have_entries_are_left_to_a_worker(
@@ -12,8 +13,8 @@ def test_after_an_update_the_sessions_that_have_entries_are_left_to_a_worker(
 ) -> None:
     older("0031_origins_of_names")
     project = Project.objects.create(name="Alice's")
-    Session.objects.create(project=project)
-    recorded = Session.objects.create(project=project, head=4, steps=2)
+    recorded = Session(project=project, head=4, steps=2)
+    insert_sessions([Session(project=project), recorded])
     call_command("migrate", "historyapp", "0032_stale_outcomes", verbosity=0)
     assert [stale.session_id for stale in StaleOutcomes.objects.all()] == [recorded.pk]
 

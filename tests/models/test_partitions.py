@@ -15,6 +15,7 @@ from historyapp.models import Entry, Episode, Project, Session, Snapshot
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from historyapp.services.statements import ENTRY_COLUMNS
+from tests.models.older_rows import insert_sessions
 from tests.services.drafts import act, ok, said
 
 pytestmark = pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no partitions")
@@ -45,7 +46,7 @@ def filled(older: Callable[[str], None]) -> None:
 def add_rows(sessions: int = 40, entries: int = 30) -> None:
     project = Project.objects.create(name="Alice's")
     made = [Session(project=project, title=str(number)) for number in range(sessions)]
-    Session.objects.bulk_create(made)
+    insert_sessions(made)
     pairs = [(session, position) for session in made for position in range(1, entries + 1)]
     Entry.objects.bulk_create(
         Entry(

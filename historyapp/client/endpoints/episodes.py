@@ -8,6 +8,7 @@ from historyapp.client.endpoints.entries import Order
 from historyapp.wire.base import Page
 from historyapp.wire.contexts import MessagesOut, TextOut
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut
+from historyapp.wire.origins import OriginsOut
 from historyapp.wire.recorded import RecordedRequestOut, RequestMessageOut
 
 
@@ -87,6 +88,13 @@ def recorded_messages(
 def _messages_page(data: Any) -> Page[RequestMessageOut]:
     answer = RecordedRequestOut.model_validate(data)
     return Page[RequestMessageOut](items=answer.messages, next=answer.next)
+
+
+def origins(
+    session_id: Id, number: int, *, name: str | None = None, as_of: int | None = None
+) -> ApiCall[OriginsOut]:
+    """Where the names in a step's calls stood before it. With ``name`` also every place of that name."""
+    return get(at("sessions", session_id, "episodes", number, "origins"), OriginsOut, name=name, as_of=as_of)
 
 
 def progress(
