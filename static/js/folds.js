@@ -53,8 +53,12 @@ if (root && list) {
     const last = rowsOf(turn).at(-1);
     if (!head || !last || last.nextElementSibling?.matches(".more")) return;
     if (last.querySelector(`[data-step="${head.dataset.last}"]`) || last.matches(".take")) return;
+    load(head.dataset.first);
+  }
+
+  function load(step) {
     const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    htmx.ajax("GET", `${root.dataset.page}/steps?around=${head.dataset.first}${asOf}`, { target: list, swap: "innerHTML" });
+    htmx.ajax("GET", `${root.dataset.page}/steps?around=${step}${asOf}`, { target: list, swap: "innerHTML" });
   }
 
   list.addEventListener("click", (event) => {
@@ -66,7 +70,9 @@ if (root && list) {
     [all, others] = [!all, []];
     keep();
     show();
-    if (!all) for (const head of list.querySelectorAll(":scope > .turn")) complete(head.dataset.turn);
+    // One request: of several turns that are completed at once, the last answer would stand alone.
+    const step = list.querySelector("[aria-current=step]") ?? list.querySelector("[data-step]");
+    if (!all && step) load(step.dataset.step);
   });
 
   // The playhead has come to a step: its turn unfolds.
