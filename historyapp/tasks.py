@@ -29,6 +29,7 @@ from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.run_figures import count_ahead, sessions_behind
 from historyapp.services.text_index import index_text as make_text_blocks
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +149,13 @@ def index_names(session: str) -> None:
 def index_names_of(history: History) -> bool:
     """Adds to the index of names what can be added at once, and asks workers for the rest.
 
-    Returns whether everything is in.
+    Returns whether everything is in. A reader goes without the rest where it cannot be stored.
     """
-    is_complete = catch_up(history.lineage)
+    try:
+        is_complete = catch_up(history.lineage)
+    except (DatabaseError, StorageFailed) as error:
+        log.warning("The index of names cannot be stored: %s", error)
+        return False
     if not is_complete:
         want_name_index(history.session.pk)
     return is_complete

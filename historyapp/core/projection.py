@@ -154,7 +154,8 @@ class Step(NamedTuple):
     def load(cls, data: Mapping[str, Any]) -> "Step":
         tuples = {name: tuple(data[name]) for name in ("statuses", "tool_names")}
         excerpt = Excerpt.load(data["excerpt"]) if data.get("excerpt") else None
-        checks = {id: Check.load(check) for id, check in data.get("checks", {}).items()}
+        # An earlier version stored pairs.
+        checks = {id: Check.load(check) for id, check in dict(data.get("checks", ())).items()}
         pending = OpenCalls(data["pending"])
         return cls(**{**data, **tuples, "pending": pending, "checks": checks, "excerpt": excerpt})
 

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from itertools import accumulate
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.history import tail_of
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -32,21 +35,35 @@ def stale_sessions() -> bool:
 
 
 def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
-    """Works out what is left, until nothing is or ``should_stop``. Returns how many sessions are done."""
-    done = 0
+    """Works out what is left, until nothing is or ``should_stop``. Returns how many sessions are done.
+
+    A session whose entries cannot be read is left for the next time: the others must not wait for it.
+    """
+    done, failed = 0, list[UUID]()
     while not should_stop():
-        stale = StaleOutcomes.objects.ready().first()
+        stale = StaleOutcomes.objects.ready().exclude(session__in=failed).first()
         if stale is None:
             break
-        while not should_stop():
-            begun = time.monotonic()
-            if not work_out_part(stale.session_id):
-                done += 1
-                break
-            time.sleep(min(MOST_WAIT, time.monotonic() - begun))
+        try:
+            done += _work_out_session(stale.session_id, should_stop)
+        except (DatabaseError, StorageFailed):
+            raise
+        except Exception as error:
+            log.error("The outcomes of session %s cannot be worked out.", stale.session_id, exc_info=error)
+            failed.append(stale.session_id)
     if done:
         log.info("The outcomes of %s sessions are worked out.", done)
     return done
+
+
+def _work_out_session(session_id: UUID, should_stop: Callable[[], bool]) -> bool:
+    """Returns whether nothing is left of a session."""
+    while not should_stop():
+        begun = time.monotonic()
+        if not work_out_part(session_id):
+            return True
+        time.sleep(min(MOST_WAIT, time.monotonic() - begun))
+    return False
 
 
 def work_out_part(session_id: UUID) -> bool:

@@ -24,6 +24,7 @@ from historyapp.models import Entry, FiguresCheckpoint, Project, Session
 from historyapp.models.history import History
 from historyapp.models.sql import live_entries
 from historyapp.services.transactions import writing
+from historyapp.wire.problems import StorageFailed
 
 INTERVAL = 250
 """Steps between two checkpoints."""
@@ -82,12 +83,9 @@ def count_run(history: History, seconds: float | None = None) -> CountedRun:
     Args:
         seconds: of processor time, how long to compute; None: until all steps are counted.
     """
-    owners = history.session.owners(history.lineage)
-    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
-    counted = _count(history, known, seconds)
-    if counted.checkpoints:
-        with suppress(DatabaseError), writing():  # they only save time: a full disk must not close the page
-            store(counted.checkpoints)
+    counted = _count(history, seconds)
+    with suppress(DatabaseError, StorageFailed):  # they only save time: a full disk must not close the page
+        store(counted.checkpoints)
     return CountedRun(counted.figures, history.steps)
 
 
@@ -113,32 +111,45 @@ def _steps_left(history: History) -> int:
 
 
 def count_ahead(session_id: UUID, should_stop: Callable[[], bool]) -> None:
-    """Counts a session's figures and stores them, in parts. Nothing where it was deleted meanwhile."""
+    """Counts a session's figures and stores them, in parts. Nothing where it was deleted meanwhile.
+
+    Raises:
+        DatabaseError: when a part cannot be stored: counting would begin with the same part again.
+    """
     while not should_stop():
         session = Session.objects.filter(pk=session_id).first()
-        if session is None or count_run(History(session), PART_SECONDS).is_complete:
+        if session is None:
+            break
+        history = History(session)
+        counted = _count(history, PART_SECONDS)
+        store(counted.checkpoints)
+        if CountedRun(counted.figures, history.steps).is_complete:
             break
 
 
 def store(checkpoints: Sequence[FiguresCheckpoint]) -> None:
     """Stores checkpoints, in place of those that an earlier version stored."""
-    FiguresCheckpoint.objects.bulk_create(
-        checkpoints,
-        update_conflicts=True,
-        unique_fields=["session", "position"],
-        update_fields=["steps", "version", "state"],
-    )
+    if not checkpoints:
+        return
+    with writing():
+        FiguresCheckpoint.objects.bulk_create(
+            checkpoints,
+            update_conflicts=True,
+            unique_fields=["session", "position"],
+            update_fields=["steps", "version", "state"],
+        )
 
 
-def _count(history: History, known: FiguresCheckpoint | None, seconds: float | None) -> _Counting:
+def _count(history: History, seconds: float | None) -> _Counting:
+    owners = history.session.owners(history.lineage)
+    known = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
     figures = load_figures(known.state) if known else RunFigures()
     counting = _Counting(figures, history.lineage, figures.steps)
     end = None if seconds is None else time.thread_time() + seconds
     for run in _runs(history.lineage, known.position - 1 if known else 0):
         is_output = isinstance(run[0].body, ModelOutput)
         done = figures.steps - counting.stored_at
-        is_time = done > 0 and done % LOOKS_AT_CLOCK == 1 and end is not None
-        is_late = is_time and end is not None and time.thread_time() > end
+        is_late = end is not None and done % LOOKS_AT_CLOCK == 1 and time.thread_time() > end
         if is_output and (is_late or done >= INTERVAL):
             counting.add_checkpoint(run[0])
         if is_output and is_late:

@@ -112,3 +112,10 @@ def test_what_is_remembered_of_many_calls_is_bounded() -> None:
 
 def test_nothing_is_remembered_of_calls_that_are_answered() -> None:
     assert newest(calling(MAKE), ran("0")).checks == {}
+
+
+def test_what_an_earlier_version_remembered_of_calls_can_be_read() -> None:
+    step = newest(calling(MAKE))
+    stored = {**step.dump(), "checks": [["0", list(step.checks["0"])]]}
+    assert Step.load(stored).checks == step.checks
+    assert Step.load({**stored, "checks": []}).checks == {}

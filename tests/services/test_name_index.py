@@ -4,6 +4,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, SystemInstruction
@@ -18,6 +19,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.step_origins import NameOrigin, StepOrigins, origins_of, places_of
+from historyapp.tasks import index_names_of
 from tests.services.drafts import act, draft, ok, said
 
 
@@ -196,3 +198,16 @@ def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, se
     NameRun.objects.filter(pk=left.pk).update(created_at=timezone.now() - timedelta(hours=2))
     merge_runs(index)
     assert not NameRun.objects.filter(pk=left.pk).exists()
+
+
+def test_a_reader_goes_without_what_cannot_be_stored(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DatabaseError("disk full")
+
+    append(project, session.pk, [said("read a.py"), read("a.py"), ok()])
+    monkeypatch.setattr(NameRun.objects, "create", refuse)
+    history = History(Session.objects.get(pk=session.pk))
+    assert not index_names_of(history)
+    assert [name.origin for name in origins_of(history, 1).names] == ["unknown"]

@@ -3,11 +3,13 @@
 import pytest
 
 from historyapp.core.entries import EntryDraft
-from historyapp.models import Episode, Project, Session, StaleOutcomes
+from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
+from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOMES, stale_sessions, work_out_outcomes, work_out_part
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
+from historyapp.services.sessions import create_session
 from tests.services.drafts import act, failed, ok, said
 
 FAILED = 'Traceback (most recent call last):\n  File "a.py"\nValueError: no'
@@ -133,3 +135,23 @@ def test_a_session_that_was_deleted_meanwhile_is_no_work(project: Project, sessi
     missing = session.pk
     Session.objects.filter(pk=missing).delete()
     assert not work_out_part(missing)
+
+
+def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = recorded(project, session)
+    other = create_session(project)
+    append(project, other.pk, [ran(), gave(FAILED)])
+    forget([*sessions, Session.objects.get(pk=other.pk)])
+    own = outcomes_service._own_entries
+
+    def read(one: Session, after: int) -> list[Entry]:
+        if one.pk == session.pk:
+            raise ValueError("damaged")
+        return own(one, after)
+
+    monkeypatch.setattr(outcomes_service, "_own_entries", read)
+    assert work_out_outcomes(never) == 1
+    assert not StaleOutcomes.objects.filter(session=other).exists()
+    assert StaleOutcomes.objects.filter(session=session).exists()

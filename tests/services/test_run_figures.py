@@ -188,6 +188,19 @@ def test_figures_are_shown_where_they_cannot_be_stored(
     assert count_run(History(session)).is_complete
 
 
+def test_a_worker_gives_up_where_figures_cannot_be_stored(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DatabaseError("disk full")
+
+    session = work(project, session, 12)
+    monkeypatch.setattr(FiguresCheckpoint.objects, "bulk_create", refuse)
+    stops = iter([False, True])
+    with pytest.raises(DatabaseError):
+        run_figures.count_ahead(session.pk, lambda: next(stops))
+
+
 def test_an_empty_session_has_empty_figures(session: Session) -> None:
     counted = count_run(History(session))
     assert (counted.is_complete, counted.figures.steps) == (True, 0)
