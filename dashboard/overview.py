@@ -78,9 +78,9 @@ class ContextChart:
     area: str
     """The path of the filled shape, in coordinates of ``WIDTH`` and ``HEIGHT``; likewise ``line``."""
     line: str
-    window: int
+    window: int | None
     window_y: str
-    """Percentage of the height; empty where the window is far above all sizes."""
+    """Percentage of the height; empty where the window is far above all sizes or unknown."""
     marks: list[Mark]
     links: list[ChartLink]
     rows: list[tuple[int, int]]
@@ -98,8 +98,8 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
     if not sizes.points:
         return None
     most = max(size for _, size in sizes.points)
-    shows_window = overview.window <= 4 * most
-    top = 1.1 * max(most, overview.window if shows_window else 0)
+    window = overview.window if overview.window and overview.window <= 4 * most else 0
+    top = 1.1 * max(most, window)
     points = [(WIDTH * (step - 0.5) / last, HEIGHT * (1 - size / top)) for step, size in sizes.points]
     line = "L".join(f"{x:.0f} {y:.1f}" for x, y in points)
     return ContextChart(
@@ -107,7 +107,7 @@ def draw_context(overview: RunOverview) -> ContextChart | None:
         area=f"M{points[0][0]:.0f} {HEIGHT}L{line}L{points[-1][0]:.0f} {HEIGHT}Z",
         line=f"M{line}",
         window=overview.window,
-        window_y=f"{100 * (1 - overview.window / top):.1f}%" if shows_window else "",
+        window_y=f"{100 * (1 - window / top):.1f}%" if window else "",
         marks=list(_marks(overview, last)),
         links=list(_links(sizes, last)),
         rows=sizes.points[:: max(1, -(-len(sizes.points) // ROWS))],

@@ -49,6 +49,8 @@ class RecordedPanel:
 
     request: RecordedRequest
     changes: RequestChanges | None
+    size_note: str
+    """What the large number is a part of, and where it comes from."""
     parts: list[BarPart]
     read: str
     """The share of the input that was read from a cache, as a percentage; empty if unknown."""
@@ -72,6 +74,7 @@ def draw_recorded(request: RecordedRequest, changes: RequestChanges | None) -> R
     return RecordedPanel(
         request=request,
         changes=changes,
+        size_note=_size_note(request),
         parts=_bar(request),
         read=f"{100 * reported.cache_read // reported.input} %" if reported else "",
         cache_facts=_cache_facts(request),
@@ -90,13 +93,21 @@ def _without_heading(note: str) -> str:
     return f"{rest[:1].upper()}{rest[1:]}" if is_heading else note
 
 
+def _size_note(request: RecordedRequest) -> str:
+    source = "as billed" if request.reported else "by our count"
+    if request.model_window:
+        return f"of {request.model_window:,} tokens, {source}"
+    window = f"unknown, at least {request.largest:,}" if request.largest else "unknown"
+    return f"tokens, {source} · window of the model: {window}"
+
+
 def _bar(request: RecordedRequest) -> list[BarPart]:
-    """The parts of the bar. Its width stands for the model's window."""
+    """The parts of the bar. Its width stands for the model's window; for the request if that is unknown."""
     tokens, total = request.tokens.parts, max(1, request.total)
     whole = sum(count for count in tokens.values() if count > 0)
     scale = min(1.0, request.total / whole) if whole else 1.0  # our count may exceed the bill
     sizes = [(str(part), label, tokens.get(part, 0)) for part, label in LABELS.items()]
-    parts = draw_bar(sizes, request.window_tokens, total=total, scale=scale)
+    parts = draw_bar(sizes, request.model_window or total, total=total, scale=scale)
     if difference := request.tokens.difference:
         parts.append(BarPart("difference", "difference to the bill", difference, "", "0", "0"))
     return parts

@@ -12,6 +12,8 @@ _HEADS = ("Chunk ID:", "Wall time", "Process ", "Exit code", "Original token cou
 """How the lines begin that Codex and Claude Code write before the output."""
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _MOST_HEADS = 8
+_LONGEST = 1e9
+"""Seconds; a larger number is no time of a command."""
 
 
 class ShellOutput(NamedTuple):
@@ -19,7 +21,8 @@ class ShellOutput(NamedTuple):
 
     text: str
     exit_code: int | None = None
-    seconds: str = ""
+    seconds: float | None = None
+    """How long the command took, as the harness says."""
 
 
 def shell_output(text: str) -> ShellOutput:
@@ -33,7 +36,7 @@ def shell_output(text: str) -> ShellOutput:
     head, rest = _head_and_rest(text)
     if head:
         wall = _WALL.search(head)
-        return ShellOutput(rest, _exit_code(head), wall[1] if wall else "")
+        return ShellOutput(rest, _exit_code(head), float(wall[1]) if wall else None)
     last = text[text.rstrip().rfind("\n") + 1 :]
     return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
 
@@ -75,4 +78,5 @@ def output_of(value: Mapping[str, Any]) -> ShellOutput | None:
     if code is None or not any(name in value for name in STREAMS):
         return None
     seconds = facts.get("duration_seconds")
-    return ShellOutput("\n".join(texts), code, str(seconds) if isinstance(seconds, (int, float)) else "")
+    is_time = isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST
+    return ShellOutput("\n".join(texts), code, seconds if is_time else None)

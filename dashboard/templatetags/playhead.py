@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
-from historyapp.core.dates import known
+from historyapp.core.dates import duration_text, known
 from historyapp.core.usage import MICRO
 from historyapp.models import Episode
 from historyapp.services.faults import current
@@ -204,18 +204,8 @@ def short_figure(number: int) -> str:
 
 @register.filter
 def duration(span: timedelta | None) -> str:
-    """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min."""
-    if span is None:
-        return ""
-    seconds = max(0.0, span.total_seconds())
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60:,} h {minutes % 60} min"
+    """How long something took, as :func:`historyapp.core.dates.duration_text` writes it."""
+    return "" if span is None else duration_text(span)
 
 
 @register.filter

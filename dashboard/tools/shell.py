@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from dashboard.rendering.blocks import SCREEN, Block
@@ -9,6 +10,7 @@ from dashboard.rendering.patches import parse_patch
 from dashboard.rendering.shell_output import STREAMS, output_of, shell_output
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
+from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
 from historyapp.core.text import preview
 
@@ -50,8 +52,8 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     def draw_text(text: str, key: str) -> list[Block]:
         output = shell_output(text)
         codes.append(output.exit_code)
-        if output.seconds:
-            card.facts.append(f"{output.seconds} s")
+        if output.seconds is not None:
+            card.facts.append(duration_text(timedelta(seconds=output.seconds)))
         patch = parse_patch(output.text) if output.text.startswith(("diff --git ", "--- ")) else None
         if patch:
             return patch_blocks(patch, make.answered, key)

@@ -22,7 +22,7 @@ from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MOST_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded import model_of_step, output_of_step
+from historyapp.services.recorded import model_of, output_of_step
 from historyapp.services.snapshots import serve
 from historyapp.services.what_ifs import WhatIfOptions
 
@@ -67,10 +67,13 @@ class ContextForm:
     def of_step(self) -> "ContextForm":
         """The form where empty fields mean the step: its model, and that model's window."""
         location = self.location
-        model = self.model or (model_of_step(location.history, location.step) if location.step else "")
-        if not model or model == (self.model or location.session.model):
+        if not location.step:
             return self
-        default = load_settings(location.session.settings).budget(model)
+        output = output_of_step(location.history, location.step)
+        made_by = model_of(location.history, output)
+        model = self.model or made_by
+        billed = usage_of(output.metadata).input if model == made_by else 0
+        default = load_settings(location.session.settings).budget(model, billed)
         budget = min(UNLIMITED if default is None else default, MOST_TOKENS)
         return replace(self, model=model, budget=budget if self.max_tokens is None else self.max_tokens)
 

@@ -133,6 +133,7 @@ def _context(overview: RunOverview) -> ContextSizeOut:
         source="reported" if sizes.reported else "estimated",
         model=overview.model,
         window=overview.window,
+        window_at_least=overview.largest,
         steps_per_point=sizes.stride,
         points=sizes.points,
         compactions=[fill(CompactionOut, compaction) for compaction in sizes.compactions],

@@ -86,8 +86,13 @@ def _page(found: list[RequestMessage]) -> list[RequestMessageOut]:
 
 
 def _window(recorded: RecordedRequest) -> RequestWindowOut:
-    first, most = recorded.first_step, recorded.window_tokens
-    return fill(RequestWindowOut, recorded.window, first_step=first, max_tokens=most)
+    return fill(
+        RequestWindowOut,
+        recorded.window,
+        first_step=recorded.first_step,
+        max_tokens=recorded.model_window,
+        at_least=recorded.largest,
+    )
 
 
 def _tokens(recorded: RecordedRequest) -> RequestTokensOut:

@@ -1,9 +1,10 @@
-"""Entries without a time: a transcript that holds no times has none, and an import must not invent them.
+"""Times that are not known, and durations in words.
 
-The log stores a fixed moment for them, so that its columns stay comparable and old databases need no change.
+A transcript that holds no times has none, and an import must not invent them. The log stores a fixed moment
+for them, so that its columns stay comparable and old databases need no change.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands in the log for a time that nobody knows. No agent ran then."""
@@ -12,3 +13,23 @@ UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
 def known(moment: datetime | None) -> datetime | None:
     """The time, or None where it is not known."""
     return None if moment == UNDATED else moment
+
+
+def duration_text(span: timedelta) -> str:
+    """How long something took: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h.
+
+    ``static/js/replay.js`` does the same.
+    """
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days:,} day{'s' * (days > 1)} {hours} h"

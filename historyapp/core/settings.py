@@ -62,9 +62,13 @@ class SessionSettings(BaseModel):
         except ValidationError:
             raise ValueError('It must be a whole number from 0, "window" or null') from None
 
-    def budget(self, model: str = "") -> int | None:
-        """Tokens of a context for a model; null: no limit."""
-        return window_of(model) if self.max_tokens == "window" else self.max_tokens
+    def budget(self, model: str = "", billed: int = 0) -> int | None:
+        """Tokens of a context for a model; null: no limit.
+
+        Args:
+            billed: tokens of the largest request that the model is known to have taken.
+        """
+        return max(window_of(model), billed) if self.max_tokens == "window" else self.max_tokens
 
     @property
     def detailed_steps(self) -> int:
@@ -83,7 +87,18 @@ def load_settings(stored: Mapping[str, Any]) -> SessionSettings:
 
 
 def window_of(model: str) -> int:
-    """Tokens that a request to the model may have, by the longest beginning of its name that is listed."""
+    """Tokens that a request to the model may have; :data:`UNKNOWN_WINDOW` if the model is not listed."""
+    return known_window(model) or UNKNOWN_WINDOW
+
+
+def known_window(model: str, billed: int = 0) -> int | None:
+    """Tokens that a request to the model may have, by the longest beginning of its name that is listed.
+
+    Args:
+        billed: tokens of the largest request that the model took. If it is larger than the window in the
+            table, the window is not known.
+    """
     name = model.lower().replace("/", ":").rpartition(":")[2]
-    known = [family for family in _WINDOWS if name.startswith(family)]
-    return _WINDOWS[max(known, key=len)] if known else UNKNOWN_WINDOW
+    families = [family for family in _WINDOWS if name.startswith(family)]
+    window = _WINDOWS[max(families, key=len)] if families else 0
+    return window if window >= max(billed, 1) else None

@@ -8,7 +8,7 @@ from uuid import UUID
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.findings import Ending, Notice, ending_of, worth_a_look
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
-from historyapp.core.settings import window_of
+from historyapp.core.settings import known_window
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
 from historyapp.models.takes import takes
@@ -82,10 +82,16 @@ class RunOverview:
         used = {name: totals.calls for name, totals in self.history.tail.totals.models.items() if name}
         return max(used, key=lambda name: used[name], default=self.history.session.model)
 
+    @cached_property
+    def largest(self) -> int:
+        """The largest input that was billed; 0 without usage."""
+        sizes = self.figures.sizes
+        return max((size for _, size in sizes.points), default=0) if sizes.reported else 0
+
     @property
-    def window(self) -> int:
-        """Tokens that the model takes."""
-        return window_of(self.model)
+    def window(self) -> int | None:
+        """Tokens that the model takes; None if they are not known."""
+        return known_window(self.model, self.largest)
 
     @cached_property
     def dearest(self) -> list[DearStep]:

@@ -12,7 +12,7 @@ from historyapp.core.errors import Conflict
 from historyapp.core.json import dump_json
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.request_tokens import Part, RequestTokens, count_request, factor_for
-from historyapp.core.settings import window_of
+from historyapp.core.settings import known_window, window_of
 from historyapp.core.tokens import count_tokens
 from historyapp.core.usage import Usage, cost_of, usage_of
 from historyapp.core.windows import LogRow, Window, find_window
@@ -76,9 +76,15 @@ class RecordedRequest:
         return self.reported.input if self.reported else self.tokens.expected
 
     @property
-    def window_tokens(self) -> int:
-        """The model's window; at least what was billed."""
-        return max(window_of(self.model), self.total)
+    def largest(self) -> int:
+        """The largest billed input of the model calls in the window, this one's included; 0: none."""
+        outputs = (row for row in self.window.rows if row.kind == "model_output")
+        return max(usage_of(row.metadata).input for row in (*outputs, self.output))
+
+    @property
+    def model_window(self) -> int | None:
+        """The tokens that the model takes; None if they are not known."""
+        return known_window(self.model, self.largest)
 
     @property
     def billed(self) -> int | None:
@@ -106,7 +112,7 @@ def recorded_request(
         position, _, created_at, metadata, size = known_output
         output = LogRow(position, "model_output", created_at, size, metadata, {})
     before = History(history.session, output.position - 1)
-    model = _model(history, output)
+    model = model_of(history, output)
     snapshot, source = _snapshot(history, output)
     tokens = max(window_of(model), usage_of(output.metadata).input) * SPARE / factor_for(model)
     window = find_window(window_rows(before.lineage), round(tokens))
@@ -126,15 +132,6 @@ def recorded_request(
     return replace(request, snapshot=snapshot)
 
 
-def model_of_step(history: History, number: int) -> str:
-    """The model that made a step, else the session's; may be empty.
-
-    Raises:
-        NotFound: when there is no such step.
-    """
-    return _model(history, output_of_step(history, number))
-
-
 def output_of_step(history: History, number: int) -> LogRow:
     """The output of a live step with its metadata, without its body.
 
@@ -144,7 +141,8 @@ def output_of_step(history: History, number: int) -> LogRow:
     return _output(history, history.row(number).first_position)
 
 
-def _model(history: History, output: LogRow) -> str:
+def model_of(history: History, output: LogRow) -> str:
+    """The model that made an output, else the session's; may be empty."""
     named = output.metadata.get("model")
     return named if isinstance(named, str) and named else history.session.model
 

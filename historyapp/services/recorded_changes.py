@@ -1,6 +1,7 @@
 """What was new in a recorded request: the difference from the step before, and what the cache made of it."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal, NamedTuple
 
 from historyapp.core.context_diff import CacheEffect, cache_effect, diff_prefix, first_changed
@@ -27,8 +28,8 @@ Place = Literal["end", "instruction", "history", "removed"]
 was replaced or chosen anew, or something was taken out of it that the log does not name."""
 MISSED, LEAST_MISSED = 0.05, 2_000
 """A miss of the cache that is worth a word: as a share of what it could hold, and in tokens."""
-EXPIRES = 5
-"""Minutes after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
+EXPIRES = timedelta(minutes=5)
+"""The time after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
 
 
 class ChangedPart(NamedTuple):
@@ -63,8 +64,8 @@ class RequestChanges:
     missed: int | None
     """Tokens that both requests begin with and that the provider did not read from its cache; None where it
     reported nothing."""
-    pause: float
-    """Minutes since the step before."""
+    pause: timedelta
+    """Since the step before."""
 
     @property
     def is_missed(self) -> bool:
@@ -219,5 +220,5 @@ def _changes(
         cache=effect,
         cached_cost=cost,
         missed=None if reported is None else max(0, effect.reusable - reported.cache_read),
-        pause=max(0.0, (request.output.created_at - before.created_at).total_seconds() / 60),
+        pause=request.output.created_at - before.created_at,
     )

@@ -1,5 +1,6 @@
 """A recorded request in sentences, for the API's notes and for the page."""
 
+from historyapp.core.dates import duration_text
 from historyapp.core.request_tokens import Part, RequestTokens
 from historyapp.core.usage import dollar_text
 from historyapp.services.recorded import RecordedRequest
@@ -156,7 +157,8 @@ def cache_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
         return ""
     note = f"The requests agree, but the provider did not read {changes.missed:,} tokens from its cache. "
     if changes.pause > EXPIRES:
-        return f"{note}The reason is unknown; {changes.pause:,.0f} minutes had passed since the step before."
+        pause = duration_text(changes.pause)
+        return f"{note}The reason is unknown; {pause} had passed since the step before."
     return f"{note}The reason is unknown."
 
 

@@ -171,6 +171,7 @@ RECORDED_REQUEST: dict[str, Any] = {
     "sha256": None,
     "window": {
         "begins": "session", "position": None, "first_step": 1, "forgotten": 0, "max_tokens": 200_000,
+        "at_least": 12_451,
     },
     "tokens": {
         "billed": {
@@ -205,7 +206,8 @@ OVERVIEW: dict[str, Any] = {
     ],
     "names": {"indexed": True, "unseen": 1, "unseen_steps": [1], "gone": 0, "gone_steps": []},
     "context": {
-        "source": "reported", "model": "gpt-5-mini", "window": 272000, "steps_per_point": 1,
+        "source": "reported", "model": "gpt-5-mini", "window": 272000,
+        "window_at_least": 61, "steps_per_point": 1,
         "points": [[1, 61]], "compactions": [], "rewinds": [], "turns": [1],
     },
     "tools": [

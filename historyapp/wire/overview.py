@@ -60,7 +60,8 @@ class ContextSizeOut(Answer):
 
     source: str = Field(json_schema_extra={"enum": ["reported", "estimated"]})
     model: str
-    window: int
+    window: int | None = Field(description="Tokens that the model takes; null if they are not known.")
+    window_at_least: int = Field(description="The largest input that was billed; 0 without usage.")
     steps_per_point: int
     points: list[tuple[int, int]] = Field(
         description="Step and tokens; each point is the largest request of `steps_per_point` steps."

@@ -25,7 +25,10 @@ class RequestWindowOut(Answer):
     position: int | None
     first_step: int = Field(description="The oldest step in the request; the step itself if there is none.")
     forgotten: int = Field(description="Entries that the agent's condenser had left out.")
-    max_tokens: int = Field(description="The model's window in tokens.")
+    max_tokens: int | None = Field(description="The model's window in tokens; null if it is not known.")
+    at_least: int = Field(
+        description="Tokens that the window has at least: the largest input billed in it; 0 without usage."
+    )
 
 
 class RequestPartOut(Answer):

@@ -13,13 +13,17 @@ const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for
 const root = document.querySelector("[data-playhead]");
 const panel = document.getElementById("step");
 
-/** As the server writes it: 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min. */
+/** As the server writes it (core/dates.py): 340 ms, 2.1 s, 3 min 20 s, 2 h 5 min, 5 days 20 h. */
 function duration(milliseconds) {
-  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
-  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(1)} s`;
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 59_950) return `${(milliseconds / 1000).toFixed(1)} s`;
   const seconds = Math.round(milliseconds / 1000);
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  const days = Math.floor(hours / 24);
+  return `${days} day${days > 1 ? "s" : ""} ${hours % 24} h`;
 }
 
 /** The stretch of a step's time after some milliseconds on the screen, and the time in the run. */

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from dashboard.rendering.recorded import draw_recorded, message_text
+from dashboard.templatetags.playhead import short_figure
 from historyapp.core.entries import DebugLog, ModelInput, ModelOutput, SystemInstruction
 from historyapp.models import Project, Session
 from historyapp.models.history import History
@@ -54,6 +55,29 @@ def test_recorded_is_what_a_panel_shows_first(alice: Client, imported: Session) 
     assert "87,605 of 272,000 tokens, as billed" in shown
     assert "Cache 98 % read 86,000 read · 0 written · 1,605 new · $" in shown
     assert "About 87,000 tokens of the request are not in the transcript: tools and system prompt" in shown
+
+
+@pytest.mark.parametrize(("model", "billed_input"), [("my-own", 240_000), ("gpt-4", 9_500)])
+def test_a_window_that_is_not_known_is_never_smaller_than_what_was_billed(
+    alice: Client, project: Project, model: str, billed_input: int
+) -> None:
+    session = create_session(project, names={"model": model})
+    usage = {"input_tokens": billed_input, "output_tokens": 9}
+    output = draft(ModelOutput(text="done"), model=model, usage=usage, source={"line": 1})
+    append(project, session.pk, [said("go"), output])
+    lower = f"unknown, at least {billed_input:,}"
+    assert f"{billed_input:,} tokens, as billed · window of the model: {lower}" in panel(alice, session)
+    assert f"window of the model: unknown, at least {short_figure(billed_input)}" in text(
+        alice.get(address(session, "", "overview"))
+    )
+    assert f"/ {max(billed_input, 8_000):,} tokens" in panel(alice, session, "?step=1&mode=what_if")
+
+
+def test_a_window_that_is_not_known_has_no_size_without_usage(alice: Client, project: Project) -> None:
+    session = create_session(project, names={"model": "my-own"})
+    append(project, session.pk, [said("go"), act()])
+    assert "tokens, by our count · window of the model: unknown" in panel(alice, session)
+    assert "/ 200,000 tokens" in panel(alice, session, "?step=1&mode=what_if")
 
 
 def test_parts_are_rows_of_a_table(alice: Client, imported: Session) -> None:

@@ -228,7 +228,7 @@ def test_a_cache_that_missed_without_a_reason_is_said_to_be_unknown(session: Ses
     request = seen(session, 2)
     changes = compared(request)
     assert changes.is_missed
-    assert "The reason is unknown; 12 minutes had passed" in " ".join(notes(request, changes))
+    assert "The reason is unknown; 12 min 0 s had passed" in " ".join(notes(request, changes))
 
 
 def test_a_cache_that_was_read_needs_no_word(session: Session) -> None:

@@ -11,15 +11,15 @@ from dashboard.rendering.shell_output import ShellOutput, output_of, shell_outpu
         ("just output", ShellOutput("just output")),
         ("<returncode>3</returncode>\n<output>\nbad\n</output>", ShellOutput("bad", 3)),
         ("Exit code 1\nFAIL", ShellOutput("FAIL", 1)),
-        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na\n", ShellOutput("a\n", 0, "0.1")),
+        ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na\n", ShellOutput("a\n", 0, 0.1)),
         (
             "Chunk ID: 7\nWall time: 2.5 seconds\nProcess exited with code 4\nOriginal token count: 9\n"
             "Output:\nx",
-            ShellOutput("x", 4, "2.5"),
+            ShellOutput("x", 4, 2.5),
         ),
         (
             '{"output": "a", "metadata": {"exit_code": 2, "duration_seconds": 0.5}}',
-            ShellOutput("a", 2, "0.5"),
+            ShellOutput("a", 2, 0.5),
         ),
         ('{"exit_code": 0, "output": "a"}', ShellOutput("a", 0)),
         ('{"name": "a"}', ShellOutput('{"name": "a"}')),
