@@ -20,15 +20,16 @@ from historyapp.core.errors import PlayheadError
 from historyapp.front.bodies import BodyRoom, Receive, most_bytes, read_body
 from historyapp.front.deadlines import Deadlines
 from historyapp.front.environ import Scope, environ_of, headers_of
-from historyapp.front.limits import Clients, Limits, client_of
+from historyapp.front.limits import Clients, Limits, Projects, client_of
 from historyapp.front.native import NATIVE, Send, refusal
 from historyapp.front.outbox import IN_MEMORY, PIECE, ClientGone, Head, Outbox
-from historyapp.front.pools import Pool
+from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
 from historyapp.models.sql import MOST_READ, bytes_left
 from historyapp.network import network_of
+from historyapp.services.keys import key_project
 from historyapp.services.transactions import queued_seconds
 from historyapp.wire.problems import Malformed
 
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-CALL_THREADS, TRANSFER_THREADS = 64, 2
+CALL_THREADS, SPARE_CALL_THREADS, TRANSFER_THREADS = 48, 16, 2
 """Model calls mostly wait for a provider. Transfers use the processor: more threads only slow others."""
 CALL_SPACING = 0.02
 """Seconds. Fifty calls a second may begin, each with about 15 ms of computing."""
@@ -64,7 +65,7 @@ class Front:
     """Serves a WSGI application.
 
     Args:
-        threads: of requests that read, and as many of requests that write.
+        threads: of requests that read, and as many of requests that write. As many again are spare.
     """
 
     def __init__(self, application: Wsgi, limits: Limits, threads: int) -> None:
@@ -72,21 +73,12 @@ class Front:
         self._limits = limits
         self._deadlines = Deadlines()
         self.clients = Clients(limits)
+        self._projects = Projects()
         self._unread = UnreadBytes(limits)
         self._bodies = BodyRoom(limits)
         self._connections: Connections | None = None
         self._sends_from_threads = False
-        wait = limits.queue_seconds
-        self._pools = {
-            "reads": Pool("reads", threads, patience=wait, keeps_threads=True),
-            "writes": Pool("writes", threads, patience=wait, keeps_threads=True),
-            "calls": Pool(
-                "model calls", CALL_THREADS, patience=wait, keeps_threads=False, spacing=CALL_SPACING
-            ),
-            # To check a password takes a third of a second of computing, on purpose.
-            "passwords": Pool("passwords", 1, patience=wait, keeps_threads=False),
-            "transfers": Pool("exports and imports", TRANSFER_THREADS, patience=wait, keeps_threads=False),
-        }
+        self._pools = _make_pools(threads, limits.queue_seconds)
 
     @property
     def is_busy(self) -> bool:
@@ -133,7 +125,7 @@ class Front:
             length = _length_of(headers)
             name = pool_name(scope["method"], scope["path"])
             network = network_of(peer[0])
-            client = client_of(headers.get(b"authorization", b""), network)
+            client = client_of(scope["path"], headers.get(b"authorization", b""), network)
             most = most_bytes(scope["path"], headers.get(b"content-type", b""), self._limits)
             with (
                 self.clients.admitted(client, network, size=length, is_long=name in LONG),
@@ -145,9 +137,11 @@ class Front:
                         length, most, receive, self._limits, self._deadlines, in_memory=in_memory
                     )
                 loop, pool = asyncio.get_running_loop(), self._pools[name]
-                outbox = Outbox(loop, self._unread, client, partial(pool.aside, client, loop))
-                run = partial(self._run, environ_of(scope, headers, body), outbox, send, name == "transfers")
-                pool.submit(client, run, outbox.refuse)
+                holder = Client(client, self._projects.of(client))
+                outbox = Outbox(loop, self._unread, client, partial(pool.aside, holder))
+                environ = environ_of(scope, headers, body)
+                run = partial(self._run, environ, outbox, send, name == "transfers")
+                pool.submit(holder, run, outbox.refuse)
                 await self._respond(outbox, scope, receive, send)
         except PlayheadError as error:
             head, content = refusal(scope["path"], headers, error)
@@ -186,6 +180,7 @@ class Front:
         body: bytes | None = None
         queued_seconds.set(waited)
         bytes_left.set(None if is_transfer else MOST_READ)
+        key_project.set(None)
         try:
             response = self._application(environ, start_response)
             if getattr(response, "streaming", False):
@@ -213,6 +208,7 @@ class Front:
             with suppress(Exception):
                 getattr(response, "close", lambda: None)()
             environ["wsgi.input"].close()
+            self._projects.learn(outbox.client, key_project.get())
         # The event loop is woken once, as the last step: earlier it would compete with this thread.
         outbox.end(started[0] if started else None, body)
 
@@ -260,6 +256,19 @@ class Front:
     def _close(self, scope: Scope) -> None:
         if self._connections:
             self._connections.close(peer_of(scope))
+
+
+def _make_pools(threads: int, patience: float) -> dict[str, Pool]:
+    keeping = partial(Pool, patience=patience, keeps_threads=True)
+    ending = partial(Pool, patience=patience, keeps_threads=False)
+    return {
+        "reads": keeping("reads", threads, spare=threads),
+        "writes": keeping("writes", threads, spare=threads),
+        "calls": ending("model calls", CALL_THREADS, spare=SPARE_CALL_THREADS, spacing=CALL_SPACING),
+        # To check a password takes a third of a second of computing, on purpose.
+        "passwords": ending("passwords", 1),
+        "transfers": ending("exports and imports", TRANSFER_THREADS, spare=TRANSFER_THREADS),
+    }
 
 
 def settle() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from uuid import UUID
 
 from historyapp.wire.problems import TooManyRequests
 
@@ -12,6 +13,8 @@ PER_ADDRESS = 4
 CALLS_PER_ADDRESS = 3
 """As above, of model calls: fewer than there are threads for them, so that others find one."""
 RETRY_SECONDS = 1
+MOST_KEYS = 10_000
+"""Whose projects are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,31 @@ class Clients:
         )
 
 
-def client_of(authorization: bytes, address: str) -> bytes:
-    """Who sends a request: the holder of a key, or without one everybody at the address."""
+class Projects:
+    """Which project the key of a client belongs to, as far as requests have shown it."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+
+    def of(self, client: bytes) -> bytes:
+        """The project of the client's key; the client itself while it is unknown, or without a key."""
+        return self._known.get(client, client)
+
+    def learn(self, client: bytes, project: UUID | None) -> None:
+        """Notes the project whose key a request had, if it had one. May be called in any thread."""
+        if project is not None and client not in self._known:
+            if len(self._known) >= MOST_KEYS:
+                self._known.clear()
+            self._known[client] = project.bytes
+
+
+def client_of(path: str, authorization: bytes, address: str) -> bytes:
+    """Who sends a request: the holder of a key, or without one everybody at the address.
+
+    Only the API knows keys: with invented ones, somebody who is signed in would be many clients of pages.
+    """
+    if not path.startswith("/api/"):
+        authorization = b""
     # As the API reads the header: one key must not become several clients by space or by ``bearer``.
     scheme, _, token = authorization.decode("latin-1").partition(" ")
     key = token.strip() if scheme.lower() == "bearer" else ""

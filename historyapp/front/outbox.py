@@ -74,7 +74,7 @@ class Outbox:
     ) -> None:
         self._loop = loop
         self._unread = unread
-        self._client = client
+        self.client = client
         self._stand_aside = aside
         self._lock = threading.Lock()
         self._chunks: deque[bytes] = deque()
@@ -103,7 +103,7 @@ class Outbox:
         for start in range(0, len(chunk), AT_ONCE):
             piece = view[start : start + AT_ONCE]
             if not self._keep_in_memory(piece):
-                if not self._unread.take(self._client, len(piece), self._is_gone, self._stand_aside):
+                if not self._unread.take(self.client, len(piece), self._is_gone, self._stand_aside):
                     self._break_off()
                 self._write_to_file(piece)
             self._loop.call_soon_threadsafe(self._wake)
@@ -133,7 +133,7 @@ class Outbox:
                 self._files[-1].write(piece)
                 counted = 0
         finally:
-            self._unread.give_back(self._client, counted)
+            self._unread.give_back(self.client, counted)
 
     def _break_off(self) -> None:
         """Drops what is not sent. The connection is closed, so that the part does not look whole."""
@@ -186,7 +186,7 @@ class Outbox:
             self._files.clear()
         for file in files:
             file.close()
-        self._unread.give_back(self._client, sum(file.written for file in files))
+        self._unread.give_back(self.client, sum(file.written for file in files))
 
     def _take(self) -> bytes:
         if self._chunks:
@@ -202,7 +202,7 @@ class Outbox:
         piece = file.take()
         if file.read == file.written:
             self._files.popleft().close()
-            self._unread.give_back(self._client, file.written)
+            self._unread.give_back(self.client, file.written)
         return piece
 
     def _finish(self, head: Head | None, body: bytes | None) -> None:

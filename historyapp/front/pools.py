@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from historyapp.wire.problems import ServerUnavailable
 
@@ -17,11 +18,20 @@ MOST_WAITING = 2000
 """More than one address may have at once, so that it cannot fill a pool for others."""
 
 
+class Client(NamedTuple):
+    """Who sends a request: a key, or everybody at an address without one."""
+
+    id: bytes
+    project: bytes
+    """What its threads count for together with those of the project's other keys; otherwise the same id."""
+
+
 @dataclass(slots=True)
 class PoolJob:
-    client: bytes
+    client: Client
     run: Callable[[float], object]
     refuse: Callable[[ServerUnavailable], None]
+    loop: asyncio.AbstractEventLoop
     claim: threading.Lock = field(default_factory=threading.Lock)
     """Taken once, by the thread that runs the job or by the timer that refuses it."""
     expiry: asyncio.TimerHandle | None = None
@@ -31,40 +41,47 @@ class PoolJob:
 
 
 class Pool:
-    """Starts a thread when a job finds none free. Public methods run in the event loop.
+    """Starts a thread when a job finds none free. ``submit()`` runs in the event loop.
 
-    Where jobs wait, each client gets a thread in turn, however many jobs others have. One client never has
-    all threads, unless there is only one.
+    Where jobs wait, each client gets a thread in turn, however many jobs others have. So that long jobs never
+    stop those of others, a client gets another thread only while it has fewer than are free, and a project
+    that has no thread gets one of the spare threads.
 
     Args:
         patience: seconds that a job waits for a thread.
-        keeps_threads: even if they have nothing to do.
+        keeps_threads: even if they have nothing to do. Spare threads are never kept.
+        spare: more threads than ``threads``, one for each project that has none.
         spacing: seconds between the beginnings of two jobs. Many that begin at once would compute at
             once, and Python runs one thread at a time.
     """
 
     def __init__(
-        self, name: str, threads: int, *, patience: float, keeps_threads: bool, spacing: float = 0
+        self,
+        name: str,
+        threads: int,
+        *,
+        patience: float,
+        keeps_threads: bool,
+        spare: int = 0,
+        spacing: float = 0,
     ) -> None:
         self.name = name
-        self._most = threads
+        self._most, self._spare = threads, spare
         self._patience = patience
-        self._idle_seconds = None if keeps_threads else IDLE_SECONDS
-        self._ready: queue.SimpleQueue[None] = queue.SimpleQueue()
-        """Wakes a thread for each job."""
+        self._keeps_threads = keeps_threads
+        self._ready: queue.SimpleQueue[PoolJob] = queue.SimpleQueue()
+        """Jobs whose turn it is. Each has a thread that is idle or that starts."""
         self._jobs: dict[bytes, deque[PoolJob]] = {}
         """Jobs that wait, by client; the client whose turn is next comes first."""
-        self._threads = 0
-        self._aside = 0
-        """Threads whose jobs wait for their clients. Others run instead of them."""
         self._pending = 0
         """Jobs that wait or run."""
+        self._threads = self._idle = 0
+        self._busy = 0
+        """Jobs that have a thread. Those that wait for their client do not count, here and below."""
         self._running: Counter[bytes] = Counter()
-        """Jobs that have a thread, by client. Those that wait for their client do not count."""
-        self._most_of_one = max(1, threads - 1)
-        """The threads that one client may have, so that its long jobs never stop those of others."""
-        self._passed_over = 0
-        """Waiting jobs that no thread is woken for: their clients have as many threads as they may."""
+        """Busy threads by client."""
+        self._of_project: Counter[bytes] = Counter()
+        """Busy threads by project."""
         self._lock = threading.Lock()
         self._spacing = spacing
         self._begin = threading.Lock()
@@ -75,107 +92,104 @@ class Pool:
         return self._pending > 0
 
     def submit(
-        self, client: bytes, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
+        self, client: Client, run: Callable[[float], object], refuse: Callable[[ServerUnavailable], None]
     ) -> None:
         """Calls ``run`` in a thread; or ``refuse`` in the event loop, when no thread becomes free in time.
 
         ``run`` gets the seconds that it waited for a thread.
         """
-        loop = asyncio.get_running_loop()
         if self._pending >= self._most + MOST_WAITING:
-            refuse(self._busy(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
+            refuse(self._busy_error(f"{MOST_WAITING} requests wait for a thread for {self.name}."))
             return
-        job = PoolJob(client, run, refuse)
-        if self._pending >= self._most_of_one:  # it may have to wait
-            job.begun = time.monotonic()
-            job.expiry = loop.call_later(self._patience, self._expire, job)
+        job = PoolJob(client, run, refuse, asyncio.get_running_loop())
         with self._lock:
             self._pending += 1
-            self._jobs.setdefault(client, deque()).append(job)
-        self._start(loop)
-        self._ready.put(None)
+            self._jobs.setdefault(client.id, deque()).append(job)
+            self._hand_out()
+            if client.id in self._jobs:  # it waits
+                job.begun = time.monotonic()
+                job.expiry = job.loop.call_later(self._patience, self._expire, job)
 
     @contextmanager
-    def aside(self, client: bytes, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    def aside(self, client: Client) -> Iterator[None]:
         """In the thread of a job, which waits for its client meanwhile: another job may run instead."""
         with self._lock:
-            self._aside += 1
-        self._leave(client)
-        loop.call_soon_threadsafe(self._start, loop)
+            self._count(client, -1)
+            self._hand_out()
         try:
             yield
         finally:
             with self._lock:
-                self._aside -= 1
-                self._running[client] += 1
+                self._count(client, 1)
 
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Starts a thread, if there is a job for it and there may be one more."""
-        if self._pending <= self._threads or self._threads - self._aside >= self._most:
-            return
-        self._threads += 1
-        threading.Thread(target=self._work, args=(loop,), name=self.name, daemon=True).start()
-
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        while True:
-            try:
-                self._ready.get(timeout=self._idle_seconds)
-            except queue.Empty:
-                with suppress(RuntimeError):  # the server has stopped
-                    loop.call_soon_threadsafe(self._ended, loop)
+    def _hand_out(self) -> None:
+        """Gives threads to the jobs that may have one now. The caller holds the lock."""
+        while self._jobs:
+            id = next((id for id, jobs in self._jobs.items() if self._may_run(jobs[0].client)), None)
+            if id is None:
                 return
+            jobs = self._jobs.pop(id)
+            job = jobs.popleft()
+            if jobs:
+                self._jobs[id] = jobs  # behind the others
+            self._count(job.client, 1)
+            self._ready.put(job)
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._threads += 1
+                threading.Thread(target=self._work, name=self.name, daemon=True).start()
+
+    def _may_run(self, client: Client) -> bool:
+        free = self._most - self._busy
+        if self._running[client.id] < free:
+            return True
+        return free + self._spare > 0 and not self._of_project[client.project]
+
+    def _count(self, client: Client, threads: int) -> None:
+        self._busy += threads
+        for counter, key in ((self._running, client.id), (self._of_project, client.project)):
+            counter[key] += threads
+            if not counter[key]:
+                del counter[key]
+
+    def _work(self) -> None:
+        while (job := self._take()) is not None:
             if self._spacing:
                 with self._begin:
                     time.sleep(self._spacing)
-            job = self._next()
-            if job is None:
-                continue
             if job.claim.acquire(blocking=False):
                 job.run(time.monotonic() - job.begun if job.begun else 0.0)
+            if job.expiry is not None:
+                with suppress(RuntimeError):  # the server has stopped
+                    job.loop.call_soon_threadsafe(job.expiry.cancel)
             with self._lock:
                 self._pending -= 1
-            self._leave(job.client)
-            if job.expiry is not None:
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(job.expiry.cancel)
-            if self._threads - self._aside > self._most:  # another one began while a job waited
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._ended, loop)
-                return
+                self._idle += 1
+                self._count(job.client, -1)
+                self._hand_out()
 
-    def _next(self) -> PoolJob | None:
-        """The job whose turn it is; None where each waiting client has as many threads as it may."""
-        with self._lock:
-            may_run = (one for one in self._jobs if self._running[one] < self._most_of_one)
-            client = next(may_run, None)
-            if client is None:
-                self._passed_over += 1
-                return None
-            jobs = self._jobs.pop(client)
-            job = jobs.popleft()
-            if jobs:
-                self._jobs[client] = jobs  # behind the others
-            self._running[client] += 1
-            return job
+    def _take(self) -> PoolJob | None:
+        """The next job for this thread, or None when it should end."""
+        while True:
+            try:
+                return self._ready.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if (
+                        self._idle and not self._keeps_all()
+                    ):  # without an idle thread, a job comes to this one
+                        self._idle -= 1
+                        self._threads -= 1
+                        return None
 
-    def _leave(self, client: bytes) -> None:
-        """A job of this client has no thread any more. One that was passed over may have a turn."""
-        with self._lock:
-            self._running[client] -= 1
-            if not self._running[client]:
-                del self._running[client]
-            if self._passed_over:
-                self._passed_over -= 1
-                self._ready.put(None)
-
-    def _ended(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._threads -= 1
-        self._start(loop)  # a job may have come while the thread ended
+    def _keeps_all(self) -> bool:
+        return self._keeps_threads and self._threads <= self._most
 
     def _expire(self, job: PoolJob) -> None:
         if job.claim.acquire(blocking=False):
             waited = f"{self._patience:g} seconds (PLAYHEAD_QUEUE_SECONDS)"
-            job.refuse(self._busy(f"All threads for {self.name} were busy for {waited}."))
+            job.refuse(self._busy_error(f"All threads for {self.name} were busy for {waited}."))
 
-    def _busy(self, reason: str) -> ServerUnavailable:
+    def _busy_error(self, reason: str) -> ServerUnavailable:
         return ServerUnavailable(f"{reason} Try again in a moment.", retry_after=2)

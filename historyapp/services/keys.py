@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -21,6 +22,8 @@ from historyapp.services.transactions import writing
 SIGN_IN_MINUTES = 15
 LOCAL_ADDRESS = "http://127.0.0.1:8000"
 _PREFIX_LENGTH = 10
+key_project: ContextVar[UUID | None] = ContextVar("key_project", default=None)
+"""The project of the key that the request of this thread sent, for the server's front."""
 
 
 def hash_secret(secret: str) -> str:
@@ -62,8 +65,10 @@ def create_key(
 
 
 def find_key(text: str) -> ApiKey | None:
-    """The key with this text, usable or not, or None."""
-    return api_key(hash_secret(text))
+    """The key with this text, usable or not, or None. Its project is noted in ``key_project``."""
+    key = api_key(hash_secret(text))
+    key_project.set(key and key.project_id)
+    return key
 
 
 def revoke_key(project: Project, name: str, *, actor: str = "") -> ApiKey:

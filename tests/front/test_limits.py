@@ -1,40 +1,67 @@
 """Who a client is, and what it may use at once."""
 
 from contextlib import ExitStack
+from uuid import uuid4
 
 import pytest
 
 from historyapp.asgi import make_front
-from historyapp.front.application import CALL_THREADS
-from historyapp.front.limits import client_of
+from historyapp.front.application import CALL_THREADS, SPARE_CALL_THREADS
+from historyapp.front.limits import MOST_KEYS, Projects, client_of
 from historyapp.wire.problems import TooManyRequests
+
+API = "/api/v1/sessions"
 
 
 @pytest.mark.parametrize("header", [b"bearer k", b"BEARER k", b"Bearer   k ", b"Bearer \xa0k\x85"])
 def test_a_key_is_one_client_however_its_header_is_written(header: bytes) -> None:
-    assert client_of(header, "10.0.0.1") == client_of(b"Bearer k", "10.0.0.2")
+    assert client_of(API, header, "10.0.0.1") == client_of(API, b"Bearer k", "10.0.0.2")
 
 
 @pytest.mark.parametrize("header", [b"", b"Bearer ", b"Basic k", b"k"])
 def test_without_a_key_the_address_is_the_client(header: bytes) -> None:
-    assert client_of(header, "10.0.0.1") == client_of(b"", "10.0.0.1") != client_of(b"", "10.0.0.2")
+    assert client_of(API, header, "10.0.0.1") == client_of(API, b"", "10.0.0.1")
+    assert client_of(API, header, "10.0.0.1") != client_of(API, b"", "10.0.0.2")
+
+
+def test_a_request_for_a_page_is_of_its_address_whatever_key_it_sends() -> None:
+    """Otherwise somebody who is signed in could be a new client with each request."""
+    assert client_of("/sessions", b"Bearer k", "10.0.0.1") == client_of("/sessions", b"", "10.0.0.1")
+
+
+def test_keys_of_one_project_are_known_as_such_after_their_first_request() -> None:
+    projects, project = Projects(), uuid4()
+    assert projects.of(b"key") == b"key"
+    for client, of in ((b"key", project), (b"other key", project), (b"no key", None)):
+        projects.learn(client, of)
+    assert projects.of(b"key") == projects.of(b"other key") == project.bytes
+    assert projects.of(b"no key") == b"no key"
+
+
+def test_the_projects_of_a_limited_number_of_keys_are_remembered() -> None:
+    projects = Projects()
+    for number in range(MOST_KEYS + 1):
+        projects.learn(b"%d" % number, uuid4())
+    assert projects.of(b"0") == b"0"
+    assert projects.of(b"%d" % MOST_KEYS) != b"%d" % MOST_KEYS
 
 
 def test_neither_a_key_nor_an_address_can_hold_all_threads_for_model_calls() -> None:
     """With the limits that a server has unless its owner changes them."""
     clients = make_front(1).clients
+    threads = CALL_THREADS + SPARE_CALL_THREADS
 
     def call_until_refused(requests: ExitStack, key: bytes, address: str) -> int:
-        for made in range(CALL_THREADS):
+        for made in range(threads):
             try:
                 requests.enter_context(clients.admitted(key, address, size=0, is_long=True))
             except TooManyRequests:
                 return made
-        return CALL_THREADS
+        return threads
 
     with ExitStack() as requests:
         of_key = call_until_refused(requests, b"key", "10.0.0.1")
-        assert 0 < of_key <= CALL_THREADS // 4
+        assert 0 < of_key <= threads // 4
         of_address = of_key + sum(call_until_refused(requests, b"%d" % n, "10.0.0.1") for n in range(9))
-        assert of_address == 3 * of_key < CALL_THREADS
+        assert of_address == 3 * of_key < threads
         assert call_until_refused(requests, b"key of somebody else", "10.0.0.2") == of_key

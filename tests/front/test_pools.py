@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from historyapp.front.pools import MOST_WAITING, Pool
+from historyapp.front.pools import MOST_WAITING, Client, Pool
 from historyapp.wire.problems import ServerUnavailable
 
-ANN, BOB = b"Ann", b"Bob"
+ANN, BOB = Client(b"Ann", b"Ann"), Client(b"Bob", b"Bob")
 
 
 @pytest.mark.parametrize("threads", [1, 2])  # of two, one client may have one
@@ -91,30 +91,68 @@ def test_clients_that_wait_get_a_thread_in_turn() -> None:
     assert [name for name in order if name != "Bob"] == [f"Ann {number}" for number in range(5)]
 
 
-def test_a_client_never_has_all_threads() -> None:
-    async def run() -> tuple[int, int]:
-        pool = Pool("writes", 3, patience=5, keeps_threads=False)
-        release, ran, began = threading.Event(), list[str](), list[str]()
+def _hold(threads: int, spare: int, clients: str) -> list[str]:
+    """The clients whose jobs got a thread. Each letter is a job that holds one; Ann's keys are A, B and C."""
 
-        def hold(waited: float) -> None:
-            began.append("Ann")
+    async def run() -> list[str]:
+        pool = Pool("writes", threads, spare=spare, patience=5, keeps_threads=False)
+        release, began, ended = threading.Event(), list[str](), list[float]()
+
+        def hold(name: str, waited: float) -> None:
+            began.append(name)
             release.wait(5)
-            ran.append("Ann")
+            ended.append(waited)
 
-        for _ in range(6):
-            pool.submit(ANN, hold, _never)
-        await asyncio.sleep(0.05)
-        for _ in range(3):
-            pool.submit(BOB, partial(_note, ran, "Bob"), _never)
-        while ran.count("Bob") < 3:
-            await asyncio.sleep(0.005)
-        at_once = len(began)
+        for name in clients:
+            project = b"of Ann" if name in "ABC" else name.encode()
+            pool.submit(Client(name.encode(), project), partial(hold, name), _never)
+        await asyncio.sleep(0.1)
+        held = sorted(began)
         release.set()
-        while len(ran) < 9:
+        while len(ended) < len(clients):
             await asyncio.sleep(0.005)
-        return at_once, len(pool._running)
+        await asyncio.sleep(0.02)
+        assert not pool._running
+        assert not pool._of_project
+        assert not pool.is_busy
+        return held
 
-    assert asyncio.run(asyncio.wait_for(run(), 10)) == (2, 0)
+    return asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_a_client_gets_another_thread_only_while_it_has_fewer_than_are_free() -> None:
+    assert _hold(4, 0, "AAAAA") == ["A", "A"]
+    assert _hold(8, 0, "AAAAAAAA") == ["A"] * 4
+
+
+def test_two_keys_leave_a_thread_to_a_third_of_the_same_project() -> None:
+    assert _hold(4, 0, "AAAABBBBC") == ["A", "A", "B", "C"]
+
+
+def test_a_project_without_a_thread_gets_a_spare_one_however_many_keys_another_has() -> None:
+    assert _hold(4, 2, "AAAABBBBCCDDEE") == ["A", "A", "B", "C", "D", "E"]
+
+
+def test_spare_threads_are_limited_too() -> None:
+    assert _hold(1, 1, "ABCDDEE") == ["A", "D"]
+
+
+def test_spare_threads_end_when_they_have_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("historyapp.front.pools.IDLE_SECONDS", 0.05)
+
+    async def run() -> tuple[int, int]:
+        pool = Pool("writes", 1, spare=2, patience=5, keeps_threads=True)
+        release = threading.Event()
+        for name in (b"Ann", b"Bob", b"Charlie"):
+            pool.submit(Client(name, name), lambda waited: release.wait(5), _never)
+        busy = pool._threads
+        release.set()
+        while pool._threads > 1:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        return busy, pool._threads
+
+    assert asyncio.run(asyncio.wait_for(run(), 10)) == (3, 1)
 
 
 def _note(ran: list[str], name: str, waited: float) -> None:
@@ -127,12 +165,11 @@ def _never(error: ServerUnavailable) -> None:
 
 def test_a_job_that_waits_for_its_client_leaves_its_turn_to_another_one() -> None:
     async def run() -> int:
-        loop = asyncio.get_running_loop()
         pool = Pool("transfers", 1, patience=5, keeps_threads=True)
         release, ran, most, now = threading.Event(), list[float](), list[int](), Counter[str]()
 
         def wait(_: float) -> None:
-            with pool.aside(ANN, loop):
+            with pool.aside(ANN):
                 release.wait(5)
             ran.append(0)
 
