@@ -67,7 +67,7 @@ def create_key(
 def find_key(text: str) -> ApiKey | None:
     """The key with this text, usable or not, or None. Its project is noted in ``key_project``."""
     key = api_key(hash_secret(text))
-    key_project.set(key and key.project_id)
+    key_project.set(key.project_id if key else None)
     return key
 
 
