@@ -35,11 +35,14 @@ GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "resul
 """What the agent was given. The other roles are its own words."""
 Match = Literal["whole", "end", "parts"]
 """How a name stood before: letter by letter; with another beginning; or its parts stood, one by one."""
+Origin = Literal["given", "own", "nowhere", "unknown"]
+"""Where a name of an action comes from. Given: what the agent was given has it. Own: only its own earlier
+words have it. Unknown: not all that is before the step has been read."""
 
 MOST_CHARACTERS = 1_000_000
-"""Of an entry whose names are stored."""
+"""The most characters of an entry that are read for names."""
 MOST_KEYS = 10_000
-"""Of an entry."""
+"""The most keys of an entry."""
 NAMES_OF_ACTION = 60
 """The most names of an action that are looked up."""
 RESULT_NAMES = 300
@@ -54,7 +57,7 @@ _CUT = "…"
 """Ends what is only the beginning of a command."""
 _SEPARATORS = (" && ", " || ", " | ", "; ")
 _NEEDING_NONE = ("create", "edit", "insert", "echo", "printf", "mkdir", "touch", "tee", "rm")
-"""Commands whose words are no files that have to be there; the first three are of SWE-agent's editor."""
+"""Commands that need none of the files that they name. The first three belong to SWE-agent's editor."""
 _BEFORE_PATTERNS = ("-name", "-iname", "-e", "-g", "--glob", "--include", "--exclude", "--jq")
 """Options whose value is a pattern."""
 _COPYING = ("cp", "mv", "ln")
@@ -272,7 +275,7 @@ def names_in(call: ToolCall | UseTool) -> list[str]:
 
 
 def files_acted_on(call: ToolCall | UseTool) -> list[str]:
-    """The files of a call that have to be there for it to work: those that it reads, edits or runs.
+    """The files that have to exist for a call to work: those that it reads, edits or runs.
 
     Not those that it creates, and no names in what it writes.
     """

@@ -25,7 +25,7 @@ Flag = Literal["unseen", "gone"]
 """Files that stood nowhere before; names that stood only in what a compaction had taken away."""
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 MOST_FLAGGED = 2_000
-"""Steps with one of them that are read at once."""
+"""The most steps with a flag that are read."""
 _PROBES_AT_ONCE = 400
 _PLACES_AT_ONCE = 100
 _PAGES = """
@@ -50,7 +50,7 @@ class NameIndex(models.Model):
     position = models.PositiveIntegerField(default=0)
     """Its own entries up to here are in."""
     unread = models.PositiveIntegerField(default=0)
-    """The first entry of which only the beginning is in, or 0."""
+    """The first entry that is only partly in, or 0."""
 
     def __str__(self) -> str:
         return f"names up to {self.position}"
@@ -61,9 +61,9 @@ class NameRun(models.Model):
 
     index = models.ForeignKey(NameIndex, models.CASCADE, related_name="runs")
     size = models.PositiveIntegerField()
-    """Its places."""
+    """The number of its places."""
     is_live = models.BooleanField(default=True)
-    """Whether it is read. A merged run is not before it is whole: it takes several transactions."""
+    """Whether searches read it. A merged run is written in several transactions and read when it is whole."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -211,8 +211,10 @@ def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]
 
 
 def key_places(spans: Spans, keys: Collection[int]) -> dict[int, KeyPlaces]:
-    """Where keys first and last stand in some spans, for each key that does. Each takes a few reads of the
-    primary key, however often it stands."""
+    """Where keys first and last stand in some spans. Keys that stand nowhere are left out.
+
+    A key takes a few reads of the primary key, however often it stands.
+    """
     found: dict[int, KeyPlaces] = {}
     for reader, own in _readers(spans):
         # Most names stand in one page of a run: the others are read afterwards.
@@ -229,7 +231,7 @@ def key_places(spans: Spans, keys: Collection[int]) -> dict[int, KeyPlaces]:
 
 
 def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
-    """The position of the first action in some spans that has a key, for each key that one has."""
+    """The position of the first action in some spans that has each key. Keys of no action are left out."""
     found: dict[int, int] = {}
     for reader, own in _readers(spans):
         reader.load(place_of(key, "action", span.first) for span in own for key in keys)
@@ -243,7 +245,7 @@ def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
 
 
 def stands_at(spans: Spans, keys: Collection[int], positions: Collection[int]) -> dict[int, set[int]]:
-    """At which of some positions what the agent was given has which keys."""
+    """The positions, among some, at which the agent was given each key."""
     found: dict[int, set[int]] = defaultdict(set)
     for reader, own in _readers(spans):
         here = [

@@ -1,7 +1,8 @@
 """Keeps the index of names up to date, behind the log and in pieces of a bounded size.
 
-It is made when somebody first asks where a step's names come from: of what is short at once, of the rest by a
-worker. Entries and what precedes them never change, so a piece is computed without a lock.
+The index of a session begins when somebody first asks where its names come from. A short session is indexed
+at once, a long one by a worker. Entries and what precedes them never change, so a piece is computed without a
+lock.
 """
 
 import time
@@ -32,13 +33,14 @@ from historyapp.services.transactions import writing
 
 ENTRIES_OF_PIECE = 2_000
 TOKENS_OF_PIECE = 400_000
-"""A piece ends behind the entry with which it has as many."""
+"""A piece ends after the entry that reaches this many tokens."""
 PAGES_AT_ONCE = 100
 READ_SECONDS = 0.5
-"""A page or an API call adds pieces for as long."""
+"""How long a page or an API call adds pieces."""
 READ_ENTRIES, READ_TOKENS = 200, 60_000
-"""Of a piece that it adds. What lacks more than :data:`SHORT` entries is left to a worker."""
+"""The size of a piece that a page or an API call adds."""
 SHORT = 1_000
+"""A session that lacks more entries is left to a worker."""
 _ACTED_ON = ("path", "url", "hash")
 
 
@@ -56,7 +58,7 @@ class _Before(NamedTuple):
     session: Session
     lineage: Lineage
     unread: int
-    """The first entry of which only the beginning is read, or 0; may be in the piece."""
+    """The first entry that is read only in part, or 0. It may be in the piece."""
 
 
 class Piece(NamedTuple):
@@ -73,8 +75,8 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
     """Adds what a lineage has and the index lacks. Returns whether everything is in.
 
     Args:
-        seconds: no piece is begun after as many.
-        at_most: where more entries are lacking, nothing is added; None: whatever is lacking.
+        seconds: after which no further piece begins.
+        at_most: sessions that lack more entries are left out; None: no session is.
     """
     end = time.monotonic() + seconds
     newest = dict[str, int]()
@@ -101,7 +103,7 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
     """Adds the next entries of a session to the index. Returns whether there are more.
 
     Args:
-        last: entries behind this position can wait.
+        last: the last position that is needed; None: the newest one.
         is_short: whether somebody waits for it.
     """
     index = NameIndex.objects.filter(session=session).first()
@@ -153,7 +155,7 @@ def read_piece(session: Session, index: NameIndex, *, is_short: bool = False) ->
 
 
 def _next_entries(session: Session, after: int, *, is_short: bool) -> list[tuple[Entry, core.Entry]]:
-    """The next entries; behind a rewind another lineage goes on, so a piece ends there."""
+    """The next entries. A piece ends with a rewind, because the lineage changes there."""
     most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_short else (ENTRIES_OF_PIECE, TOKENS_OF_PIECE)
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
     rows = Entry.objects.filter(session=session, position__gt=after, position__lte=after + most)
@@ -183,7 +185,7 @@ def _flags(
     """The rows of the actions that named something unseen or compacted away.
 
     Args:
-        keys: those of each entry.
+        keys: the keys of each entry.
     """
     index, session, lineage, unread = before
     actions = {
@@ -246,7 +248,10 @@ def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
 
 
 def rebuild_names(session: Session) -> list[str]:
-    """Makes the index of a session again and says whether the stored one differed. None is made anew."""
+    """Makes the index of a session again and says whether the stored one differed.
+
+    Does nothing where a session has no index.
+    """
     index = NameIndex.objects.filter(session=session).first()
     if index is None:
         return []
@@ -262,7 +267,10 @@ def rebuild_names(session: Session) -> list[str]:
 
 
 def _content(index: NameIndex) -> list[object]:
-    """What does not depend on how places were divided into pieces and runs; of the places their sum."""
+    """What does not depend on how places are divided into pieces and runs.
+
+    Of the places it has their number and their sum.
+    """
     count = total = 0
     for run in NameRun.objects.filter(index=index, is_live=True):
         for place in places_of_run(run.pk):

@@ -16,12 +16,12 @@ from historyapp.models import NameIndex, NamePage, NameRun
 from historyapp.services.transactions import writing
 
 GROWTH = 2
-"""A run is merged with the next larger one unless that is more than so many times its size."""
+"""A run is merged with the next larger one unless that one is more than this many times as large."""
 SHORT_PLACES = 20_000
 """While somebody waits, only runs with fewer places are merged."""
 _PAGES_AT_ONCE = 64
 _LEFT_BEHIND = timedelta(hours=1)
-"""After which a run that is not live is nobody's work any more."""
+"""A run that is older than this and not live belongs to a merge that was stopped."""
 
 
 def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from historyapp.core import entries as core
 from historyapp.core.lineage import Span
@@ -13,6 +13,7 @@ from historyapp.core.origins import (
     Lookup,
     Match,
     NameKind,
+    Origin,
     Role,
     calls_of,
     files_acted_on,
@@ -41,19 +42,16 @@ from historyapp.models.origins import (
 from historyapp.models.sql import live_entries
 from historyapp.services.recorded import RecordedRequest, recorded_request
 
-Origin = Literal["given", "own", "nowhere", "unknown"]
-"""Given: what the agent was given has it. Own: only its own earlier words have it. Unknown: not all that is
-before the step has been read."""
 MOST_CALLS = 20
-"""Of a step whose names are looked up."""
+"""The most calls of a step whose names are looked up."""
 MOST_RESULTS = 5
-"""Entries of results of a step that are compared with later actions."""
+"""The most entries with results of a step that are compared with later actions."""
 MOST_LINES = 30
 MOST_PLACES = 50
 LARGEST_ENTRY = 15_000
-"""Tokens of an entry that is read to show a line of it."""
+"""The most tokens of an entry that is read to show one of its lines."""
 MOST_TOKENS = 40_000
-"""Of all of them together."""
+"""The most tokens of all these entries together."""
 Spot = tuple[int, Group]
 """A key and the group of a place within its entry."""
 
@@ -115,7 +113,7 @@ class StepOrigins:
     """Whether a later action has a name of the results; None where they have no such names, or not all of
     them were looked up."""
     window: Beginning
-    """Why what the model saw began where it did."""
+    """Why the recorded request began where it did."""
     compacted_at: int | None
     """Where the context was last compacted or cleared before the step."""
     is_complete: bool

@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from historyapp.core.origins import Match, NameKind, Role
+from historyapp.core.origins import Match, NameKind, Origin, Role
 from historyapp.core.text import Text
 from historyapp.core.windows import Beginning
 from historyapp.wire import examples
@@ -12,7 +12,7 @@ from historyapp.wire.base import Answer, shown
 
 _Kind = Annotated[str, Field(json_schema_extra={"enum": list(get_args(NameKind))})]
 _Role = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Role))})]
-_Origin = Annotated[str, Field(json_schema_extra={"enum": ["given", "own", "nowhere", "unknown"]})]
+_Origin = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Origin))})]
 _Window = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Beginning))})]
 _Match = Annotated[str, Field(json_schema_extra={"enum": list(get_args(Match))})]
 
