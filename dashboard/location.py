@@ -73,6 +73,12 @@ class Location:
         return f"{self.url}?step={step}{self.kept}"
 
     @property
+    def current_address(self) -> str:
+        """The address of the same step, or of the newest one, in the current session."""
+        step = min(self.step, self.session.steps)
+        return f"{self.url}?step={step}" if step else self.url
+
+    @property
     def kept_fields(self) -> list[tuple[str, str]]:
         """What is kept, except for the search, as names and values for a form."""
         return parse_qsl(self.kept.removesuffix(self.find_parameter))

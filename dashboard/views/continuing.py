@@ -41,8 +41,9 @@ class StartingPoint:
 
     @property
     def address(self) -> str:
-        """The session as it was there, with the context that the model gets."""
-        return f"{reverse('session', args=[self.history.session.pk])}?as_of={self.position}&step=-1"
+        """The session as it was there, with the context that the model gets after its newest step."""
+        page = reverse("session", args=[self.history.session.pk])
+        return f"{page}?as_of={self.position}&step=-1&mode=what_if"
 
 
 def _before(location: Location) -> StartingPoint:

@@ -32,14 +32,22 @@ def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(
     expect(page.locator("#session-id")).to_have_text(str(child.pk))
 
     _, key = create_key(project, "agent")
-    environment = {"PATH": os.environ["PATH"], "PLAYHEAD": server, "KEY": key, "SESSION": str(child.pk)}
-    said, context, python = (page.locator(f"#{name}").inner_text() for name in ("say", "context", "python"))
-    for lines, expected in ((said, '"positions":['), (context, '"request"')):
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PLAYHEAD": f"{server}/api/v1",
+        "KEY": key,
+        "SESSION": str(child.pk),
+    }
+    names = {"say": '"positions":[', "context": '"request"', "action": '"number":3', "result": '"number":3'}
+    for name, expected in names.items():
+        lines = page.locator(f"#{name}").inner_text()
         done = subprocess.run(["bash", "-c", lines], env=environment, capture_output=True, text=True)
         assert expected in done.stdout
-    code = f"{python}\nprint(messages[-1].content)"
+    code = page.locator("#python").inner_text() + '\nprint(context.request["messages"])'
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert done.stdout == "Continue.\n", done.stderr
+    assert "Repair the totals, please." in done.stdout, done.stderr  # the whole history, not its newest steps
+    child.refresh_from_db()
+    assert child.steps == 4
 
 
 def test_the_id_is_copied(page: Page, project: Project) -> None:

@@ -40,8 +40,9 @@ def test_each_way_says_what_the_model_sees_next(alice: Client, session: Session)
     page = html(alice.get(form(session, "?step=4")))
     assert re.search(r"The next request ends with the result of step 3:\s*<q[^>]*>Action failed", page)
     assert ">text 4</q>" in page
-    assert f'href="{reverse("session", args=[session.pk])}?as_of=7&amp;step=-1"' in page
-    assert alice.get(reverse("session", args=[session.pk]) + "?as_of=7&step=-1").context["location"].step == 3
+    assert f'href="{reverse("session", args=[session.pk])}?as_of=7&amp;step=-1&amp;mode=what_if"' in page
+    shown = alice.get(reverse("session", args=[session.pk]) + "?as_of=7&step=-1&mode=what_if").context
+    assert (shown["location"].step, shown["options"].mode) == (3, "what_if")
 
 
 def test_before_the_first_step_only_what_was_asked_is_left(alice: Client, session: Session) -> None:
@@ -124,5 +125,5 @@ def test_the_dialog_gets_the_form_alone(alice: Client, session: Session) -> None
 
 def test_the_lines_name_the_server_and_the_session(alice: Client, session: Session) -> None:
     page = text(alice.get(reverse("connect", args=[session.pk])))
-    assert f"export PLAYHEAD=http://testserver export KEY=ph_… export SESSION={session.pk}" in page
+    assert f"export PLAYHEAD=http://testserver/api/v1 export KEY=ph_… export SESSION={session.pk}" in page
     assert f'"expected_position": {session.head}' in page

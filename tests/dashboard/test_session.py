@@ -124,6 +124,16 @@ def test_the_past_cannot_be_rewound_but_forked(alice: Client, session: Session) 
     assert f'action="{reverse("fork", args=[session.pk])}?step=1&amp;as_of=5"' in page
 
 
+def test_the_way_back_to_the_present_keeps_the_step(
+    alice: Client, project: Project, session: Session
+) -> None:
+    head = session.head
+    back = 'href="{}?step={}">Show the current session'
+    assert back.format(page_of(session), 4) in html(alice.get(page_of(session, f"?as_of={head}&step=4")))
+    rewind(project, session.pk, Target(to_step=2))
+    assert back.format(page_of(session), 2) in html(alice.get(page_of(session, f"?as_of={head}&step=4")))
+
+
 def test_a_session_without_steps_shows_its_inputs(alice: Client, project: Project) -> None:
     session = create_session(project)
     assert "No steps yet" in text(alice.get(page_of(session)))
