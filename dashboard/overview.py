@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 
 from dashboard.location import Location
+from dashboard.timeline_bars import percent
 from historyapp.core.overview.figures import CommandFigures, FileFigures, RunFigures, StepFigure, ToolFigures
 from historyapp.core.overview.repeats import Repeat
 from historyapp.core.overview.sizes import ContextSizes
@@ -45,7 +46,7 @@ def shares(parts: Sequence[tuple[str, str, int, str]]) -> list[Share]:
     total = sum(value for _, _, value, _ in parts) or 1
     ends = accumulate(value for _, _, value, _ in parts)
     return [
-        Share(*part, _percent(end - part[2], total), _percent(part[2], total))
+        Share(*part, percent(end - part[2], total), percent(part[2], total))
         for part, end in zip(parts, ends, strict=True)
     ]
 
@@ -120,14 +121,14 @@ def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
     figures = overview.figures
     turns = figures.turns if figures.turn_count <= MOST_MARKS else []
     for step in turns:
-        yield Mark("turn", step, _percent(step - 1, last), f"input of a person before step {step:,}")
+        yield Mark("turn", step, percent(step - 1, last), f"input of a person before step {step:,}")
     for compaction in figures.sizes.compactions[:MOST_MARKS]:
         change = f"{compaction.before:,} → {compaction.after:,} tokens"
         label = f"compacted before step {compaction.step:,}: {change}"
-        yield Mark("compaction", compaction.step, _percent(compaction.step - 1, last), label)
+        yield Mark("compaction", compaction.step, percent(compaction.step - 1, last), label)
     for step in overview.rewinds[:MOST_MARKS]:
         if step <= figures.steps:
-            yield Mark("rewind", step, _percent(step, last), f"rewound to after step {step:,}")
+            yield Mark("rewind", step, percent(step, last), f"rewound to after step {step:,}")
 
 
 def _links(sizes: ContextSizes, last: int) -> Iterator[ChartLink]:
@@ -135,11 +136,7 @@ def _links(sizes: ContextSizes, last: int) -> Iterator[ChartLink]:
     size = max(1, last / LINKS)
     for slot, group in groupby(sizes.points, key=lambda point: int((point[0] - 1) / size)):
         step, tokens = max(group, key=lambda point: point[1])
-        yield ChartLink(step, tokens, _percent(slot * size, last), _percent(size, last))
-
-
-def _percent(value: float, of: float) -> str:
-    return f"{100 * value / of:.2f}%"
+        yield ChartLink(step, tokens, percent(slot * size, last), percent(size, last))
 
 
 @dataclass(frozen=True)
@@ -194,7 +191,7 @@ class OverviewPage:
         """Name, figures, and the width of a bar for its tokens."""
         most = max((tool.tokens for _, tool in self.overview.tools), default=0) or 1
         tools = self.overview.tools[:MOST_ROWS]
-        return [(name, tool, _percent(tool.tokens, most)) for name, tool in tools]
+        return [(name, tool, percent(tool.tokens, most)) for name, tool in tools]
 
     @cached_property
     def files(self) -> list[tuple[str, str, FileFigures]]:

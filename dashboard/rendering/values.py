@@ -11,6 +11,7 @@ from dashboard.rendering.blocks import TERMINAL, TREE, Block, Folder
 from dashboard.rendering.code import language_of
 from dashboard.rendering.patches import edit_diff
 from dashboard.rendering.tree import tree
+from historyapp.core.call_subjects import PATHS
 
 MAX_FIELDS = 30
 """Objects with more fields are shown as one JSON text."""
@@ -20,13 +21,14 @@ SHORT = 160
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _COMMANDS = {"command", "cmd", "commands", "script", "bash_command"}
 _EDITOR_COMMANDS = {"view", "create", "str_replace", "insert", "undo_edit"}
-_EDITS = (
+EDITS = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
     ("old_text", "new_text"),
     ("search", "replace"),
 )
-_PATHS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "absolute_path")
+"""The arguments of an edit: the text before and after it."""
+_PATHS = (*PATHS, "target_file")
 _FILE_TEXTS = {"content", "contents", "file_text", "new_source", "code", "new_str", "new_string", "source"}
 _PATCHES = {"patch", "diff", "unified_diff"}
 _PATCH_BEGINNINGS = ("*** Begin Patch", "diff --git ", "--- a/", "Index: ")
@@ -66,7 +68,7 @@ def argument_values(folder: Folder, key: str, arguments: Any) -> list[LabelledVa
 
 
 def _edit_names(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for names in _EDITS:
+    for names in EDITS:
         if all(isinstance(arguments.get(name), str) for name in names):
             yield names
 

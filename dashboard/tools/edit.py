@@ -8,16 +8,11 @@ from dashboard.rendering.code import language_of
 from dashboard.rendering.numbering import numbered_code
 from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
 from dashboard.rendering.shell_output import shell_output
+from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
 from historyapp.core.text import preview
 
-_EDITS = (
-    ("old_string", "new_string"),
-    ("old_str", "new_str"),
-    ("old_text", "new_text"),
-    ("search", "replace"),
-)
 _TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_str", "replacement_text")
 _LINES = ("start_line", "insert_line")
 _PATCHES = ("patch", "diff", "unified_diff", "input", "command", "cmd", "changes", "script")
@@ -39,7 +34,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
         card.request, names = patch_blocks(patch, make.asked, "patch"), (*PATHS, *_PATCHES)
     elif pairs := list(_pairs(call)):
         card.request = [_pair_block(call, make, number, pair) for number, pair in enumerate(pairs)]
-        names = (*PATHS, *(name for pair in _EDITS for name in pair), "edits")
+        names = (*PATHS, *(name for pair in EDITS for name in pair), "edits")
     else:
         card.title = preview(call.text_of(*PATHS))
         card.request, names = [_text_block(call, make)], (*PATHS, *_TEXTS)
@@ -109,7 +104,7 @@ def _pairs(call: RecordedCall) -> Iterator[tuple[str, str]]:
 
 
 def _pairs_in(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for old, new in _EDITS:
+    for old, new in EDITS:
         if isinstance(fields.get(old), str) and isinstance(fields.get(new), str):
             yield fields[old], fields[new]
 

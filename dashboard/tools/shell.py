@@ -10,11 +10,11 @@ from dashboard.rendering.patches import parse_patch
 from dashboard.rendering.shell_output import STREAMS, output_of, shell_output
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
+from historyapp.core.call_subjects import COMMANDS
 from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
 from historyapp.core.text import preview
 
-_COMMANDS = ("command", "cmd", "script", "code", "chars")
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir")
 _REMARKS = ("description", "summary", "justification")
 _SHELLS = ("bash", "sh", "zsh", "powershell", "pwsh")
@@ -26,7 +26,7 @@ def command_of(call: RecordedCall) -> str:
     """The command line, or the script; empty where there is none."""
     if isinstance(call.arguments, str):
         return call.arguments
-    for value in (call.fields.get(name) for name in _COMMANDS):
+    for value in (call.fields.get(name) for name in COMMANDS):
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
@@ -46,7 +46,7 @@ def draw(call: RecordedCall, make: CallBlocks) -> Card:
     card = Card(facts=facts)
     is_script = isinstance(call.arguments, str) and command.startswith(_SCRIPTS)
     card.request = [make.asked("command", command.strip("\n"), "javascript" if is_script else "bash")]
-    card.values = further_values(call, make, *_COMMANDS, *_FOLDERS, *_REMARKS)
+    card.values = further_values(call, make, *COMMANDS, *_FOLDERS, *_REMARKS)
     codes: list[int | None] = []
 
     def draw_text(text: str, key: str) -> list[Block]:

@@ -25,7 +25,8 @@ _EDITOR_COMMANDS: Mapping[str, Kind] = {
 """What editors of files with a ``command`` do, for example ``str_replace_editor``."""
 PATHS = ("file_path", "path", "notebook_path", "filename", "file_name", "file", "filePath", "absolute_path")
 """The arguments that name a file."""
-_COMMANDS = ("command", "cmd", "script", "code", "chars")
+COMMANDS = ("command", "cmd", "script", "code", "chars")
+"""The arguments that hold a command line or a script."""
 _CHANGES = frozenset(
     (
         "old_string",
@@ -182,7 +183,7 @@ def _text(arguments: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 def _command(arguments: Mapping[str, Any]) -> str:
     """The command line. ``["bash", "-lc", "ls"]`` is ``ls``."""
-    for value in (arguments.get(key) for key in _COMMANDS):
+    for value in (arguments.get(key) for key in COMMANDS):
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(word, str) for word in value):

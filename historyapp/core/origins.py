@@ -30,7 +30,6 @@ from historyapp.core.name_pages import Group, key_of
 NameKind = Literal["path", "url", "hash", "number", "name"]
 NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]
-ROLES: tuple[Role, ...] = get_args(Role)
 GIVEN: tuple[Role, ...] = ("input", "instruction", "notebook", "summary", "result")
 """What the agent was given. The other roles are its own words."""
 Match = Literal["whole", "end", "parts"]

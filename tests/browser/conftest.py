@@ -11,8 +11,9 @@ from django.core.wsgi import get_wsgi_application
 from django.test.testcases import QuietWSGIRequestHandler
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
+from historyapp.models import Project
 from tests.browser.chromium import FLAGS, find
-from tests.browser.visits import PATIENCE
+from tests.browser.visits import PATIENCE, sign_in
 
 # playwright's synchronous API keeps an event loop in this thread, which Django takes for asynchronous code.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -84,6 +85,12 @@ def page(_profile: BrowserContext, server: str) -> Iterator[Page]:
 
 
 @pytest.fixture
+def project(page: Page, server: str) -> Project:
+    """Alice's project. She is signed in."""
+    return sign_in(page.context, server)
+
+
+@pytest.fixture
 def plain(_profile_without_scripts: BrowserContext, server: str) -> Iterator[Page]:
     """A page without cookies in a browser that runs no scripts."""
     with _new_page(_profile_without_scripts) as page:
@@ -92,7 +99,9 @@ def plain(_profile_without_scripts: BrowserContext, server: str) -> Iterator[Pag
 
 @contextmanager
 def _new_page(profile: BrowserContext) -> Iterator[Page]:
-    """The application stores nothing in a browser but cookies: without them, a profile is as a new one."""
+    """A page without cookies and without what scripts stored: the profile is as a new one."""
     profile.clear_cookies()
     with profile.new_page() as page:
         yield page
+        if page.url.startswith("http"):
+            page.evaluate("localStorage.clear()")

@@ -5,17 +5,11 @@ import re
 import subprocess
 import sys
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.keys import create_key
-from tests.browser.visits import page_of, record_session, sign_in
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
+from tests.browser.visits import page_of, record_session
 
 
 def test_a_fork_before_a_step_is_continued_with_the_lines_of_its_page(

@@ -16,7 +16,7 @@ from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import change_session, create_session
 from historyapp.services.summaries import SummaryText, summarise
 from tests.api.compressing import carry_out
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import page_of, record_session
 
 REPEATED = """[...document.querySelectorAll("[id]")].map((element) => element.id)
     .filter((id, index, ids) => ids.indexOf(id) !== index)"""
@@ -34,11 +34,6 @@ LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
 """Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width."""
 NOWHERE = "/nothing"
 LONG = "An unbroken name of 300 characters: " + "x" * 264
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 @pytest.fixture

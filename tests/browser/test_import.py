@@ -2,11 +2,9 @@
 
 import json
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
-from tests.browser.visits import sign_in
 
 MESSAGES = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello!"}]
 DROP = """(files) => {
@@ -16,11 +14,6 @@ DROP = """(files) => {
         document.body.dispatchEvent(
             new DragEvent(name, {dataTransfer: transfer, bubbles: true, cancelable: true}));
 }"""
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 def test_dropped_files_are_imported_one_by_one(page: Page, project: Project) -> None:

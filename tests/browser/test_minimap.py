@@ -6,13 +6,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
-from tests.browser.visits import page_of, sign_in, step_in_view
+from tests.browser.visits import page_of, step_in_view
 from tests.dashboard.long_sessions import long_session
 
 
 @pytest.fixture
-def session(page: Page, server: str) -> Session:
-    project: Project = sign_in(page.context, server)
+def session(project: Project) -> Session:
     return long_session(project, 1_000)
 
 

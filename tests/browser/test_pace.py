@@ -13,16 +13,11 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.browser.test_replay import expect_shown, expect_step, steps_shown
-from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+from tests.browser.visits import page_of, record_session, step_in_view
 from tests.services.drafts import draft, said
 
 START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
 THOUGHTS = "The parser drops the last line, so the totals are wrong. " * 4
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 def step_at(begin: float, output: float, end: float, *, asked: bool = False) -> list[EntryDraft]:

@@ -13,11 +13,6 @@ HOSTILE = '<img src=x onerror="document.title=1"> "quoted" totals'
 
 
 @pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
-
-
-@pytest.fixture
 def session(project: Project) -> Session:
     return record_session(project)
 

@@ -10,11 +10,6 @@ PANES = {"Steps": ".steps", "Step": "#step", "Context": ".context-pane"}
 
 
 @pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
-
-
-@pytest.fixture
 def session(project: Project) -> Session:
     return record_session(project, 60)
 

@@ -5,13 +5,8 @@ from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
 from historyapp.services.append import append
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import page_of, record_session
 from tests.services.drafts import act, ok, said
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 @pytest.fixture

@@ -10,15 +10,10 @@ from playwright.sync_api import JSHandle, Page, Request, Route, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
-from tests.browser.visits import page_of, record_session, sign_in, step_in_view
+from tests.browser.visits import page_of, record_session, step_in_view
 from tests.services.drafts import act, ok
 
 STEPS = 6
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 @pytest.fixture

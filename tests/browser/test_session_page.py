@@ -9,13 +9,8 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, rewind
 from historyapp.services.sessions import create_session
-from tests.browser.visits import PRESS, choose, page_of, record_session, sign_in
+from tests.browser.visits import PRESS, choose, page_of, record_session
 from tests.services.drafts import act, call, ok
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from historyapp.models import Membership, Project
 from historyapp.services.append import append
 from historyapp.services.keys import create_sign_in_link
 from historyapp.services.sessions import create_session
-from tests.browser.visits import record_session, sign_in
+from tests.browser.visits import record_session
 from tests.services.drafts import act
 
 BASELINE = """(element) => {
@@ -22,11 +22,6 @@ BASELINE = """(element) => {
     words.append(mark, "x");
     return mark.getBoundingClientRect().bottom;
 }"""
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 def test_a_link_signs_in_once(page: Page) -> None:

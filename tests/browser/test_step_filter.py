@@ -1,6 +1,5 @@
 """Filtering the step list in a browser, with scripts and without."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
@@ -8,11 +7,6 @@ from historyapp.services.append import append
 from historyapp.services.sessions import change_session
 from tests.browser.visits import page_of, record_session, sign_in
 from tests.services.drafts import act, failed
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
 
 
 def steps(page: Page) -> list[str]:

@@ -6,12 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session
-from tests.browser.visits import page_of, record_session, sign_in, step_in_view
-
-
-@pytest.fixture
-def project(page: Page, server: str) -> Project:
-    return sign_in(page.context, server)
+from tests.browser.visits import page_of, record_session, step_in_view
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
-from tests.browser.visits import page_of, sign_in
+from tests.browser.visits import page_of
 from tests.services.drafts import act, ok
 
 EDIT = {"file_path": "a.py", "old_string": "if x in y:\n    a()", "new_string": "if x not in y:\n    a()"}
@@ -18,8 +18,7 @@ GIF = {
 
 
 @pytest.fixture
-def session(page: Page, server: str) -> Session:
-    project: Project = sign_in(page.context, server)
+def session(project: Project) -> Session:
     session = create_session(project)
     steps = [
         act("Edit", **EDIT),

@@ -6,12 +6,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from historyapp.models import Project, Session, WhatIf
-from tests.browser.visits import page_of, record_session, sign_in
+from tests.browser.visits import page_of, record_session
 
 
 @pytest.fixture
-def session(page: Page, server: str) -> Session:
-    project: Project = sign_in(page.context, server)
+def session(project: Project) -> Session:
     return record_session(project, 6)
 
 

@@ -67,17 +67,13 @@ def _pages(history: History, wanted: StepFilter, within: range, limit: int) -> I
         mark = more
 
 
-@pytest.mark.parametrize(
-    "within", [range(1, COUNT + 1), range(COUNT, 0, -1), range(90, 211), range(210, 89, -1)]
-)
+@pytest.mark.parametrize("within", RANGES)
 def test_a_file_is_found_where_calls_touch_it(long: Session, within: range) -> None:
     wanted = StepFilter(file="App.py")
     assert found(long, wanted, within) == [number for number in within if number % 7 == 0]
 
 
-@pytest.mark.parametrize(
-    "within", [range(1, COUNT + 1), range(COUNT, 0, -1), range(90, 211), range(210, 89, -1)]
-)
+@pytest.mark.parametrize("within", RANGES)
 def test_a_text_and_other_filters_are_combined(long: Session, within: range) -> None:
     assert found(long, StepFilter(text="EVEN"), within) == [one for one in within if one % 2 == 0]
     assert found(long, StepFilter(text="now part"), within) == [one for one in within if one % 50 == 0]
