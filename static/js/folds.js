@@ -36,7 +36,9 @@ if (root && list) {
       if (row.matches(".turn")) row.querySelector("[data-fold]").setAttribute("aria-expanded", String(!folded));
       else row.hidden = folded;
     }
-    if (foldAll) foldAll.textContent = all ? "Unfold all" : "Fold all";
+    if (!foldAll) return;
+    foldAll.ariaLabel = all ? "Unfold all" : "Fold all";
+    foldAll.title = `${foldAll.ariaLabel} turns`;
   }
 
   function setFolded(turn, folded) {

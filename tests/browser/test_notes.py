@@ -28,7 +28,7 @@ def test_a_note_stays_with_its_step_when_the_playhead_comes_back(page: Page, ses
     expect(page.locator(".step-head h2")).to_contain_text("3")
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".step-head h2")).to_contain_text("2")
-    page.get_by_text("Add a note").click()
+    page.get_by_title("Note on this step").click()
     page.get_by_label("Note on this step").fill("Why b\nhere?")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".note-text")).to_have_text("Why b\nhere?")

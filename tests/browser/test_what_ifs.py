@@ -57,7 +57,7 @@ def test_the_link_to_a_step_is_copied(page: Page, session: Session, server: str)
     page.get_by_role("link", name="Next step").click()
     expect(page.get_by_role("heading", name="Step 3")).to_be_visible()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_text("IDs and link").click()
+    page.get_by_title("IDs and link").click()
     page.get_by_title("Copy the link to this step").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == f"{server}{page_of(session, '?step=3')}"

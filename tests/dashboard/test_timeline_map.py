@@ -97,7 +97,7 @@ def test_the_timeline_is_drawn_in_another_way_without_the_page(alice: Client, pr
     part = html(alice.get(f"/sessions/{session.pk}/timeline{query}", headers=HTMX))
     assert 'data-view="&amp;height=duration&amp;zoom=101-200"' in part
     assert 'data-first="101" data-last="200"' in part
-    assert '<ul id="timeline-legend" hx-swap-oob="innerHTML">' in part
+    assert '<ul id="timeline-colours" hx-swap-oob="innerHTML">' in part
     assert '<div id="timeline-form" hx-swap-oob="innerHTML">' in part
     assert "<html" not in part
 
