@@ -26,14 +26,14 @@ SMALL = """[...document.querySelectorAll("body *")]
     .filter((element) => parseFloat(getComputedStyle(element).fontSize) < 12)
     .map((element) => element.outerHTML.slice(0, 100))"""
 NARROW = 360
+LARGE = {"target-size": {"enabled": True}}
+"""Controls are at least 24 px wide and high, or have as much room around them; axe does not ask by itself."""
 LOOKS: tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...] = (
-    (1440, "light", {"rules": {"target-size": {"enabled": True}}}),
+    (1440, "light", {"rules": LARGE}),
     (1440, "dark", {"runOnly": ["color-contrast"]}),
-    (NARROW, "dark", {"rules": {"target-size": {"enabled": True}, "color-contrast": {"enabled": False}}}),
+    (NARROW, "dark", {"rules": LARGE | {"color-contrast": {"enabled": False}}}),
 )
-"""Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width.
-
-Controls are at least 24 px wide and high, or have as much room around them: axe leaves this rule out by itself."""
+"""Width, scheme and options of axe-core. Contrast depends on the scheme, other rules on the width."""
 NOWHERE = "/nothing"
 LONG = "An unbroken name of 300 characters: " + "x" * 264
 
