@@ -1,12 +1,12 @@
 """The filters of the step list as chips: links that add or remove one filter and keep the others."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dashboard.location import Location
 from dashboard.rendering.text import visible
 from dashboard.step_filter import FilterForm
 from dashboard.templatetags.playhead import status_words
+from historyapp.core.call_subjects import KINDS
 from historyapp.models.step_filters import LIKELY_FAILED
 
 _NAMES = {"unseen": "files never seen", "gone": "what was compacted away"}
@@ -23,31 +23,35 @@ class FilterChip:
     url: str
     count: int | None = None
     """Steps that it would show; None where that is not known without reading them."""
+    is_counting: bool = False
+    """Whether a worker is still counting these steps."""
     is_on: bool = False
     """Whether the list is filtered by it."""
     kind: str = ""
     """The kind of tool whose icon it has, or empty."""
 
 
-def quick_chips(location: Location, kinds: Sequence[str]) -> list[FilterChip]:
-    """All steps, failed ones, and those of each kind of tool.
-
-    Args:
-        kinds: of tools in the session.
-    """
+def quick_chips(location: Location) -> list[FilterChip]:
+    """All steps, failed ones, and those of each kind of tool, with the running totals of the newest step."""
     history, form = location.history, location.filter
-    likely = history.tail.step.total_likely_failures if history.tail.step else 0
-    chips = [FilterChip("all", location.address_without_filter, history.steps, not form.given)]
+    newest, is_counting = history.tail.step, hasattr(location.session, "stale_outcomes")
+    likely = newest.total_likely_failures if newest else 0
+    chips = [FilterChip("all", location.address_without_filter, history.steps, is_on=not form.given)]
     for status, label, count in (
         ("error", "errors", history.tail.totals.errors),
         (LIKELY_FAILED, "likely failed", likely),
     ):
         is_on = form.status == status
         if count or is_on:
-            chips.append(FilterChip(label, _url(location, form.toggled("status", status)), count, is_on))
-    for kind in kinds:
-        url = _url(location, form.toggled("kind", kind))
-        chips.append(FilterChip(kind, url, is_on=form.kind == kind, kind=kind))
+            url = _url(location, form.toggled("status", status))
+            chips.append(FilterChip(label, url, count, is_on=is_on))
+    counts = newest.kind_totals if newest else {}
+    for kind in KINDS:
+        url, is_on = _url(location, form.toggled("kind", kind)), form.kind == kind
+        if is_counting:
+            chips.append(FilterChip(kind, url, None, True, is_on, kind))
+        elif counts.get(kind) or is_on:
+            chips.append(FilterChip(kind, url, counts.get(kind, 0), False, is_on, kind))
     return chips
 
 

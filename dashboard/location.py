@@ -18,6 +18,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session, StepNote
 from historyapp.models.history import History
+from historyapp.models.landmarks import next_error
 from historyapp.models.relatives import Relatives, relatives_of
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
@@ -129,7 +130,7 @@ class Location:
     @cached_property
     def next_error(self) -> int | None:
         """The next step that ended in an error, or None; where these are listed, likely failures too."""
-        error = self.history.next_error(self.step)
+        error = next_error(self.history, self.step)
         if self.filter.status != LIKELY_FAILED or self.step == self.steps:
             return error
         later = range(self.step + 1, (error or self.steps) + 1)

@@ -8,7 +8,7 @@ from dashboard.turn_figures import TurnFigures, turns_in
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
-from historyapp.models.turns import first_step, last_step
+from historyapp.models.turns import last_step
 from historyapp.tasks import index_names_of, want_text_index
 
 AROUND = 25
@@ -89,15 +89,15 @@ def beyond_turn(location: Location, turn: int, after: int) -> int:
     """The step after which rows are needed where the rest of a turn is folded."""
     if not 1 <= after < location.steps or location.history.row(after).turn != turn:
         return after
-    return last_step(location.history, turn, after)
+    return last_step(location.history, turn)
 
 
 def before_turn(location: Location, turn: int, before: int) -> int:
     """The step before which rows are needed where a turn is folded up to its first step."""
-    if not 1 < before <= location.steps or location.history.row(before).turn != turn:
+    if not 1 < before <= location.steps:
         return before
-    first = first_step(location.history, turn)
-    return before if first is None or first >= before else first + 1
+    row = location.history.row(before)
+    return row.turn_first + 1 if row.turn == turn and 0 < row.turn_first < before else before
 
 
 def mark_notes(location: Location, rows: list[Episode]) -> None:

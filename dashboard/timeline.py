@@ -28,7 +28,6 @@ from dashboard.timeline_form import AXES, COLOURS, HEIGHTS
 from dashboard.timeline_map import Minimap, draw_map
 from dashboard.timeline_marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
 from dashboard.timeline_shares import read_shares
-from historyapp.core.call_subjects import KINDS
 from historyapp.models.takes import Take
 
 CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 26
@@ -123,13 +122,6 @@ class Timeline:
         return COLOURS
 
     @property
-    def kinds(self) -> list[str]:
-        """The kinds of tools of its steps; all kinds where a bar stands for several steps."""
-        found = {bar.share.row.kind for bar in self.bars}
-        has_shares = any(bar.share.steps > 1 for bar in self.bars)
-        return [kind for kind in KINDS if has_shares or kind in found]
-
-    @property
     def legend(self) -> list[tuple[str, str]]:
         """Class and word of each colour that it uses."""
         bars = self.bars
@@ -174,7 +166,7 @@ def draw_timeline(location: Location, takes: list[Take], hits: Sequence[int] = (
         takes=below,
         marks=marks,
         hits=_hits(bars, hits),
-        falls=_falls(bars, {mark.step for mark in marks if mark.kind == "compaction"}),
+        falls=_falls(bars),
         pauses=[_pause_label(pause) for pause in pauses],
         context=context,
         first=first,
@@ -219,19 +211,15 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
     return f"M{left} {CONTEXT_HEIGHT}L{'L'.join(points)}L{right} {CONTEXT_HEIGHT}z"
 
 
-def _falls(bars: Sequence[TimelineBar], compacted: set[int]) -> list[TimelineLabel]:
-    """Where the context shrank to less than half: the largest falls, in order.
-
-    Args:
-        compacted: steps before which the agent compacted its context, as far as they have marks.
-    """
+def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
+    """Where the context shrank to less than half: the largest falls, in order."""
     found: list[tuple[int, TimelineLabel]] = []
     before = 0
     for bar in bars:
         size = bar.share.context
         if size and before * FALL > size and before - size >= LEAST_FALL:
-            is_known = any(bar.first <= step <= bar.last for step in compacted)
-            label = f"{'compacted ' * is_known}{short_figure(before)} → {short_figure(size)}"
+            word = "compacted " if bar.share.compactions else ""
+            label = f"{word}{short_figure(before)} → {short_figure(size)}"
             found.append((before - size, TimelineLabel(bar.x, label, bar.first)))
         before = size or before
     largest = sorted(found, key=lambda fall: -fall[0])[:MOST_FALLS]

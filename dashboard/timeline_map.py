@@ -8,10 +8,12 @@ from dashboard.timeline_bars import percent
 from dashboard.timeline_form import TimelineForm
 from dashboard.timeline_shares import MOST_SINGLE, StepShare, read_shares
 
-WIDTH, HEIGHT = 1000, 16
+WIDTH, HEIGHT = 1000, 22
 """Of the picture's coordinates. The width is stretched to that of the page."""
-LEAST = 3
-"""Height of the column of a share with one failure."""
+FLOOR, LEAST = 16, 3
+"""Where the columns of failures stand, and the height of that of a share with one failure."""
+SHORT, LONG = 2, 5
+"""Height of the lines of a share with few inputs or compactions, and of the one with the most."""
 SLICES = 20
 """Links into which the whole width is divided."""
 
@@ -37,7 +39,9 @@ class Minimap:
     failures: str
     """The path of columns that are as high as failures are dense, reported and likely ones."""
     inputs: str
-    """The path of lines where inputs are."""
+    """The path of lines from the upper edge where turns of a person begin, longer where these are dense."""
+    compactions: str
+    """Likewise of compactions, from the lower edge."""
     slices: list[MapSlice]
 
     @property
@@ -76,7 +80,10 @@ def draw_map(location: Location, form: TimelineForm, shown: Sequence[StepShare])
         first=form.first or 1,
         last=form.last or location.steps,
         failures="".join(_columns(shares, location.steps)),
-        inputs="".join(_lines(shares, location.steps)),
+        inputs="".join(_lines(shares, [share.turns for share in shares], location.steps, "0v")),
+        compactions="".join(
+            _lines(shares, [share.compactions for share in shares], location.steps, f"{HEIGHT}v-")
+        ),
         slices=list(_slices(location, form)),
     )
 
@@ -86,12 +93,17 @@ def _columns(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
         failed = share.errors + share.likely
         if failed:
             x, width = WIDTH * (share.first - 1) / steps, WIDTH * share.steps / steps
-            high = min(HEIGHT, LEAST + round((HEIGHT - LEAST) * (failed / share.steps) ** 0.5))
-            yield f"M{x:.0f} {HEIGHT}v-{high}h{width:.0f}v{high}z"
+            high = min(FLOOR, LEAST + round((FLOOR - LEAST) * (failed / share.steps) ** 0.5))
+            yield f"M{x:.0f} {FLOOR}v-{high}h{width:.0f}v{high}z"
 
 
-def _lines(shares: Sequence[StepShare], steps: int) -> Iterator[str]:
-    return (f"M{WIDTH * (share.first - 1) / steps:.0f} 0v5" for share in shares if share.inputs)
+def _lines(shares: Sequence[StepShare], counts: Sequence[int], steps: int, start: str) -> Iterator[str]:
+    """A line for each share with a count; ``start`` says where it begins and its direction."""
+    most = max(counts, default=0)
+    for share, count in zip(shares, counts, strict=True):
+        if count:
+            x, length = WIDTH * (share.first - 1) / steps, SHORT + round((LONG - SHORT) * count / most)
+            yield f"M{x:.0f} {start}{length}"
 
 
 def _slices(location: Location, form: TimelineForm) -> Iterator[MapSlice]:

@@ -1,5 +1,5 @@
-"""Marks of the timeline: inputs, bookmarks, compactions, rewinds, forks and sub-agents, each with words and a
-link.
+"""Marks of the timeline: inputs of a person, bookmarks, compactions, rewinds, forks and sub-agents, each with
+words and a link.
 
 Marks of one kind that would cover each other become one mark with their number.
 """
@@ -18,7 +18,6 @@ from dashboard.rendering.text import visible
 from dashboard.templatetags.playhead import short_figure
 from dashboard.timeline_bars import TimelineBar, bar_at, percent, place_of
 from historyapp.core.text import preview
-from historyapp.models.compaction_marks import compactions_of
 from historyapp.models.relatives import steps_before
 from historyapp.models.takes import Take
 
@@ -70,7 +69,7 @@ def draw_marks(location: Location, bars: Sequence[TimelineBar], takes: Sequence[
     if not bars:
         return []
     found = [
-        *_inputs(location, bars),
+        *_turns(location, bars),
         *_bookmarks(location, bars),
         *_compactions(location, bars),
         *_rewinds(location, bars, takes),
@@ -97,10 +96,10 @@ def _merged(group: list[_Found]) -> TimelineMark:
     )
 
 
-def _inputs(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    """Inputs before each step; of shares how many there are."""
+def _turns(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
+    """Inputs of a person before each step; of shares how many turns begin there."""
     for bar in bars:
-        count, href = bar.share.inputs, location.address_of(bar.first)
+        count, href = bar.share.turns, location.address_of(bar.first)
         if count and bar.share.steps == 1:
             label = f"Input: {visible(preview(bar.share.row.input_preview, LABEL))}"
             yield _Found("input", bar.place.start, bar.first, label, href)
@@ -118,12 +117,18 @@ def _bookmarks(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Fou
 
 
 def _compactions(location: Location, bars: Sequence[TimelineBar]) -> Iterator[_Found]:
-    for one in compactions_of(location.history):
-        place = place_of(bars, one.step)
-        if place is not None:
-            sizes = f": {short_figure(one.before)} → {short_figure(one.after)} tokens"
-            label = f"Compacted before step {one.step:,}{sizes if one.before and one.after else ''}"
-            yield _Found("compaction", place, one.step, label, location.address_of(one.step))
+    """Compactions before each step, with the size of the context before and after; of shares their number."""
+    size = 0
+    for bar in bars:
+        count, now, href = bar.share.compactions, bar.share.context, location.address_of(bar.first)
+        if count and bar.share.steps == 1:
+            sizes = f": {short_figure(size)} → {short_figure(now)} tokens" if size and now else ""
+            label = f"Compacted before step {bar.first:,}{sizes}"
+            yield _Found("compaction", bar.place.start, bar.first, label, href)
+        elif count:
+            label = f"{count:,} compaction{'s' * (count != 1)}, steps {bar.first:,}–{bar.last:,}"
+            yield _Found("compaction", bar.place.start, bar.first, label, href, count)
+        size = now or size
 
 
 def _rewinds(location: Location, bars: Sequence[TimelineBar], takes: Sequence[Take]) -> Iterator[_Found]:

@@ -1,6 +1,6 @@
 """What the timeline shows of each step; in long sessions of each of up to 250 equal shares of the steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
@@ -9,7 +9,6 @@ from historyapp.core.projection import Totals
 from historyapp.core.run_costs import money_of
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
-from historyapp.models.input_counts import count_inputs
 from historyapp.services.prices import price_list
 
 MOST_SINGLE = 400
@@ -33,8 +32,10 @@ class StepShare:
     """When its first step began; of several steps, when the step before them ended. None: not known."""
     after: int = -1
     """Position of the output before its first step; 0: there is none. -1: not known."""
-    inputs: int = 0
-    """Inputs before its steps, as far as these are counted; of a single step at most one."""
+    turns: int = 0
+    """Turns of a person that begin in it, as far as that is known."""
+    compactions: int = 0
+    """Its steps before which the agent compacted its context, likewise."""
     cost: int = 0
     """In millionths of a dollar."""
     context: int = 0
@@ -60,8 +61,8 @@ class StepShare:
 
 
 def read_shares(history: History, first: int, last: int, *, usage: bool = True) -> list[StepShare]:
-    """The shares of steps ``first`` to ``last``. It reads a bounded number of rows, in at most three queries
-    where no session is shared.
+    """The shares of steps ``first`` to ``last``. It reads a bounded number of rows, in one query where little
+    was cut off.
 
     Args:
         usage: whether to read what the model calls used. Without it context and cost are unknown.
@@ -73,64 +74,59 @@ def read_shares(history: History, first: int, last: int, *, usage: bool = True) 
     size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SHARES)
     ends = [min(end, last) for end in range(first - 1 + size, last + size, size)]
     # The step before the first one has the running totals from which the first share is counted.
-    rows = history.sample([first - 1, *ends] if first > 1 else ends)
+    numbers = [first - 1, *ends] if first > 1 else ends
+    with_totals = usage and bool(history.tail.totals.models)
+    rows = history.sample(numbers, with_totals=with_totals)
     before = max((row.number for row in rows if row.number < first), default=0)
     rows = [row for row in rows if row.number >= before]
-    totals = history.totals_of(rows) if usage and history.tail.totals.models else {}
-    shares = _single(rows) if size == 1 else _several(rows)
+    draw = _single if size == 1 else _several
+    shares = [draw(then, row) for then, row in zip([None, *rows], rows, strict=False)]
     shares = [share for share in shares if share.first >= first]
-    if size > 1:
-        shares = _with_inputs(history, shares)
-    return _with_usage(history, shares, totals)
+    return _with_usage(history, shares, rows) if with_totals else shares
 
 
-def _single(rows: Sequence[StepSample]) -> list[StepShare]:
-    return [
-        StepShare(
-            first=row.number,
-            row=row,
-            tokens=row.tokens,
-            errors=int(row.status == "error"),
-            likely=int(row.likely_failure != "" and row.status != "error"),
-            begin=row.started_at,
-            inputs=int(row.input_preview != ""),
-        )
-        for row in rows
-    ]
+def _single(before: StepSample | None, row: StepSample) -> StepShare:
+    is_next = before is None or before.number == row.number - 1
+    return StepShare(
+        first=row.number,
+        row=row,
+        tokens=row.tokens,
+        errors=int(row.status == "error"),
+        likely=int(row.likely_failure != "" and row.status != "error"),
+        begin=row.started_at,
+        turns=_risen(before, row, "turn") if is_next else 0,
+        compactions=_risen(before, row, "compactions") if is_next else 0,
+    )
 
 
-def _several(rows: Sequence[StepSample]) -> list[StepShare]:
+def _several(before: StepSample | None, row: StepSample) -> StepShare:
     """Differences of running totals."""
-    shares: list[StepShare] = []
-    before, after, tokens, errors, likely, ended = 0, 0, 0, 0, 0, None
-    for row in rows:
-        share = StepShare(
-            first=before + 1,
-            row=row,
-            tokens=max(0, row.total_tokens - tokens),
-            errors=max(0, row.total_errors - errors),
-            likely=max(0, row.total_likely_failures - likely),
-            begin=ended or row.started_at,
-            after=after if row.anchor else -1,
-        )
-        shares.append(share)
-        before, tokens, errors = row.number, row.total_tokens, row.total_errors
-        after = row.anchor or -1
-        likely, ended = row.total_likely_failures, share.end
-    return shares
+    ended = (before.finished_at or before.started_at) if before else None
+    # Of a row in a long history in which much was cut off, only some totals are known.
+    is_known = row.anchor > 0 and (before is None or before.anchor > 0)
+    return StepShare(
+        first=before.number + 1 if before else 1,
+        row=row,
+        tokens=_risen(before, row, "total_tokens"),
+        errors=_risen(before, row, "total_errors"),
+        likely=_risen(before, row, "total_likely_failures"),
+        begin=ended or row.started_at,
+        after=(before.anchor if before else 0) if is_known else -1,
+        turns=_risen(before, row, "turn") if is_known else 0,
+        compactions=_risen(before, row, "compactions") if is_known else 0,
+    )
 
 
-def _with_inputs(history: History, shares: list[StepShare]) -> list[StepShare]:
-    """The shares with the number of their inputs, where their places are known."""
-    places = [(share.after, share.row.anchor) for share in shares if share.after >= 0]
-    counts = iter(count_inputs(history.lineage, places))
-    return [replace(share, inputs=next(counts)) if share.after >= 0 else share for share in shares]
+def _risen(before: StepSample | None, row: StepSample, name: str) -> int:
+    """How much a running total grew between two rows."""
+    then: int = getattr(before, name) if before else 0
+    now: int = getattr(row, name)
+    return max(0, now - then)
 
 
-def _with_usage(history: History, shares: list[StepShare], totals: Mapping[int, Totals]) -> list[StepShare]:
+def _with_usage(history: History, shares: list[StepShare], rows: Sequence[StepSample]) -> list[StepShare]:
     """The shares with what their model calls used, where both of their ends are known."""
-    if not totals:
-        return shares
+    totals = {row.number: Totals.load(row.entry_totals) for row in rows if row.entry_totals is not None}
     prices, model = price_list(), history.session.model
     found: list[StepShare] = []
     for share in shares:

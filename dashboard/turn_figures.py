@@ -8,7 +8,7 @@ from historyapp.core.dates import known
 from historyapp.models import Episode
 from historyapp.models.episodes import StepSample
 from historyapp.models.history import History
-from historyapp.models.turns import end_of_turn, first_step
+from historyapp.models.turns import end_of_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,9 @@ def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) 
 def turn_around(history: History, number: int) -> tuple[Episode, TurnFigures] | None:
     """The first step and the figures of the turn that a step belongs to; None before the first turn."""
     row = history.row(number)
-    first = first_step(history, row.turn) if row.turn else None
-    if first is None:
+    if not row.turn_first:
         return None
-    rows = history.rows(first - 1, first)
+    rows = history.rows(row.turn_first - 1, row.turn_first)
     end = end_of_turn(history, row)
     return rows[-1], _figures(rows[0] if len(rows) > 1 else None, rows[-1], end)
 

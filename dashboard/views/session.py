@@ -60,7 +60,7 @@ def session(request: PersonRequest, session_id: UUID) -> HttpResponse:
         "timeline": drawn,
         "statuses": STATUS_FILTERS,
         "kinds": KINDS,
-        "quick_chips": quick_chips(location, drawn.kinds),
+        "quick_chips": quick_chips(location),
         "active_chips": active_chips(location),
         "inputs": [] if step else load_inputs(history),
         "rewind": latest_rewind(request, location),

@@ -26,6 +26,10 @@ ResultStatus = Literal["success", "error", "skipped", "interrupted_by_human"]
 
 PERSON = "user"
 """The channel of a person's inputs."""
+COMPACTION = "compaction"
+"""The channel of a summary that replaces the history, and the category of the note that says so."""
+CONDENSATION = "condensation"
+"""The category of OpenHands' notes that its condenser took something out of the context."""
 MOST_UNKNOWN = 20
 """The most unknown fields that an error names: each takes memory, and a body holds millions."""
 
@@ -347,3 +351,14 @@ def text_of(content: Any) -> str:
         texts = (part.get("text") if isinstance(part, dict) else part for part in content)
         return "\n\n".join(text for text in texts if isinstance(text, str))
     return "" if content is None else str(content)
+
+
+def marks_compaction(kind: str, name: str) -> bool:
+    """Whether an entry says that the agent compacted its context.
+
+    Args:
+        name: the channel of an input, or the category of a note.
+    """
+    if kind == "debug_log":
+        return name.lower() in (COMPACTION, CONDENSATION)
+    return kind == "model_input" and name == COMPACTION

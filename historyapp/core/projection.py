@@ -13,6 +13,7 @@ from historyapp.core.call_subjects import CallSubject, Kind, call_subject
 from historyapp.core.conversation import PairedResult, Progress, Status, calls_text
 from historyapp.core.entries import (
     PERSON,
+    DebugLog,
     Entry,
     ModelInput,
     ModelOutput,
@@ -20,6 +21,7 @@ from historyapp.core.entries import (
     ToolCall,
     ToolResults,
     UseTool,
+    marks_compaction,
     text_of,
 )
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
@@ -36,6 +38,7 @@ MOST_CHECKED = 50
 the session until its result is here."""
 _NO_MODELS: Mapping[str, ModelTotals] = MappingProxyType({})
 _NO_CHECKS: Mapping[str, Check] = MappingProxyType({})
+_NO_KINDS: Mapping[str, int] = {}
 
 
 class Totals(NamedTuple):
@@ -135,6 +138,12 @@ class Step(NamedTuple):
     turn: int = 0
     """How many turns there were up to this step: one begins with the first step after an input of a person.
     0 before the first one, and in rows of earlier versions until a worker has counted them."""
+    turn_first: int = 0
+    """The first step of the turn; 0 where ``turn`` is 0."""
+    compactions: int = 0
+    """Steps up to this one before which the agent compacted its context."""
+    kind_totals: Mapping[str, int] = _NO_KINDS
+    """Steps up to this one by ``kind``, without answers."""
     checks: Mapping[str, Check] = _NO_CHECKS
     """How the results of the calls with these ids are read. Not in the row."""
     excerpt: Excerpt | None = None
@@ -160,6 +169,10 @@ class Step(NamedTuple):
         return cls(**{**data, **tuples, "pending": pending, "checks": checks, "excerpt": excerpt})
 
 
+_BEFORE_THE_FIRST = Step(0, 0, 0, 0, "success")
+"""The totals from which the first step goes on."""
+
+
 class Tail(NamedTuple):
     """The live end of a session: all that the next append needs to know."""
 
@@ -168,19 +181,23 @@ class Tail(NamedTuple):
     input_preview: str = ""
     begins_turn: bool = False
     """Whether a person said something since the newest step."""
+    is_compacted: bool = False
+    """Whether the agent compacted its context since the newest step."""
 
     def dump(self) -> dict[str, Any]:
         """As stored."""
         step = self.step.dump() if self.step else None
         stored = {"totals": self.totals.dump(), "step": step, "input_preview": self.input_preview}
-        return {**stored, "begins_turn": True} if self.begins_turn else stored
+        flags = {"begins_turn": self.begins_turn, "is_compacted": self.is_compacted}
+        return {**stored, **{name: True for name, value in flags.items() if value}}
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> "Tail":
         stored = data.get("step")
         step = Step.load(stored) if stored else None
         totals, input_preview = Totals.load(data.get("totals", {})), data.get("input_preview", "")
-        return cls(totals, step, input_preview, data.get("begins_turn", False))
+        begins_turn, is_compacted = (data.get(name, False) for name in ("begins_turn", "is_compacted"))
+        return cls(totals, step, input_preview, begins_turn, is_compacted)
 
 
 class Advance(NamedTuple):
@@ -204,10 +221,13 @@ def advance(tail: Tail, entry: Entry, *, excerpts: bool = True) -> Advance:
         return _begin(tail, totals, entry, body, excerpts=excerpts)
     if isinstance(body, ModelInput):
         begins_turn = tail.begins_turn or body.channel == PERSON
-        return Advance(Tail(totals, tail.step, preview(text_of(body.content)), begins_turn))
+        is_compacted = tail.is_compacted or marks_compaction("model_input", body.channel)
+        return Advance(Tail(totals, tail.step, preview(text_of(body.content)), begins_turn, is_compacted))
     if tail.step is not None and isinstance(body, (ToolResults, Review)):
         return _continue(tail, totals, tail.step, entry)
-    return Advance(Tail(totals, tail.step, tail.input_preview, tail.begins_turn))
+    if isinstance(body, DebugLog) and marks_compaction("debug_log", body.category or ""):
+        return Advance(tail._replace(totals=totals, is_compacted=True))
+    return Advance(tail._replace(totals=totals))
 
 
 def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, excerpts: bool) -> Advance:
@@ -215,6 +235,8 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
     calls: Sequence[UseTool | ToolCall] = (output.use_tool,) if output.use_tool else output.tool_calls
     names = [call.name for call in calls]
     subject = call_subject(calls[0].name, calls[0].arguments) if calls else None
+    before = tail.step or _BEFORE_THE_FIRST
+    kinds = before.kind_totals
     step = Step(
         anchor=entry.position,
         number=totals.steps,
@@ -234,8 +256,11 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
         total_errors=totals.errors,
         kind=subject.kind if subject else "",
         target=subject.target if subject else "",
-        total_likely_failures=tail.step.total_likely_failures if tail.step else 0,
-        turn=(tail.step.turn if tail.step else 0) + tail.begins_turn,
+        total_likely_failures=before.total_likely_failures,
+        turn=before.turn + tail.begins_turn,
+        turn_first=totals.steps if tail.begins_turn else before.turn_first,
+        compactions=before.compactions + tail.is_compacted,
+        kind_totals={**kinds, subject.kind: kinds.get(subject.kind, 0) + 1} if subject else kinds,
         checks=_checks(output, subject),
         excerpt=begin_excerpt(output, entry.tokens) if excerpts else None,
     )
@@ -267,7 +292,7 @@ def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
         total_errors=totals.errors,
         **changes,
     )
-    return Advance(Tail(totals, changed, tail.input_preview, tail.begins_turn), (changed,), unpaired)
+    return Advance(tail._replace(totals=totals, step=changed), (changed,), unpaired)
 
 
 def _answer(

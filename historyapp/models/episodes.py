@@ -1,18 +1,19 @@
 """Steps' rows: what lists show of a step without loading the bodies of its entries."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.db import models
+from django.db.models import OuterRef, Subquery
 
 from historyapp.core.episodes import STATUSES
 from historyapp.core.json import dump_json
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Step
-from historyapp.models.entries import in_spans
+from historyapp.models.entries import Entry, in_spans
 from historyapp.models.fields import JSONText, PackedText, uuid_value
 from historyapp.models.notes import StepNote
 from historyapp.models.places import few_rows, have_few_rows, spans_from_step
@@ -49,6 +50,9 @@ class StepSample(NamedTuple):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     turn: int = 0
+    compactions: int = 0
+    entry_totals: Mapping[str, Any] | None = None
+    """As stored with the entry at the anchor; read only where they are asked for."""
 
     @classmethod
     def at(cls, session: UUID, number: int, tokens: int, errors: int) -> "StepSample":
@@ -133,16 +137,17 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         )
         return _rows_by_place(lineage, first, last, outline_rows_in) if rows is None else rows
 
-    def sampled(self, lineage: Lineage, first: int, last: int) -> list[StepSample]:
+    def sampled(
+        self, lineage: Lineage, first: int, last: int, *, with_totals: bool = False
+    ) -> list[StepSample]:
         """The same steps as a picture is drawn from them."""
 
         def read(most: int) -> list[StepSample]:
-            rows = self._in_sessions(lineage, first, last, most)
-            return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
+            return self._in_sessions(lineage, first, last, most)._samples(with_totals=with_totals)
 
         def read_in(spans: Sequence[Span], most: int) -> list[StepSample]:
             rows = in_spans(self, spans, "anchor", before=1).order_by("anchor")[:most]
-            return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
+            return rows._samples(with_totals=with_totals)
 
         rows = _few_rows_of(lineage, first, last, read)
         return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
@@ -170,14 +175,24 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
         return sorted(rows, key=attrgetter("number"))
 
-    def sampled_sparsely(self, lineage: Lineage, numbers: Sequence[int]) -> list[StepSample] | None:
+    def sampled_sparsely(
+        self, lineage: Lineage, numbers: Sequence[int], *, with_totals: bool = False
+    ) -> list[StepSample] | None:
         """Some steps, or None where too many rows or too many spans would be read for that."""
         if lineage.older:
             return None
         rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers))
         most = few_rows(1, len(numbers))
-        several = [StepSample(*row) for row in rows.values_list(*StepSample._fields)[: most + 1]]
+        several = rows[: most + 1]._samples(with_totals=with_totals)
         return live_rows(several, lineage) if len(several) <= most else None
+
+    def _samples(self, *, with_totals: bool) -> list[StepSample]:
+        """The rows with the columns of a picture; one query, with the totals too."""
+        if not with_totals:
+            return [StepSample(*row) for row in self.values_list(*StepSample._fields[:-1])]
+        at_anchor = Entry.objects.filter(session=OuterRef("session"), position=OuterRef("anchor"))
+        rows = self.annotate(entry_totals=Subquery(at_anchor.values("totals")))
+        return [StepSample(*row) for row in rows.values_list(*StepSample._fields)]
 
 
 def is_live_row(lineage: Lineage, session: str, anchor: int) -> bool:
@@ -231,6 +246,9 @@ class Episode(models.Model):
     error_line = models.CharField(max_length=200, db_default="", blank=True)
     total_likely_failures = models.PositiveIntegerField(db_default=0)
     turn = models.PositiveIntegerField(db_default=0)
+    turn_first = models.PositiveIntegerField(db_default=0)
+    compactions = models.PositiveIntegerField(db_default=0)
+    kind_totals = JSONText(default=dict, db_default="{}")
     excerpt = PackedText(null=True)
     """:class:`historyapp.core.excerpts.Excerpt` as JSON. Null: not computed yet. Lists do not load it."""
 

@@ -21,8 +21,7 @@ from historyapp.core.projection import Step, Tail, Totals, advance
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
-from historyapp.models.places import first_with, totals_at
-from historyapp.models.samples import spread, steps_at, totals_by_place
+from historyapp.models.samples import spread, steps_at
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, own_by_step
@@ -46,6 +45,7 @@ class History:
         self.lineage: Lineage = session.lineage(as_of)
         self._window: list[Episode] = []
         """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
+        self._known: dict[int, Episode | StepSample] = {}
 
     @cached_property
     def tail(self) -> Tail:
@@ -109,33 +109,39 @@ class History:
             self._window = known if first < last else self._window
         rows = [row for row in known if first <= row.number <= last]
         if self.newest and last == self.steps:
-            return [*(row for row in rows if row.number < last), self.newest]
+            rows = [*(row for row in rows if row.number < last), self.newest]
+        self._known |= {row.number: row for row in rows}
         return rows
 
-    def sample(self, numbers: Sequence[int]) -> list[StepSample]:
+    def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:
         """Some steps, given in ascending order, from which a picture is drawn. But for the first of them,
         their distances are equal.
 
         Of a long session in which much was cut off, other steps with about the same distances.
+
+        Args:
+            with_totals: also the totals at the outputs of the steps, where their places are known.
         """
         first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
         rows: list[StepSample] | None
         if len(numbers) == last - first + 1:
-            rows = Episode.objects.sampled(self.lineage, first, last)
+            rows = Episode.objects.sampled(self.lineage, first, last, with_totals=with_totals)
         else:
-            rows = Episode.objects.sampled_sparsely(self.lineage, numbers)
+            rows = Episode.objects.sampled_sparsely(self.lineage, numbers, with_totals=with_totals)
         if rows is None:
             totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
         if (shown := self.newest_shown) and last == self.steps:
-            newest = StepSample(*(getattr(shown, name) for name in StepSample._fields))
-            return [*(row for row in rows if row.number < self.steps), newest]
+            columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
+            newest = StepSample(**columns, entry_totals=self.tail.totals.dump())
+            rows = [*(row for row in rows if row.number < self.steps), newest]
+        self._known |= {row.number: row for row in rows if row.anchor}
         return rows
 
-    def totals_of(self, rows: Sequence[StepSample]) -> dict[int, Totals]:
-        """The running totals at the outputs of sampled steps, by step; of steps whose place is known."""
-        places = {(row.session_id, row.anchor): row.number for row in rows if row.anchor}
-        return dict(totals_by_place(places))
+    @property
+    def known_rows(self) -> dict[int, Episode | StepSample]:
+        """The rows that have been read so far, by number and in order: others are looked for between them."""
+        return dict(sorted(self._known.items()))
 
     @property
     def newest(self) -> Episode | None:
@@ -152,24 +158,6 @@ class History:
         if newest and has_ended and newest.status == "in_flight":
             newest.status = "abandoned"
         return newest
-
-    def next_error(self, after: int) -> int | None:
-        """The number of the first step after ``after`` that ended in an error, or None."""
-        if after >= self.steps:
-            return None
-        if not self.lineage.older:
-            numbers, are_all = Episode.objects.failed_after(self.lineage, after)
-            # The stored row of the newest step may be newer than the history.
-            failed = (n for n in numbers if n < self.steps or self.row(n).status == "error")
-            found = next(failed, None)
-            if found is not None or are_all:
-                return found
-        place = first_with(self.lineage, "steps", after + 1)
-        while place is not None and (totals := totals_at(*place)) is not None:
-            if self.row(totals["steps"]).status == "error":
-                return int(totals["steps"])
-            place = first_with(self.lineage, "errors", totals.get("errors", 0) + 1)
-        return None
 
     def row(self, number: int) -> Episode:
         """The row of one step.
@@ -370,10 +358,10 @@ def tail_of(lineage: Lineage) -> Tail:
     totals = Totals.load(newest.totals)
     step = _newest_step(lineage, totals)
     after = step.first_position if step else 0
-    inputs = Entry.objects.live(lineage, after=after, kinds=("model_input",), newest_first=True)
-    newest_tail = next((advance(Tail(), entry.core()).tail for entry in inputs), Tail())
-    earlier = (advance(Tail(), entry.core()).tail.begins_turn for entry in inputs)
-    return Tail(totals, step, newest_tail.input_preview, newest_tail.begins_turn or any(earlier))
+    pending = Tail()
+    for entry in Entry.objects.live(lineage, after=after, kinds=("model_input", "debug_log")):
+        pending = advance(pending, entry.core()).tail
+    return pending._replace(totals=totals, step=step)
 
 
 def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
@@ -396,5 +384,5 @@ def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
         total_tokens=own.tokens,
         total_errors=own.errors,
         total_likely_failures=likely,
-        turn=row.turn,
+        **{name: getattr(row, name) for name in ("turn", "turn_first", "compactions", "kind_totals")},
     )

@@ -6,20 +6,21 @@ rows, so what it costs does not depend on the session's length.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
 
-from historyapp.core.entries import PERSON
+from historyapp.core.entries import PERSON, marks_compaction
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Span
-from historyapp.core.overview.figures import COMPACTION
 from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack
 from historyapp.models.history import History
+from historyapp.models.places import first_with, totals_at
 from historyapp.models.sql import RowPlace, fetch_all
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
@@ -30,8 +31,6 @@ MOST_SEARCHES = 10
 """Parts of a search for failures; in most sessions the first one finds the step."""
 _PAGE = 64
 _ROWS = "SELECT position, body, totals FROM historyapp_entry WHERE "
-CONDENSATION = "condensation"
-"""The category of OpenHands' notes that its condenser took something out of the context."""
 IsMark = Callable[[str, Mapping[str, Any]], bool]
 """Whether an entry of this kind, with this stored body, is what is searched."""
 
@@ -46,6 +45,36 @@ class Landmark(NamedTuple):
 
 
 NOWHERE = Landmark(None)
+
+
+def next_error(history: History, after: int) -> int | None:
+    """The first step after ``after`` that ended in an error, or None; mostly one query or none."""
+    newest = history.newest_shown
+    if newest is None or after >= newest.number:
+        return None
+    known = history.known_rows
+    if after in known and known[after].total_errors == newest.total_errors:
+        return None
+    near = takewhile(known.__contains__, range(after + 1, newest.number + 1))
+    if (failed := next((number for number in near if known[number].status == "error"), None)) is not None:
+        return failed
+    if not history.lineage.older:
+        numbers, are_all = Episode.objects.failed_after(history.lineage, after)
+        # The stored row of the newest step may be newer than the history.
+        found = (n for n in numbers if n < newest.number or newest.status == "error")
+        if (failed := next(found, None)) is not None or are_all:
+            return failed
+    return _next_error_by_totals(history, after)
+
+
+def _next_error_by_totals(history: History, after: int) -> int | None:
+    """The same by the running totals of entries, where takes have many failed steps."""
+    place = first_with(history.lineage, "steps", after + 1)
+    while place is not None and (totals := totals_at(*place)) is not None:
+        if history.row(totals["steps"]).status == "error":
+            return int(totals["steps"])
+        place = first_with(history.lineage, "errors", totals.get("errors", 0) + 1)
+    return None
 
 
 def failure(history: History, start: int, forwards: bool, *, likely: bool = False) -> Landmark:
@@ -124,9 +153,7 @@ def _is_of_person(kind: str, body: Mapping[str, Any]) -> bool:
 
 
 def _is_compaction(kind: str, body: Mapping[str, Any]) -> bool:
-    if kind == "debug_log":
-        return str(body.get("category", "")).lower() in (COMPACTION, CONDENSATION)
-    return kind == "model_input" and body.get("channel") == COMPACTION
+    return marks_compaction(kind, str(body.get("category" if kind == "debug_log" else "channel", "")))
 
 
 class _Mark(NamedTuple):

@@ -4,7 +4,7 @@ The rows of some step numbers are not read where takes reuse the numbers, or whe
 spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
@@ -14,7 +14,6 @@ from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
-from historyapp.core.projection import Totals
 from historyapp.models.fields import as_uuid, session_value
 from historyapp.models.sql import fetch_all
 
@@ -79,16 +78,6 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
         if total and total.steps - (found[-1].steps if found else 0) >= gap <= steps - total.steps:
             found.append(total)
     return found
-
-
-def totals_by_place(places: Mapping[tuple[UUID, int], int]) -> Iterator[tuple[int, Totals]]:
-    """The totals up to and including some entries, each with the value of its key (session, position)."""
-    ordered = sorted(places)
-    for start in range(0, len(ordered), _PLACES_AT_ONCE):
-        groups = groupby(ordered[start : start + _PLACES_AT_ONCE], itemgetter(0))
-        by_session = [(session, [position for _, position in group]) for session, group in groups]
-        for id, position, _, stored in _totals_at(by_session):
-            yield places[as_uuid(id), position], Totals.load(load_dumped(stored))
 
 
 def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

@@ -1,4 +1,4 @@
-"""Works out kinds, targets, likely failures and turns of steps that an earlier version recorded.
+"""Works out kinds, targets, likely failures, turns and compactions of steps that an earlier version recorded.
 
 A worker does it, in small transactions that agents hardly notice, and goes on where it stopped. It runs the
 same fold as an append (:mod:`historyapp.core.projection`), but writes only the columns of outcomes.
@@ -21,7 +21,10 @@ from historyapp.wire.problems import StorageFailed
 
 log = logging.getLogger(__name__)
 
-OUTCOMES = ("kind", "target", "likely_failure", "error_line", "total_likely_failures", "turn")
+OUTCOMES = (
+    "kind", "target", "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first",
+    "compactions", "kind_totals",
+)  # fmt: skip
 """The columns of a step's row that are worked out."""
 AT_ONCE, TOKENS_AT_ONCE = 100, 50_000
 """Entries of one transaction, and their tokens. A single entry may have more."""
@@ -138,7 +141,8 @@ def _finish(session: Session, tail: Tail) -> None:
     if live.step is not None and tail.step is not None:
         outcomes = {name: getattr(tail.step, name) for name in (*OUTCOMES, "checks")}
         step = live.step._replace(**outcomes)
-        session.tail = live._replace(step=step, begins_turn=tail.begins_turn).dump()
+        now = live._replace(step=step, begins_turn=tail.begins_turn, is_compacted=tail.is_compacted)
+        session.tail = now.dump()
         Session.objects.filter(pk=session.pk).update(tail=session.tail)
     StaleOutcomes.objects.filter(session=session).delete()
     # A fork that was made meanwhile went on from rows that were not done.

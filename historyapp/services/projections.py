@@ -185,8 +185,9 @@ def _without_new_outcomes(was: dict[str, Any], now: dict[str, Any], later: Seque
     kept = {name: value for name, value in made.items() if name in stored}
     kept |= {name: stored[name] for name in later if name in kept}
     tail = {**now["tail"], "step": kept or made or None}
-    if "turn" in later and "begins_turn" not in was["tail"]:
-        tail.pop("begins_turn", None)
+    for name in ("begins_turn", "is_compacted"):
+        if later and name not in was["tail"]:
+            tail.pop(name, None)
     return {**now, "tail": tail}
 
 

@@ -28,7 +28,8 @@ EPISODE_COLUMNS = (
     "session_id", "anchor", "number", "first_position", "last_position", "status", "tool_names", "tool",
     "input_preview", "thought_preview", "call_preview", "result_preview", "tokens", "started_at",
     "finished_at", "total_tokens", "total_errors", "unpaired", "unanswered", "kind", "target",
-    "likely_failure", "error_line", "total_likely_failures", "turn", "excerpt",
+    "likely_failure", "error_line", "total_likely_failures", "turn", "turn_first", "compactions",
+    "kind_totals", "excerpt",
 )  # fmt: skip
 LOCKED_COLUMNS = (
     "id", "project_id", "status", "revision", "head", "tail", "compress_at", "compress_at_tokens",
@@ -202,6 +203,9 @@ def _episode(step: Step) -> tuple[Any, ...]:
         step.error_line,
         step.total_likely_failures,
         step.turn,
+        step.turn_first,
+        step.compactions,
+        dump_json(step.kind_totals),
         pack(dump_json(step.excerpt.dump())) if step.excerpt else None,
     )
 

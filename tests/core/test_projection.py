@@ -3,7 +3,17 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from historyapp.core.entries import Body, Entry, ModelOutput, ToolCall, ToolResult, ToolResults, UseTool
+from historyapp.core.entries import (
+    Body,
+    DebugLog,
+    Entry,
+    ModelInput,
+    ModelOutput,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    UseTool,
+)
 from historyapp.core.projection import MOST_CHECKED, Step, Tail, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -119,3 +129,24 @@ def test_what_an_earlier_version_remembered_of_calls_can_be_read() -> None:
     stored = {**step.dump(), "checks": [["0", list(step.checks["0"])]]}
     assert Step.load(stored).checks == step.checks
     assert Step.load({**stored, "checks": []}).checks == {}
+
+
+def test_steps_are_counted_by_kind_without_answers() -> None:
+    read, shell = calling(("read", {"path": "a.py"})), calling(("bash", {"command": "ls"}))
+    assert newest(read, shell, shell, ModelOutput(text="done")).kind_totals == {"read": 1, "shell": 2}
+
+
+def test_a_turn_begins_at_the_step_after_an_input_of_a_person() -> None:
+    step, said = calling(("ls", {})), ModelInput(content="go")
+    by_program = ModelInput(channel="reminder", content="stay on task")
+    assert (newest(step).turn, newest(step).turn_first) == (0, 0)
+    found = newest(step, said, by_program, step, by_program, step)
+    assert (found.turn, found.turn_first) == (1, 2)
+
+
+def test_steps_after_a_compaction_are_counted_once_for_its_note_and_its_summary() -> None:
+    step, summary = calling(("ls", {})), ModelInput(channel="compaction", content="so far")
+    note, other = (DebugLog(category=name, message="x") for name in ("compaction", "hook"))
+    condensed = DebugLog(category="condensation", message="x")
+    assert newest(step, other, ModelInput(content="compaction"), step).compactions == 0
+    assert newest(note, summary, step, step, note, step, condensed, step).compactions == 3

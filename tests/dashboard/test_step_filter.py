@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from historyapp.models import Project, Session
+from historyapp.models import Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
@@ -107,12 +107,12 @@ def chips(response: object) -> list[str]:
 
 def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, session: Session) -> None:
     page = f"/sessions/{session.pk}?step=3"
-    assert chips(alice.get(page)) == ["all 5: step=3", "errors 1", "read"]
+    assert chips(alice.get(page)) == ["all 5: step=3", "errors 1", "read 5"]
     both = alice.get(f"{page}&status=error&file=3.txt&noted=1")
     assert chips(both) == [
         "all 5",
         "errors 1: step=3&file=3.txt&noted=1",
-        "read",
+        "read 5",
         "file 3.txt: step=3&status=error&noted=1",
         "bookmarked: step=3&status=error&file=3.txt",
     ]
@@ -120,6 +120,22 @@ def test_chips_add_and_remove_one_filter_and_keep_the_others(alice: Client, sess
         f'href="/sessions/{session.pk}?step=3&amp;status=error&amp;kind=read&amp;file=3.txt&amp;noted=1"'
         in (html(both))
     )
+
+
+def test_chips_count_the_steps_of_each_kind_as_of_the_position(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act("bash", command="ls"), ok(), act("bash", command="ls"), ok()])
+    assert chips(alice.get(f"/sessions/{session.pk}")) == [
+        "all 7: step=1",
+        "errors 1",
+        "shell 2",
+        "read 5",
+    ]
+    then = alice.get(f"/sessions/{session.pk}?as_of=13&kind=edit")
+    assert chips(then) == ["all 6", "errors 1", "shell 1", "read 5", "edit 0: step=1&as_of=13"]
+    StaleOutcomes.objects.create(session=session)
+    assert "shell counting" in chips(alice.get(f"/sessions/{session.pk}"))
 
 
 def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:

@@ -11,12 +11,13 @@ from dashboard.timeline import Timeline, draw_timeline
 from dashboard.timeline_form import TimelineForm
 from dashboard.timeline_map import SLICES, Minimap
 from dashboard.timeline_shares import MOST_SHARES, MOST_SINGLE
+from historyapp.core.entries import ModelInput
 from historyapp.models import Project, Session
 from historyapp.models.history import History
 from historyapp.services.append import append
 from tests.dashboard.long_sessions import ERROR_EVERY, long_session
 from tests.dashboard.pages import html
-from tests.services.drafts import act, ok, said
+from tests.services.drafts import act, draft, ok, said
 
 HTMX = {"HX-Request": "true"}
 
@@ -62,6 +63,15 @@ def test_inputs_are_drawn(project: Project) -> None:
     assert minimap(session).inputs == "M999 0v5"
 
 
+def test_compactions_are_drawn_longer_where_they_are_dense(project: Project) -> None:
+    session = long_session(project, 1_000)
+    assert minimap(session).compactions == ""
+    summary = draft(ModelInput(channel="compaction", content="So far: all well."))
+    append(project, session.pk, [one for _ in range(6) for one in (summary, act(), ok())])
+    session.refresh_from_db()
+    assert minimap(session).compactions == "M994 22v-5M999 22v-3"
+
+
 def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Project) -> None:
     session = long_session(project, 5_000)
     slices = minimap(session, 600).slices
@@ -85,7 +95,7 @@ def test_it_costs_the_same_for_every_length(
     form = TimelineForm(first=101, last=400) if zoom else TimelineForm()
     sessions = [long_session(project, steps) for steps in (1_000, 20_000)]
     for session in sessions:
-        with django_assert_num_queries(6 if zoom else 5):
+        with django_assert_num_queries(4 if zoom else 3):
             drawn = timeline(session, 150, form)
         assert drawn.minimap is not None
         assert len(drawn.minimap.failures) < 20 * MOST_SHARES

@@ -48,6 +48,20 @@ def test_inputs_are_marked_at_the_step_after_them(project: Project, session: Ses
     ]
 
 
+def test_inputs_of_programs_are_not_marked(project: Project, session: Session) -> None:
+    append(project, session.pk, [draft(ModelInput(channel="reminder", content="stay on task")), act(), ok()])
+    assert [mark.step for mark in marks(session, "input")] == [1]
+
+
+def test_all_compactions_of_a_long_run_are_counted(project: Project) -> None:
+    session = long_session(project, 1_000)
+    summary = draft(ModelInput(channel="compaction", content="So far: all well."))
+    append(project, session.pk, [one for _ in range(300) for one in (summary, act(), ok())])
+    found = marks(session, "compaction")
+    assert sum(mark.count for mark in found) == 300
+    assert found[0].label == "2 compactions, steps 997–1,002"
+
+
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
     session = long_session(project, 5_000)
     append(project, session.pk, [one for _ in range(3) for one in (said("go on"), act(), ok())])
@@ -81,7 +95,7 @@ def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says
     append(project, session.pk, [draft(ModelInput(channel="compaction", content="So far: all well."))])
     append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": 20_000})])
     (mark,) = marks(session, "compaction")
-    assert (mark.step, mark.label) == (3, "Compacted before step 3")
+    assert (mark.step, mark.label) == (3, "Compacted before step 3: 90k → 20k tokens")
     assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
 
 

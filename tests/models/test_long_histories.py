@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.entries import SystemInstruction
 from historyapp.models import Episode, Project, Session, Summary
 from historyapp.models.history import History
+from historyapp.models.landmarks import next_error
 from historyapp.models.places import first_with
 from historyapp.models.samples import spread
 from historyapp.models.step_filters import StepFilter, StepSearch
@@ -96,7 +97,7 @@ def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: l
         assert [row.call_preview for row in past.rows(1, 4)] == ["one()", "two()", "three()", "four()"]
         assert [step.number for step in past.outline(2, 4)] == [2, 3, 4]
         assert [sample.status for sample in past.sample([1, 2, 3, 4])] == ["success"] * 3 + ["error"]
-        assert past.next_error(0) == 4
+        assert next_error(past, 0) == 4
         costs.append((count, len(rows_read)))
     assert costs[0] == costs[1]
     assert costs[1][1] <= 12
@@ -143,9 +144,9 @@ def test_a_step_among_many_spans_is_found_with_few_queries(
     assert past.row(40).call_preview == "kept39()"
     assert [row.number for row in past.rows(30, 50)] == list(range(30, 51))
     assert len(rows_read) <= 2 * (23 + 8)
-    assert [past.next_error(after) for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
-    assert past.next_error(80) is None
-    assert queries(lambda: past.next_error(41)) <= 55
+    assert [next_error(past, after) for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
+    assert next_error(past, 80) is None
+    assert queries(lambda: next_error(past, 41)) <= 55
 
 
 @pytest.mark.parametrize("depth", [40, 80])
@@ -169,7 +170,7 @@ def test_reads_of_a_fork_of_forks_take_as_many_queries_at_any_depth(project: Pro
     assert queries(read_rare) <= 22
     assert queries(lambda: past.row(20)) <= 30
     assert past.row(20).call_preview == "step20()"
-    assert past.next_error(20) == 23
+    assert next_error(past, 20) == 23
     assert queries(lambda: history(child).session.shared_revision) == 2
 
 

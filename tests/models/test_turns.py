@@ -46,6 +46,7 @@ def test_inputs_of_a_person_begin_turns_and_those_of_programs_do_not(project: Pr
     append(project, session.pk, [BY_PROGRAM, act(), ok(), said("a"), said("b"), act()])
     session.refresh_from_db()
     assert turns(session) == [0, 1, 1, 2, 2, 3]
+    assert [row.turn_first for row in History(session).rows(1, 6)] == [0, 2, 2, 4, 4, 6]
 
 
 def test_turns_count_on_after_a_rewind_and_in_a_fork(project: Project) -> None:
@@ -66,8 +67,8 @@ def test_the_steps_of_each_turn_are_found(project: Project) -> None:
     history = History(with_turns(project, 3, 1, 4))
     assert [steps_of_turn(history, turn) for turn in range(1, 4)] == [range(2, 5), range(5, 6), range(6, 10)]
     assert not steps_of_turn(history, 4)
-    assert first_step(history, 3, 4) == 6
-    assert last_step(history, 2, 5) == 5
+    assert first_step(history, 3) == 6
+    assert last_step(history, 2) == 5
     assert first_step(History(create_session(project)), 1) is None
 
 

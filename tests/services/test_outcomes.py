@@ -2,7 +2,7 @@
 
 import pytest
 
-from historyapp.core.entries import EntryDraft
+from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
@@ -10,8 +10,9 @@ from historyapp.services.outcomes import OUTCOMES, stale_sessions, work_out_outc
 from historyapp.services.projections import rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
 from historyapp.services.sessions import create_session
-from tests.services.drafts import act, failed, ok, said
+from tests.services.drafts import act, answer, failed, ok, said
 
+SUMMARY = EntryDraft(ModelInput(channel="compaction", content="So far: all well."))
 FAILED = 'Traceback (most recent call last):\n  File "a.py"\nValueError: no'
 
 
@@ -31,7 +32,7 @@ def recorded(project: Project, session: Session) -> list[Session]:
     """A session with takes and a fork, the fork with one of its own; some results look like failures."""
     for number in range(6):
         bad = number % 2
-        append(project, session.pk, [said(f"{number}"), ran(), gave(FAILED if bad else "fine")])
+        append(project, session.pk, [said(f"{number}"), SUMMARY, ran(), gave(FAILED if bad else "fine")])
     rewind(project, session.pk, Target(to_step=4))
     append(project, session.pk, [ran(), gave("fine"), act("read"), failed(), ran(), gave(FAILED)])
     cut = rewind(project, session.pk, Target(to_step=5))
@@ -52,19 +53,25 @@ def outcomes() -> list[object]:
 
 def forget(sessions: list[Session]) -> None:
     """Makes the rows as an earlier version wrote them."""
-    Episode.objects.update(kind="", target="", likely_failure="", error_line="", total_likely_failures=0)
+    texts = dict.fromkeys(("kind", "target", "likely_failure", "error_line"), "")
+    counts = dict.fromkeys(("total_likely_failures", "turn", "turn_first", "compactions"), 0)
+    lacking = {**texts, **counts, "kind_totals": {}}
+    assert lacking.keys() == set(OUTCOMES)
+    Episode.objects.update(**lacking)
     for session in sessions:
         step = session.tail["step"]
-        lacking = {
-            "kind": "",
-            "target": "",
-            "likely_failure": "",
-            "error_line": "",
-            "total_likely_failures": 0,
-        }
         kept = {**{name: value for name, value in step.items() if name != "checks"}, **lacking}
         Session.objects.filter(pk=session.pk).update(tail={**session.tail, "step": kept})
         StaleOutcomes.objects.create(session=session)
+
+
+def test_a_session_of_answers_alone_is_worked_out_too(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [said("hello"), answer("hello"), said("again"), answer("hello")])
+    session.refresh_from_db()
+    forget([session])
+    assert work_out_outcomes(never) == 1
+    assert list(Episode.objects.order_by("number").values_list("turn", "kind_totals")) == [(1, {}), (2, {})]
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])

@@ -28,6 +28,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
 from historyapp.models.episodes import columns
 from historyapp.models.history import History
+from historyapp.models.landmarks import next_error
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
@@ -156,7 +157,7 @@ def compare(history: History, path: list[Entry]) -> None:
     assert [outlined.excerpt for outlined in outline] == [step.excerpt for step in steps]
     for after in range(history.steps + 1):
         later = (step.number for step in steps[after:] if step.status == "error")
-        assert history.next_error(after) == next(later, None)
+        assert next_error(history, after) == next(later, None)
     expected = [asdict(episode) for episode in group_episodes(path)]
     assert [asdict(episode) for episode in history.episodes(1, history.steps)] == expected
 

@@ -7,7 +7,7 @@ from heapq import nlargest
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
-from historyapp.core.entries import PERSON, DebugLog, Entry, ModelInput, ModelOutput, ToolResults
+from historyapp.core.entries import COMPACTION, PERSON, DebugLog, Entry, ModelInput, ModelOutput, ToolResults
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, milliseconds_of
@@ -23,8 +23,6 @@ MOST_STEPS = 8
 MOST_AGENT_CALLS, LONGEST_ID = 200, 100
 """Calls that started sub-agents of which the step is kept, the first ones; longer ids are not."""
 MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
-COMPACTION = "compaction"
-"""The channel of a summary that replaces the history, and the category of the note that says so."""
 
 
 @dataclass(slots=True)
