@@ -24,9 +24,12 @@ _WINDOWS = {
     "o3": 100_000,
     "o4-mini": 100_000,
     "claude": 200_000,
+    "gemini-2": 1_048_576,
+    "gemini-3": 1_048_576,
 }
 """Tokens of input, by the prefix of a family's names: the window less the longest answer.
-Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22."""
+Source: OpenAI documentation, "Models", and Claude documentation, "Models overview", on 2026-11-22; Gemini API
+documentation, "Gemini models", on 2026-11-24."""
 
 
 class SessionSettings(BaseModel):

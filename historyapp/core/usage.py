@@ -1,6 +1,7 @@
 """The tokens of a model call, read from the ``usage`` that a provider or a transcript reports.
 
-Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, Anthropic beside it.
+Conventions differ: OpenAI and OpenTelemetry count cached tokens inside input, Anthropic beside it. Gemini
+counts reasoning beside output.
 """
 
 from collections.abc import Mapping
@@ -76,19 +77,28 @@ def usage_of(metadata: Mapping[str, Any]) -> Usage:
     usage = metadata.get("usage")
     if not isinstance(usage, dict):
         return _NO_USAGE
+    convention = metadata.get("usage_convention")
+    if convention == "gemini":
+        return _usage_of_gemini(usage)
     sent = _first(usage, "input_tokens", "prompt_tokens")
     received = _details(usage, "output_tokens_details", "completion_tokens_details")
     output = _first(usage, "output_tokens", "completion_tokens")
     reasoning = _first(received, "reasoning_tokens", "thinking_tokens")
     reasoning = reasoning or _first(usage, "reasoning_output_tokens")  # as Codex writes it
     # litellm reports OpenAI's totals and Anthropic's cache counts, which are in those totals already.
-    convention = metadata.get("usage_convention")
     if convention == "anthropic" or (convention is None and "cache_read_input_tokens" in usage):
         read, write = _first(usage, "cache_read_input_tokens"), _first(usage, "cache_creation_input_tokens")
         return Usage(sent + read + write, output, read, write, reasoning)
     cached = _details(usage, "input_tokens_details", "prompt_tokens_details")
     read = _first(cached, "cached_tokens") or _first(usage, "cached_input_tokens", "cache_read_tokens")
     return Usage(sent, output, read, _first(cached, "cache_write_tokens"), reasoning)
+
+
+def _usage_of_gemini(usage: Mapping[str, Any]) -> Usage:
+    """As Gemini CLI writes it: ``tool`` is what the provider's own tools added to the input."""
+    reasoning = _first(usage, "thoughts")
+    sent = _first(usage, "input") + _first(usage, "tool")
+    return Usage(sent, _first(usage, "output") + reasoning, _first(usage, "cached"), 0, reasoning)
 
 
 def cost_of(metadata: Mapping[str, Any]) -> int:

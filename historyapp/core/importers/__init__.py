@@ -5,6 +5,7 @@ from historyapp.core.importers.anthropic_messages import ANTHROPIC_MESSAGES
 from historyapp.core.importers.base import Importer, Source
 from historyapp.core.importers.claude_code import CLAUDE_CODE
 from historyapp.core.importers.codex_rollout import CODEX_ROLLOUT
+from historyapp.core.importers.gemini_cli import GEMINI_CLI
 from historyapp.core.importers.mini_swe_agent import MINI_SWE_AGENT
 from historyapp.core.importers.openai_chat import OPENAI_CHAT
 from historyapp.core.importers.openhands import OPENHANDS
@@ -19,6 +20,7 @@ IMPORTERS: dict[str, Importer] = {
         PLAYHEAD_JSONL,
         CLAUDE_CODE,
         CODEX_ROLLOUT,
+        GEMINI_CLI,
         STATE_JSON,
         SWE_AGENT,
         MINI_SWE_AGENT,

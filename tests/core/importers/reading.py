@@ -126,7 +126,7 @@ def check(operations: Iterable[Operation], format: str) -> None:
                     assert draft.metadata["source"]["format"] == format
                 if "usage" in draft.metadata and format != "playhead_jsonl":
                     assert isinstance(draft.body, ModelOutput)
-                    assert draft.metadata["usage_convention"] in ("openai", "anthropic")
+                    assert draft.metadata["usage_convention"] in ("openai", "anthropic", "gemini")
                 if isinstance(draft.body, ModelOutput):
                     called[session] |= {call.id for call in draft.body.tool_calls}
             case RewindTo(session=session) | AddSummary(session=session):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.core.importers.gemini_records import GEMINI_FACTS, GEMINI_LINES, GEMINI_MESSAGES
 from tests.core.importers.reading import lines
 
 CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
@@ -352,6 +353,7 @@ DOCUMENTS: list[tuple[str, Any]] = [
     ("openhands", OPENHANDS_V1),
     ("openhands", OUTPUT_ROW),
     ("state_json", STATE),
+    ("gemini_cli", {**GEMINI_FACTS, "messages": GEMINI_MESSAGES}),
 ]
 """Formats whose files are one JSON value."""
 
@@ -361,6 +363,7 @@ LINES: list[tuple[str, list[Any]]] = [
     ("openhands", OPENHANDS_V1),
     ("openhands", [OUTPUT_ROW, OUTPUT_ROW]),
     ("playhead_jsonl", EXPORT),
+    ("gemini_cli", GEMINI_LINES),
 ]
 """Formats whose files are lines of JSON."""
 

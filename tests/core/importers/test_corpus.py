@@ -22,6 +22,7 @@ FOLDERS = {
     "openhands": "openhands",
     "openai_chat": "openai_chat",
     "anthropic_messages": "anthropic_messages",
+    "gemini_cli": "gemini_cli",
 }
 FILES = [(path, name) for folder, name in FOLDERS.items() for path in sorted((CORPUS / folder).rglob("*.*"))]
 EVERY_FILE = pytest.mark.parametrize(("path", "name"), FILES, ids=[path.name for path, _ in FILES])
@@ -130,17 +131,32 @@ def anthropic_messages(document: Any) -> Expected:
     }
 
 
+def gemini_cli(document: Any) -> Expected:
+    answers = [message for message in document["messages"] if message["type"] == "gemini"]
+    calls = [call for answer in answers for call in answer.get("toolCalls", ())]
+    return {
+        "sessions": 1,
+        "outputs": len(answers),
+        "calls": len(calls),
+        "results": len(calls),
+        "errors": sum(call["status"] == "error" for call in calls),
+    }
+
+
 COUNTED: dict[str, Callable[[Any], Expected]] = {
     "swe_agent": swe_agent,
     "mini_swe_agent": mini_swe_agent,
     "openhands": openhands,
     "openai_chat": openai_chat,
     "anthropic_messages": anthropic_messages,
+    "gemini_cli": gemini_cli,
 }
 
 
 def load(path: Path) -> Any:
-    if path.suffix == ".jsonl":
+    if (
+        path.suffix == ".jsonl" and path.parent.name != "gemini_cli"
+    ):  # its files are documents, despite the name
         with path.open("rb") as stream:
             return [line.data for line in read_lines(stream) if isinstance(line, SourceRecord)]
     return json.loads(path.read_bytes())

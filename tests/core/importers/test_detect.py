@@ -19,6 +19,7 @@ FORMATS = {
     "openhands": "openhands",
     "openai_chat": "openai_chat",
     "anthropic_messages": "anthropic_messages",
+    "gemini_cli": "gemini_cli",
     # Recorded chat completions, whichever agent made them.
     "autogpt_vcr/derived": "openai_chat",
     # Two recorded calls: the first is an Anthropic one, the second is skipped.

@@ -1,0 +1,221 @@
+"""Gemini CLI sessions (``~/.gemini/tmp/*/chats/session-*``): one JSON document, or JSON lines.
+
+A message of the model holds its tool calls with their results. In JSON lines a message is written again, in
+full, when more of it is known; ``$rewindTo`` takes messages away, and ``$set`` changes the facts of the
+session or replaces the history that the model sees.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from historyapp.core.content import plain_text
+from historyapp.core.entries import (
+    DebugLog,
+    EntryDraft,
+    ModelInput,
+    ModelOutput,
+    ToolResults,
+)
+from historyapp.core.importers.base import (
+    Append,
+    Head,
+    Operation,
+    RewindTo,
+    SessionStart,
+    Skipped,
+    Source,
+)
+from historyapp.core.importers.exchanges import readable
+from historyapp.core.importers.gemini_parts import calls_of, content_of, result_of, thoughts_of
+from historyapp.core.importers.messages import Calls, moment, session_of, title_of, usage_facts, with_source
+from historyapp.core.importers.records import SourceRecord, head_of, known, read_lines, records
+from historyapp.core.json import listing, mapping, text
+
+_MOST_MESSAGES = 100_000
+"""Messages that a later record may name. Older ones are forgotten, so that memory stays bounded."""
+_MOST_FORGOTTEN = 10_000
+"""Messages that one replacement of the history is said to have left out, the newest ones."""
+
+
+class _GeminiCli:
+    name = "gemini_cli"
+    title = "Gemini CLI session"
+
+    def recognises(self, head: Head) -> bool:
+        return _names_project(mapping(head.document)) or any(map(_names_project, head.lines[:5]))
+
+    def read(self, source: Source) -> Iterator[Operation]:
+        head = head_of(source)
+        document = mapping(head.document)
+        messages = listing(document.get("messages"))
+        shown = messages or [*head.lines]
+        run = _GeminiRun(_start(document or _facts(head), shown, source), "index" if messages else "line")
+        found = records(messages) if messages else read_lines(source.stream)
+        yield from readable(run.read(found), source, self.title)
+
+
+GEMINI_CLI = _GeminiCli()
+
+
+def _names_project(record: Mapping[str, Any]) -> bool:
+    return isinstance(record.get("sessionId"), str) and isinstance(record.get("projectHash"), str)
+
+
+def _facts(head: Head) -> Mapping[str, Any]:
+    return next((line for line in head.lines if _names_project(line)), {})
+
+
+def _start(facts: Mapping[str, Any], messages: list[Any], source: Source) -> SessionStart:
+    """The session of a file, which has one.
+
+    Args:
+        messages: the first ones, or all of them.
+    """
+    first = [mapping(message) for message in messages]
+    task = next((content_of(m.get("content")) for m in first if m.get("type") == "user"), "")
+    is_subagent = facts.get("kind") == "subagent"
+    folder = source.folder.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return SessionStart(
+        text(facts.get("sessionId")) or session_of(source),
+        title=title_of(text(facts.get("summary")) or plain_text(task)),
+        agent="Gemini CLI",
+        model=next((text(m.get("model")) for m in first if m.get("model")), ""),
+        spawned_by=folder if is_subagent and folder not in ("", "chats") else None,
+        metadata=known(
+            project_hash=facts.get("projectHash"),
+            kind=facts.get("kind"),
+            directories=facts.get("directories"),
+        ),
+    )
+
+
+class _GeminiRun:
+    """Reads the records of one session, in order."""
+
+    def __init__(self, start: SessionStart, place: str) -> None:
+        self._start = start
+        self._place = place
+        """What a record's number is: ``line`` or ``index``."""
+        self._calls = Calls(start.session)
+        self._position = 0
+        """Of the newest entry."""
+        self._known: dict[str, int] = {}
+        """Of each live message of user and model: the position before its first entry."""
+        self._newest: SourceRecord | None = None
+        """The newest message. It may be written again."""
+
+    def read(self, found: Iterator[SourceRecord | Skipped]) -> Iterator[Operation]:
+        for record in found:
+            match record:
+                case Skipped():
+                    yield record
+                case SourceRecord(data={"$rewindTo": str(message)}):
+                    yield from self._finish()
+                    yield from self._rewind(message)
+                case SourceRecord(data={"$set": dict(facts)}):
+                    yield from self._change(record.number, facts)
+                case SourceRecord(data={"type": str()}):
+                    if not self._newest or _id_of(record) != _id_of(self._newest) or not _id_of(record):
+                        yield from self._finish()
+                    self._newest = record
+                case _ if _names_project(record.data):
+                    yield from self._change(record.number, record.data)
+                case _:
+                    yield Skipped(record.number, "not a record of Gemini CLI")
+        for operation in self._finish():  # a longer file may tell the newest message otherwise
+            yield operation._replace(provisional=True) if isinstance(operation, Append) else operation
+
+    def _finish(self) -> Iterator[Operation]:
+        """The entries of the newest message, which is complete now."""
+        newest, self._newest = self._newest, None
+        if newest is None:
+            return
+        if (id := _id_of(newest)) in self._known:
+            yield Skipped(newest.number, "a message that was read before", damaged=False)
+            return
+        before, drafts = self._position, list(self._drafts(newest.data))
+        if not drafts:
+            yield Skipped(newest.number, "a message without content", damaged=False)
+        for draft in drafts:
+            yield from self._append(draft, newest)
+        if id and newest.data["type"] in ("user", "gemini"):
+            self._known[id] = before
+            for old in [*islice(self._known, max(0, len(self._known) - _MOST_MESSAGES))]:
+                del self._known[old]
+
+    def _append(self, draft: EntryDraft, record: SourceRecord) -> Iterator[Operation]:
+        if not self._position:
+            yield self._start
+        self._position += 1
+        source = {"format": GEMINI_CLI.name, self._place: record.number} | known(id=_id_of(record))
+        created_at = draft.created_at or moment(record.data.get("timestamp"))
+        yield Append(self._start.session, with_source(draft, source, created_at))
+
+    def _rewind(self, message: str) -> Iterator[Operation]:
+        """Goes back to before a message; to the beginning if it is not known, as Gemini CLI does."""
+        if not self._position:
+            return
+        target = self._known.get(message, 0)
+        self._known = {id: before for id, before in self._known.items() if before < target}
+        self._position += 1
+        yield RewindTo(self._start.session, target)
+
+    def _change(self, number: int, facts: Mapping[str, Any]) -> Iterator[Operation]:
+        """Facts of the session, and the messages that stand in place of the history from now on."""
+        messages = [mapping(message) for message in listing(facts.get("messages"))]
+        if not messages:  # the newest message may still be written again
+            return
+        yield from self._finish()
+        kept = {text(message.get("id")) for message in messages}
+        lost = [id for id in self._known if id not in kept]
+        if lost:
+            log = DebugLog(category="condensation", message=f"{len(lost)} messages left the context.")
+            condensed = {"forgotten": lost[-_MOST_FORGOTTEN:]}
+            source = SourceRecord(number, {"id": f"$set-{number}"})
+            yield from self._append(EntryDraft(log, metadata={"source": {"condensed": condensed}}), source)
+            self._known = {id: before for id, before in self._known.items() if id in kept}
+        for message in messages:
+            if text(message.get("id")) in self._known:
+                continue
+            if message.get("type") == "user":  # the agent wrote it: those of a person have a record
+                message = {**message, "type": "meta"}
+            elif not message.get("model"):
+                yield Skipped(number, "an answer that no model gave", damaged=False)
+                continue
+            self._newest = SourceRecord(number, message)
+            yield from self._finish()
+
+    def _drafts(self, message: Mapping[str, Any]) -> Iterator[EntryDraft]:
+        content = content_of(message.get("content"))
+        match message.get("type"):
+            case "gemini":
+                yield from self._turn(message, content)
+            case "user" | "meta" as channel if content:
+                yield EntryDraft(ModelInput(channel=channel, content=content))
+            case "user" | "meta":
+                return
+            case str(category):
+                yield EntryDraft(DebugLog(category=category, message=plain_text(content)))
+
+    def _turn(self, message: Mapping[str, Any], content: Any) -> Iterator[EntryDraft]:
+        """The output of a model, and what its calls gave."""
+        found = calls_of(message)
+        calls, renamed = self._calls.begin(found)
+        usage = mapping(message.get("tokens"))
+        facts = usage_facts(usage, "gemini") if usage.get("total") else {}
+        facts |= known(model=message.get("model"))
+        body = ModelOutput(thoughts=thoughts_of(message) or None, text=plain_text(content), tool_calls=calls)
+        yield EntryDraft(body, metadata=facts | {"source": known(call_ids=renamed)})
+        results, times = [], []
+        for call, raw in zip(calls, map(mapping, listing(message.get("toolCalls"))), strict=False):
+            if result := result_of(call, raw):
+                results.append(result)
+                times.append(moment(raw.get("timestamp")))
+        if results:
+            at = max((time for time in times if time), default=None)
+            yield EntryDraft(ToolResults(results=tuple(results)), at)
+
+
+def _id_of(record: SourceRecord) -> str:
+    return text(record.data.get("id"))
