@@ -47,7 +47,7 @@ runs_waiting = threading.Event()
 """Set while no worker is at work on some active run."""
 
 _chores: set[str] = set()
-"""What this process is at work on besides runs: outcomes, figures."""
+"""Work other than runs that this process does now: outcomes, figures."""
 _current_runs: set[UUID] = set()
 """Runs that this process is at work on."""
 _asked: dict[tuple[str, UUID], float] = {}
@@ -147,7 +147,7 @@ def index_names(session: str) -> None:
 
 
 def index_names_of(history: History) -> bool:
-    """Adds to the index of names what can be added at once, and asks workers for the rest.
+    """Indexes the names that can be indexed at once, and asks workers for the rest.
 
     Returns whether everything is in. A reader goes without the rest where it cannot be stored.
     """

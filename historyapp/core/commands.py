@@ -50,7 +50,7 @@ def only_show(programs: Sequence[str]) -> bool:
 
 
 def exit_code_of(command: str) -> Literal["", "last", "all"]:
-    """Of which of its commands a command line has the exit code: in a pipe, the others may have failed."""
+    """Which commands of a line its exit code tells of: in a pipe, the others may have failed."""
     text = _unquoted(command[:_LONGEST]).replace("&&", " ").strip()
     if len(command) >= _LONGEST or "|" in text.replace(";", "\n").rpartition("\n")[2]:
         return ""

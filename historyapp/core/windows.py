@@ -138,7 +138,7 @@ def find_window(newest_first: Iterable[LogRow], most_tokens: int) -> Window:
     """The window that ends with the newest of these rows.
 
     Args:
-        most_tokens: where nothing says that older entries were replaced, reading ends at as many tokens.
+        most_tokens: at which reading ends, where nothing says that older entries were replaced.
     """
     rows = iter(newest_first)
     found: list[LogRow] = []

@@ -12,7 +12,7 @@ from historyapp.models.places import first_with
 from historyapp.models.sessions import Session
 
 _LOOKED_AT = 16
-"""Newest checkpoints of which each is looked at, whether it is live."""
+"""The newest checkpoints that are checked one by one for being live."""
 
 
 class FiguresCheckpointQuerySet(models.QuerySet["FiguresCheckpoint"]):

@@ -12,7 +12,8 @@ from historyapp.models.history import History
 from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch
 
 _FIRST_WINDOW, _LARGEST_WINDOW = 256, 131_072
-"""Entries that are searched at once from the newest end; each time eight times as many.
+"""Entries of the first and of the largest window of a search from the newest end. Each window has eight times
+the entries of the one before.
 
 The first window has fewer blocks than one search may read, so every search gets on."""
 _ENOUGH = 100

@@ -47,17 +47,20 @@ def _merge(index: NameIndex, old: list[NameRun]) -> bool:
         if not NameIndex.objects.filter(pk=index.pk).exists():
             return False
         new = NameRun.objects.create(index=index, size=sum(run.size for run in old), is_live=False)
-    merged = pages(merge(*(places_of_run(run.pk) for run in old)))
+    merged, written = pages(merge(*(places_of_run(run.pk) for run in old))), 0
     while some := list(islice(merged, _PAGES_AT_ONCE)):
         rows = [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in some]
         with writing():
             if not NameRun.objects.filter(pk=new.pk).exists():
                 return False
             NamePage.objects.bulk_create(rows)
+        written += len(rows)
     ids = [run.pk for run in old]
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
         is_first = held is not None and NameRun.objects.filter(pk__in=ids, is_live=True).count() == len(ids)
+        # A merge of more than an hour counts as stopped, and its pages may have been deleted.
+        is_first = is_first and NamePage.objects.filter(run_id=new.pk).count() == written
         if is_first:
             NameRun.objects.filter(pk__in=ids).update(is_live=False)
             NameRun.objects.filter(pk=new.pk).update(is_live=True)
@@ -81,13 +84,10 @@ def places_of_run(run: int) -> Iterator[int]:
 
 def _delete(run: int) -> None:
     """Deletes a run that is not live, a few pages at a time."""
-    while True:
-        firsts = NamePage.objects.filter(run_id=run).order_by("first").values_list("first", flat=True)
-        some = list(firsts[:_PAGES_AT_ONCE])
-        if not some:
-            break
+    own = NamePage.objects.filter(run_id=run, run__is_live=False)
+    while some := list(own.order_by("first").values_list("first", flat=True)[:_PAGES_AT_ONCE]):
         with writing():
-            NamePage.objects.filter(run_id=run, first__lte=some[-1]).delete()
+            own.filter(first__lte=some[-1]).delete()
     with writing():
         NameRun.objects.filter(pk=run, is_live=False).delete()
 

@@ -187,6 +187,26 @@ def test_runs_of_like_size_become_one_and_lose_nothing(
     assert sorted(place for run in NameRun.objects.all() for place in places_of_run(run.pk)) == before
 
 
+def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
+    append(project, session.pk, [said(f"a/file_{n}.py") for n in range(2)])
+    while add_piece(Session.objects.get()):
+        pass
+    before = [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")]
+    write = NamePage.objects.bulk_create
+
+    def write_and_lose(rows: list[NamePage]) -> None:
+        write(rows)
+        NamePage.objects.filter(run__is_live=False).delete()
+
+    monkeypatch.setattr(NamePage.objects, "bulk_create", write_and_lose)
+    merge_runs(NameIndex.objects.get())
+    assert [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")] == before
+
+
 def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, session: Session) -> None:
     append(project, session.pk, [said("see src/a.py")])
     catch_up(History(Session.objects.get()).lineage)

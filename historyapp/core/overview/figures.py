@@ -17,11 +17,11 @@ from historyapp.core.usage import Usage
 VERSION = 5
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
-"""Names of which figures are kept, the first ones. Further tools are added up under the empty name."""
+"""The first names, which have figures of their own. Further tools are added up under the empty name."""
 MOST_STEPS = 8
 """Steps that are kept of each tool, file and command: the first ones."""
 MOST_AGENT_CALLS, LONGEST_ID = 200, 100
-"""Calls that started sub-agents of which the step is kept, the first ones; longer ids are not."""
+"""The first calls that started sub-agents, whose steps are kept. Longer ids are left out."""
 MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
 
 
