@@ -27,7 +27,7 @@ from historyapp.front.pools import Client, Pool
 from historyapp.front.sockets import Connections, peer_of
 from historyapp.front.unread import UnreadBytes
 from historyapp.meters import count_request
-from historyapp.models.sql import MOST_READ, bytes_left
+from historyapp.models.long_rows import MOST_READ, bytes_left
 from historyapp.network import network_of
 from historyapp.services.keys import key_project
 from historyapp.services.transactions import queued_seconds

@@ -14,6 +14,8 @@ from historyapp.models.sessions import RARE_KINDS, Session
 Rows = TypeVar("Rows", bound="models.QuerySet[Any]")
 _SPANS_AT_ONCE, _MOST_SPANS = 20, 60  # many entries may be wanted, of spans of one or two each
 _FIRST_PAGE, _LARGEST_PAGE = 16, 1024  # rows
+_AT_ONCE = 16  # of many rows, since PostgreSQL's driver holds them all and one may have many MB
+_FEW = 100  # rows, which are fetched at once
 _SHORT = 1000  # entries; sorting them is cheap
 
 
@@ -45,8 +47,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         for batch in span_batches(spans, max(_SPANS_AT_ONCE, min(limit or 0, _MOST_SPANS))):
             found = in_spans(rows, batch).order_by("-position" if newest_first else "position")
             if limit is None:
-                yield from found.iterator(chunk_size=500)
+                yield from found.iterator(chunk_size=_AT_ONCE)
                 continue
+            if at_once is None and limit > _FEW:
+                at_once = _AT_ONCE
             page = found[:limit].iterator(chunk_size=at_once) if at_once else list(found[:limit])
             for row in page:
                 yield row

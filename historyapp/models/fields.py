@@ -12,6 +12,7 @@ from zstandard import ZstdCompressor, ZstdDecompressor
 
 from historyapp.core.json import dump_json, load_dumped
 from historyapp.core.text import fold
+from historyapp.models.long_rows import count_read
 
 if TYPE_CHECKING:
 
@@ -87,11 +88,18 @@ def unpack(stored: str | bytes) -> str:
     return raw.decode()
 
 
+def read_text(stored: str | bytes) -> str:
+    """The text that :func:`pack` was given, counted as read by this request; see :func:`count_read`."""
+    text = unpack(stored)
+    count_read(len(text))
+    return text
+
+
 class PackedText(AnyText):
     """Text stored by :func:`pack`. SQL cannot search in it."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
-        return None if value is None else unpack(value)
+        return None if value is None else read_text(value)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         text = super().get_db_prep_value(value, connection, prepared)
@@ -102,7 +110,7 @@ class PackedJSON(PackedText, JSONText):
     """JSON stored by :func:`pack`."""
 
     def from_db_value(self, value: str | bytes | None, *_: Any) -> Any:
-        return None if value is None else load_dumped(unpack(value))
+        return None if value is None else load_dumped(read_text(value))
 
 
 class FoldedText(AnyText):

@@ -20,13 +20,16 @@ from historyapp.models.entries import page_sizes, span_batches
 from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack
 from historyapp.models.history import History
+from historyapp.models.long_rows import long_rows
 from historyapp.models.places import first_with, totals_at
-from historyapp.models.sql import RowPlace, fetch_all
+from historyapp.models.sql import RowPlace
 from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
 MOST_ROWS = 2_000
 """Rows that one search reads."""
+MOST_TEXT = 1 << 24
+"""Characters of their bodies."""
 MOST_SEARCHES = 10
 """Parts of a search for failures; in most sessions the first one finds the step."""
 _PAGE = 64
@@ -163,6 +166,8 @@ class _Mark(NamedTuple):
     steps: int
     """Before the entry."""
     body: Mapping[str, Any]
+    size: int
+    """Of the body, in characters."""
 
 
 def _after_mark(
@@ -172,15 +177,17 @@ def _after_mark(
     place = history.row(start).first_position
     streams = [_marks(history, kind, place, forwards=forwards) for kind in kinds]
     rows = merge(*streams, key=attrgetter("position"), reverse=not forwards)
-    step = start
+    step, size = start, 0
     for count, row in enumerate(rows, 1):
+        size += row.size
         step = row.steps + 1
         if step > history.steps:  # no step follows it
             return NOWHERE
         if step != start and is_mark(row.kind, row.body):
             return Landmark(step)
-        if count == MOST_ROWS:  # the step's other entries have not been read
-            return Landmark(None, step - 1 if forwards else step + 1)
+        if count == MOST_ROWS or size > MOST_TEXT:  # the step's other entries have not been read
+            reached = step - 1 if forwards else step + 1
+            return Landmark(None, step if reached == start else reached)  # the next search starts elsewhere
     return NOWHERE
 
 
@@ -193,12 +200,13 @@ def _marks(history: History, kind: str, place: int, *, forwards: bool) -> Iterat
         for start, size in page_sizes():
             # The kind is no parameter: SQLite would not use the index of the kind.
             statement = f"{_ROWS}({where}) AND kind = '{kind}' ORDER BY {order} LIMIT {size} OFFSET {start}"
-            rows = fetch_all(statement, values)
-            for position, body, totals in rows:
+            read = 0
+            for position, packed, totals in long_rows(statement, values, order):
                 is_live = lineage.session_at(position) is not None
-                steps = load_dumped(totals).get("steps", 0)
-                yield _Mark(position, kind if is_live else "", steps, load_dumped(unpack(body)))
-            if len(rows) < size:
+                steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
+                yield _Mark(position, kind if is_live else "", steps, load_dumped(body), len(body))
+                read += 1
+            if read < size:
                 break
 
 

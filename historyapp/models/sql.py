@@ -6,7 +6,6 @@ results with the ORM's. Writes are in ``historyapp.services.statements``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -17,12 +16,12 @@ from django.db.models import Model
 from django.db.models.base import ModelState
 
 from historyapp.core.entries import Entry, load_body
-from historyapp.core.errors import Invalid
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.windows import READ, LogRow
 from historyapp.models.entries import page_sizes, rare_batches, span_batches, spans_between
-from historyapp.models.fields import as_uuid, session_value, unpack, uuid_value
+from historyapp.models.fields import as_uuid, read_text, session_value, uuid_value
+from historyapp.models.long_rows import count_read, long_rows
 from historyapp.models.projects import ApiKey, Project
 from historyapp.models.sessions import RARE_KINDS, Session
 
@@ -34,7 +33,7 @@ KEY_COLUMNS = ("id", "project_id", "prefix", "scopes", "expires_at", "revoked_at
 _ENTRIES = "SELECT position, kind, created_at, body, metadata, tokens FROM historyapp_entry WHERE "
 _WINDOW = (
     "SELECT position, kind, created_at, tokens, metadata, "
-    "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END FROM historyapp_entry WHERE "
+    "CASE WHEN kind IN ('model_input', 'debug_log') THEN body END AS body FROM historyapp_entry WHERE "
 )
 _WINDOW_PAGE = 4096
 """Rows of most windows, so that one query finds them. SQLite stops where the reader does."""
@@ -47,10 +46,6 @@ _KEY = f"SELECT {', '.join(KEY_COLUMNS)} FROM historyapp_apikey WHERE key_hash =
 WAITING_MESSAGE = "SELECT 1 FROM historyapp_queuedmessage WHERE queue = %s AND problem = '' LIMIT 1"
 _KIND_IS = {kind: f"kind = '{kind}'" for kind in RARE_KINDS}
 """The conditions of the partial indexes: with a parameter for the kind SQLite would not use them."""
-MOST_READ = 1 << 27
-"""Bytes of entries from which one answer is made in memory. It takes about four times as much."""
-bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
-"""What this request may still read of them; None: no limit, as in workers and commands."""
 
 
 class OutlineRow(NamedTuple):
@@ -144,11 +139,9 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[LogRow]:
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     kinds = ", ".join(["%s"] * len(READ))
     statement = f"{_WINDOW}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*values, *READ])
-        for position, kind, at, tokens, metadata, body in cursor:
-            stored = load_dumped(unpack(body)) if body else {}
-            yield LogRow(position, kind, _aware(at), tokens, load_dumped(metadata), stored)
+    for position, kind, at, tokens, metadata, body in long_rows(statement, [*values, *READ], "position DESC"):
+        stored = load_dumped(read_text(body)) if body else {}
+        yield LogRow(position, kind, _aware(at), tokens, load_dumped(metadata), stored)
 
 
 def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[Entry]:
@@ -159,23 +152,15 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
     else:
         kind_condition = f"kind IN ({', '.join(['%s'] * len(kinds))})"
         values += kinds
-    with connection.cursor() as cursor:
-        cursor.execute(f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}", values)
-        return list(map(_entry, cursor))  # one after another: what is beyond the limit is not fetched
+    direction = "position DESC" if order.startswith("position DESC") else "position"
+    statement = f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}"
+    return list(map(_entry, long_rows(statement, values, direction, ("body", "metadata"))))
 
 
 def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:
     position, kind, created_at, packed, metadata, tokens = row
-    text = unpack(packed)
-    if (left := bytes_left.get()) is not None:
-        left -= len(text) + len(metadata)
-        bytes_left.set(left)
-        if left < 0:
-            raise Invalid(
-                f"The answer would be made from more than {MOST_READ:,} bytes of entries. Ask for fewer "
-                "steps or a smaller budget, or export the session."
-            )
-    body = load_body(kind, load_dumped(text))
+    body = load_body(kind, load_dumped(read_text(packed)))
+    count_read(len(metadata))
     return Entry(position, body, _aware(created_at), load_dumped(metadata), tokens)
 
 

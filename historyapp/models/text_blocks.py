@@ -6,7 +6,7 @@ Forks share the blocks of the sessions that they were forked from.
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import models
@@ -23,6 +23,7 @@ from historyapp.core.searchable import (
     signature,
 )
 from historyapp.models.fields import unpack, uuid_value
+from historyapp.models.long_rows import long_rows
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
 
@@ -35,8 +36,8 @@ _SIGNATURES = (
     "ORDER BY first_position LIMIT %s"
 )
 _TEXTS = (
-    "SELECT last_position, text FROM historyapp_textblock WHERE session_id = %s AND first_position IN ({}) "
-    "ORDER BY first_position"
+    "SELECT first_position, last_position, text FROM historyapp_textblock "
+    "WHERE session_id = %s AND first_position IN ({}) ORDER BY first_position"
 )
 _NEWEST = (
     "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
@@ -46,6 +47,16 @@ _ENTRIES = (
     "SELECT position, kind, body, totals FROM historyapp_entry WHERE session_id = %s AND position > %s "
     "AND position <= %s ORDER BY position"
 )
+
+
+class ReadPassages(NamedTuple):
+    """What a search has read."""
+
+    position: int
+    """Up to which all texts of the session have been read."""
+    passages: list[Passage]
+    size: int
+    """Characters that were read for them."""
 
 
 class TextBlock(models.Model):
@@ -101,10 +112,8 @@ def candidates(session: UUID, first: int, last: int, wanted: set[int]) -> Iterat
         start = rows[-1][0]
 
 
-def read_texts(
-    session: UUID, firsts: Iterator[int], needle: str, most: int
-) -> Iterator[tuple[int, list[Passage]]]:
-    """The last position of each block and its passages that have the text.
+def read_texts(session: UUID, firsts: Iterator[int], needle: str, most: int) -> Iterator[ReadPassages]:
+    """The passages of each block that have the text.
 
     Args:
         needle: in lower case.
@@ -113,19 +122,22 @@ def read_texts(
     firsts = islice(firsts, most)
     while batch := list(islice(firsts, _TEXTS_AT_ONCE)):
         query = _TEXTS.format(", ".join(["%s"] * len(batch)))
-        for last, stored in fetch_all(query, [uuid_value(session), *batch]):
-            yield last, load_passages(unpack_text(stored), needle)
+        values = [uuid_value(session), *batch]
+        for _, last, stored in long_rows(query, values, "first_position", ("text",)):
+            text = unpack_text(stored)
+            yield ReadPassages(last, load_passages(text, needle), len(text))
 
 
-def read_entries(session: UUID, after: int, last: int) -> Iterator[tuple[int, list[Passage]]]:
-    """The position and the passages of each entry of a session after one position and up to another."""
+def read_entries(session: UUID, after: int, last: int) -> Iterator[ReadPassages]:
+    """The passages of each entry of a session after one position and up to another."""
     while after < last:
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
         end = min(last, after + _ENTRIES_AT_ONCE)
-        rows = fetch_all(_ENTRIES, [uuid_value(session), after, end])
-        for position, kind, body, totals in rows:
-            steps = load_dumped(totals).get("steps", 0)
-            yield position, list(passages(position, steps, kind, load_dumped(unpack(body))))
+        for position, kind, packed, totals in long_rows(
+            _ENTRIES, [uuid_value(session), after, end], "position"
+        ):
+            steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
+            yield ReadPassages(position, list(passages(position, steps, kind, load_dumped(body))), len(body))
         after = end
 
 
@@ -136,7 +148,7 @@ def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
         after: where a block ends or, before the first one, the fork position.
     """
     held, first, characters = list[Passage](), after + 1, 0
-    for position, found in read_entries(session, after, last):
+    for position, found, _ in read_entries(session, after, last):
         held += found
         characters += sum([len(passage.text) for passage in found])
         if characters >= BLOCK_CHARACTERS or position - first + 1 >= BLOCK_ENTRIES:

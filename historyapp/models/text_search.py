@@ -30,8 +30,8 @@ MOST_BLOCKS = 400
 """Blocks that one search reads; each takes about 0.3 ms."""
 MOST_ENTRIES = 3_000
 """Entries outside of blocks that one search reads; each takes about 0.03 ms."""
-MOST_TEXT = 1 << 24
-"""Characters of these entries."""
+MOST_TEXT, MOST_BLOCK_TEXT = 1 << 24, 1 << 26
+"""Characters of these entries, and of these blocks: a block of one long entry is as long as this entry."""
 
 
 class Hit(NamedTuple):
@@ -90,7 +90,8 @@ class TextSearch:
         self.accepts = accepts
         self.needle = lowered(wanted_text(text))
         self.with_takes = with_takes
-        self.blocks_left, self.entries_left, self.text_left = MOST_BLOCKS, MOST_ENTRIES, MOST_TEXT
+        self.blocks_left, self.block_text_left = MOST_BLOCKS, MOST_BLOCK_TEXT
+        self.entries_left, self.text_left = MOST_ENTRIES, MOST_TEXT
 
     def find(self, limit: int, after: int = 0, last: int | None = None) -> FoundText:
         """At most ``limit`` hits after a position, and up to ``last`` where that is given."""
@@ -121,7 +122,7 @@ class TextSearch:
 
     @property
     def _is_spent(self) -> bool:
-        return self.blocks_left <= 0 or self.entries_left <= 0 or self.text_left <= 0
+        return min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left) <= 0
 
     def _parts(self) -> Iterable[Span]:
         """For each session whose entries may be live or in a take one range, oldest first."""
@@ -140,22 +141,22 @@ class TextSearch:
         if end >= first:
             wanted = trigrams(self.needle) if len(self.needle.encode("utf-8", "surrogatepass")) > 2 else set()
             firsts = candidates(session, first, last, wanted)
-            for position, passages in read_texts(session, firsts, self.needle, self.blocks_left):
+            for position, passages, size in read_texts(session, firsts, self.needle, self.blocks_left):
                 self.blocks_left -= 1
+                self.block_text_left -= size
                 yield position, passages
-            if self.blocks_left <= 0:
-                return
+                if self._is_spent:
+                    return
         yield from self._read_entries(session, max(first - 1, end), last, found)
 
     def _read_entries(
         self, session: UUID, after: int, last: int, found: FoundText
     ) -> Iterator[tuple[int, list[Passage]]]:
         read, text = 0, 0
-        for position, passages in read_entries(session, after, last):
-            length = sum([len(passage.text) for passage in passages])
-            read, text = read + 1, text + length
+        for position, passages, size in read_entries(session, after, last):
+            read, text = read + 1, text + sum([len(passage.text) for passage in passages])
             self.entries_left -= 1
-            self.text_left -= length
+            self.text_left -= size
             yield position, passages
             if self._is_spent:
                 break

@@ -12,6 +12,7 @@ from historyapp.core.errors import Invalid
 from historyapp.core.policies import POLICIES
 from historyapp.models import Entry, Episode, Project, Session, history, sql
 from historyapp.models.history import History
+from historyapp.models.long_rows import bytes_left
 from historyapp.services.append import append
 from historyapp.services.contexts import RequestedContext
 from historyapp.services.rewinds import Target, fork, rewind
@@ -135,15 +136,15 @@ def test_what_is_written_out_reads_what_the_orm_reads(project: Project) -> None:
 
 def test_an_answer_is_made_from_a_limited_number_of_bytes(project: Project) -> None:
     session = talk(project, 20)
-    left = sql.bytes_left.set(2000)
+    left = bytes_left.set(2000)
     try:
         with pytest.raises(Invalid, match="fewer steps"):
             History(session).episodes(1, 20)
-        sql.bytes_left.set(2000)
+        bytes_left.set(2000)
         assert len(History(session).episodes(19, 20)) == 2
-        sql.bytes_left.set(2000)
+        bytes_left.set(2000)
         with pytest.raises(Invalid, match="smaller budget"):
             serve(session, RequestedContext("live", max_tokens=None))
     finally:
-        sql.bytes_left.reset(left)
+        bytes_left.reset(left)
     assert len(History(session).episodes(1, 20)) == 20

@@ -1,0 +1,97 @@
+"""Rows with long bodies are read one after another, and one request reads a limited number of bytes."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from historyapp.core.entries import ModelInput
+from historyapp.core.errors import Invalid
+from historyapp.models import Entry, Project, Session, landmarks, long_rows, text_search
+from historyapp.models.history import History
+from historyapp.models.text_search import TextSearch
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from historyapp.services.text_index import index_text
+from tests.services.drafts import act, draft, ok, said
+
+QUERY = "SELECT position, body FROM historyapp_entry ORDER BY position {} LIMIT 9"
+
+
+@pytest.fixture
+def session(db: None) -> Session:
+    """An input, ten steps with a result of 3,000 characters each, and another input."""
+    project = Project.objects.create(name="Alice's")
+    session = create_session(project)
+    drafts = [said("Go on."), *[draft for _ in range(10) for draft in (act("ls"), ok(outputs="x" * 3000))]]
+    append(project, session.pk, [*drafts, said("Stop.")])
+    session.refresh_from_db()
+    return session
+
+
+@pytest.fixture
+def limit() -> Iterator[None]:
+    token = long_rows.bytes_left.set(8000)
+    yield
+    long_rows.bytes_left.reset(token)
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("direction", ["", "DESC"])
+def test_rows_come_in_portions_of_limited_size(direction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = QUERY.format(direction)
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        expected = list(cursor.fetchall())
+    with CaptureQueriesContext(connection) as queries:
+        assert list(long_rows.long_rows(query, [], f"position {direction}")) == expected
+    assert len(queries) == 1
+    monkeypatch.setattr(long_rows, "AT_ONCE", 4000)
+    with CaptureQueriesContext(connection) as queries:
+        assert list(long_rows.long_rows(query, [], f"position {direction}")) == expected
+    assert len(queries) == (1 if connection.vendor == "sqlite" else 3)  # two results at once
+
+
+@pytest.mark.usefixtures("limit")
+def test_bodies_that_models_load_count_as_read(session: Session) -> None:
+    assert len(list(Entry.objects.filter(session=session, position__lte=4))) == 4
+    with pytest.raises(Invalid, match="bytes of entries"):
+        list(Entry.objects.filter(session=session))
+
+
+@pytest.mark.usefixtures("limit")
+def test_bodies_of_the_page_of_a_step_count_as_read(session: Session) -> None:
+    with pytest.raises(Invalid, match="bytes of entries"):
+        list(History(session).entries(limit=2000))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_search_reads_limited_text_and_the_next_one_goes_on(
+    session: Session, indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if indexed:
+        monkeypatch.setattr("historyapp.models.text_blocks.BLOCK_CHARACTERS", 3000)
+        index_text(session.pk)
+    monkeypatch.setattr(text_search, "MOST_TEXT", 5000)
+    monkeypatch.setattr(text_search, "MOST_BLOCK_TEXT", 5000)
+    searches, hits = 0, 0
+    after: int | None = 0
+    while after is not None:
+        found = TextSearch(History(session), "xxx").find(100, after)
+        searches, after, hits = searches + 1, found.more, hits + len(found.hits)
+    assert (searches, hits) == (6, 10)
+
+
+def test_a_jump_reads_limited_text_and_says_how_far_it_came(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = [draft(ModelInput(channel="hook", content="y" * 3000)), act("ls"), ok()]
+    append(session.project, session.pk, [*(notes * 4), said("At last."), act("ls"), ok()])
+    history = History(Session.objects.get(pk=session.pk))
+    assert landmarks.turn(history, 11, True).step == 15
+    monkeypatch.setattr(landmarks, "MOST_TEXT", 7000)
+    assert landmarks.turn(history, 10, True) == landmarks.Landmark(11)
+    assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 13)
+    monkeypatch.setattr(landmarks, "MOST_TEXT", 2000)
+    assert landmarks.turn(history, 11, True) == landmarks.Landmark(None, 12), "not the step where it began"
