@@ -3,11 +3,12 @@
 import re
 import sys
 from collections import Counter
+from io import BytesIO
 from typing import Any
 
 import pytest
 import schemathesis
-import werkzeug
+import werkzeug.test
 from django.core.wsgi import get_wsgi_application
 from django.db import connection
 from schemathesis.core.failures import Failure
@@ -52,7 +53,14 @@ def only_the_invalid_is_not_valid(
 @pytest.fixture
 def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets schemathesis call the application without a server: a request by HTTP costs twice as much."""
-    call = werkzeug.Client.open
+    call, encode = werkzeug.Client.open, werkzeug.test.stream_encode_multipart
+
+    def encode_empty_files_too(*arguments: Any, **options: Any) -> tuple[BytesIO, int, str]:
+        # werkzeug leaves out the empty line between the head and the content of a file that is empty.
+        stream, _, boundary = encode(*arguments, **options)
+        end = b"\r\n--" + boundary.encode()
+        body = stream.read().replace(b"\r\n" + end, b"\r\n\r\n" + end)
+        return BytesIO(body), len(body), boundary
 
     def call_without_sockets(self: werkzeug.Client, *arguments: Any, **options: Any) -> Any:
         for setting in ("max_redirects", "verify", "cert"):
@@ -60,6 +68,7 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return call(self, *arguments, **options)
 
     monkeypatch.setattr(werkzeug.Client, "open", call_without_sockets)
+    monkeypatch.setattr(werkzeug.test, "stream_encode_multipart", encode_empty_files_too)
     monkeypatch.setitem(sys.modules, "flask", None)  # else each call searches all of sys.path for it
 
 
