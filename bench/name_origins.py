@@ -22,7 +22,7 @@ from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.importers import detect
 from historyapp.core.importers.base import Append, Source
-from historyapp.core.origins import NAME_KINDS, calls_of, kind_of, lookups, mentions_of
+from historyapp.core.origins import NAME_KINDS, best_lookup, calls_of, lookups, mentions_of
 from tests.core.entries import session
 from tests.shared import SHARED
 
@@ -65,16 +65,11 @@ def read(path: Path) -> tuple[list[Entry], Places]:
 
 
 def origin(places: Places, name: str, position: int) -> int | None:
-    """The position at which a name first stood, as ``models.step_origins`` finds it; None: nowhere."""
-    found: list[tuple[str, int]] = []
-    for match, keys in lookups(name):
-        firsts = [next((p for p in places.get(key, ()) if p < position), None) for key in keys]
-        if firsts[0] is not None and None not in firsts:
-            found.append((match, firsts[0]))
-    exact = [place for match, place in found if match != "parts"]
-    if kind_of(name) == "path" and exact:
-        return min(exact)
-    return found[0][1] if found else None
+    """The position at which a name first stood before an action; None: nowhere."""
+    keys = {key for way in lookups(name) for key in way.keys}
+    firsts = {key: places[key][0] for key in keys if key in places and places[key][0] < position}
+    way = best_lookup(name, firsts)
+    return firsts[way.keys[0]] if way else None
 
 
 def measure(folder: Path, half: str) -> dict[str, Count]:

@@ -119,10 +119,7 @@ def group_of(role: Role) -> Group:
 
 
 def lookups(name: str) -> list[Lookup]:
-    """How to find a name, from the same letters to what may be put together from parts.
-
-    Of ``whole`` and ``end`` the earlier place counts for a path, else the first of these that is found.
-    """
+    """How to find a name, from the same letters to what may be put together from parts."""
     kind, parts = kind_of(name), _parts(name)
     found = [Lookup("whole", (key_of(_whole(name, parts)),))]
     if kind == "hash" and "-" not in name:
@@ -137,6 +134,19 @@ def lookups(name: str) -> list[Lookup]:
     elif kind == "name" and (end := _attribute(name)):
         found.append(Lookup("end", (key_of(end),)))
     return found
+
+
+def best_lookup(name: str, firsts: Mapping[int, int]) -> Lookup | None:
+    """The way by which a name stood; None: nowhere. Of a path the earlier of both spellings counts.
+
+    Args:
+        firsts: where each known key first stood.
+    """
+    found = [way for way in lookups(name) if all(key in firsts for key in way.keys)]
+    exact = [way for way in found if way.match != "parts"]
+    if kind_of(name) == "path" and exact:
+        return min(exact, key=lambda way: firsts[way.keys[0]])
+    return found[0] if found else None
 
 
 def mention_texts(name: str) -> Iterator[str]:

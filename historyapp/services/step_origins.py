@@ -15,6 +15,7 @@ from historyapp.core.origins import (
     NameKind,
     Origin,
     Role,
+    best_lookup,
     calls_of,
     files_acted_on,
     kind_of,
@@ -203,7 +204,8 @@ class _Search:
         self._ways = {name: lookups(name) for name in names}
         keys = {key for ways in self._ways.values() for way in ways for key in way.keys}
         self._known = key_places(spans, keys)
-        self.best = {name: way for name in names if (way := _best(name, self._ways[name], self._known))}
+        earliest = {key: places.earliest for key, places in self._known.items()}
+        self.best = {name: way for name in names if (way := best_lookup(name, earliest))}
         self._recorded = recorded
         self._seen = {row.position for row in recorded.window.rows}
         standing = (recorded.instruction, recorded.notebook)
@@ -337,15 +339,6 @@ def _output(entries: Sequence[core.Entry]) -> core.ModelOutput:
 
 def _is_known(way: Lookup, known: Mapping[int, KeyPlaces]) -> bool:
     return all(key in known for key in way.keys)
-
-
-def _best(name: str, ways: Iterable[Lookup], known: Mapping[int, KeyPlaces]) -> Lookup | None:
-    """The way that says where a name stood. Of a path the earlier of both spellings counts."""
-    found = [way for way in ways if _is_known(way, known)]
-    exact = [way for way in found if way.match != "parts"]
-    if kind_of(name) == "path" and exact:
-        return min(exact, key=lambda way: known[way.keys[0]].earliest)
-    return found[0] if found else None
 
 
 def _origin(places: KeyPlaces | None, *, is_complete: bool) -> Origin:
