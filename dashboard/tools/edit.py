@@ -7,10 +7,10 @@ from dashboard.rendering.blocks import DIFF, Block
 from dashboard.rendering.code import language_of
 from dashboard.rendering.numbering import numbered_code
 from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
-from dashboard.rendering.shell_output import shell_output
 from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
+from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview
 
 _TEXTS = ("content", "contents", "file_text", "new_source", "insert_text", "new_str", "replacement_text")

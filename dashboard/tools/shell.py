@@ -7,12 +7,12 @@ from typing import Any
 
 from dashboard.rendering.blocks import SCREEN, Block
 from dashboard.rendering.patches import parse_patch
-from dashboard.rendering.shell_output import STREAMS, output_of, shell_output
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from dashboard.tools.edit import patch_blocks
 from historyapp.core.call_subjects import COMMANDS
 from historyapp.core.dates import duration_text
 from historyapp.core.exit_codes import FIELDS
+from historyapp.core.shell_output import STREAMS, output_of, shell_output
 from historyapp.core.text import preview
 
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir")

@@ -5,7 +5,6 @@ are tried depends on the call: a program that only shows text (``cat``, ``git lo
 and other tools than shells fail in their first line. How often this is right is in docs/likely-failures.md.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from historyapp.core.failure_rules import (
     refused,
 )
 from historyapp.core.results import returned_text
-from historyapp.core.text import preview
+from historyapp.core.text import preview, without_colours
 
 _HEAD, _TAIL = 3000, 9000
 """Characters at the beginning and the end of a long output that rules read."""
@@ -34,7 +33,6 @@ _FIRST = 700
 _CODE = 300
 """Characters at the end in which the exit code may be."""
 _LONGEST_LINE = 300
-_SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _SHOWN_BY_RUNNER = (
     "(Open file: ", "(Current directory: ", "(Interactive session: ", "bash-$", "</output>", "<output>",
     "</stdout>", "[Current working directory: ", "[Python interpreter: ", "Wall time",
@@ -115,8 +113,7 @@ def _ends_of(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """The lines that rules read."""
-    if "\x1b" in text:
-        text = _SEQUENCE.sub("", text)
+    text = without_colours(text)
     lines = []
     for line in text.splitlines():
         line = line.rstrip()[:_LONGEST_LINE]

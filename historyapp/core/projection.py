@@ -27,7 +27,7 @@ from historyapp.core.entries import (
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
-from historyapp.core.results import result_text
+from historyapp.core.result_previews import result_preview
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
 
@@ -304,7 +304,7 @@ def _answer(
     shown, changes = step.result_preview, dict[str, Any]()
     for result, calls in answered:
         if calls and (not shown or result.status != "success"):
-            shown = preview(str(result.outputs) if result.status == "success" else result_text(result))
+            shown = result_preview(result)
     if step.excerpt and step.pending:
         changes["excerpt"] = continue_excerpt(step.excerpt, body.results, entry.tokens, overall=body.overall)
     if progress is not before:

@@ -12,6 +12,7 @@ from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 
 
 _ANY_TEXT = core_schema.json_or_python_schema(
@@ -48,6 +49,11 @@ def preview(text: str, length: int = 200) -> str:
     if len(head) <= length < len(text):  # white space left less than enough
         head = " ".join(text[: length * 4].split())
     return clean(head) if len(head) <= length else clean(head[: length - 1]) + "…"
+
+
+def without_colours(text: str) -> str:
+    """The text without the sequences by which programs colour a terminal."""
+    return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def fenced(text: str, language: str = "") -> str:

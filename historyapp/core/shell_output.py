@@ -8,9 +8,14 @@ from historyapp.core.exit_codes import FIELDS, exit_code_in
 from historyapp.core.json import parse_lenient
 
 STREAMS = ("output", "stdout", "stderr", "interrupted")
-_HEADS = ("Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:")
+_HEADS = (
+    "Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:",
+    "Script completed", "Script running",
+)  # fmt: skip
 """How the lines begin that Codex and Claude Code write before the output."""
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
+_CODE = "<returncode>"
+"""How mini-swe-agent begins."""
 _MOST_HEADS = 8
 _LONGEST = 1e9
 """Seconds; a larger number is no time of a command."""
@@ -27,7 +32,7 @@ class ShellOutput(NamedTuple):
 
 def shell_output(text: str) -> ShellOutput:
     """Reads the forms in which harnesses report a command; any other text is output."""
-    if text.startswith("<returncode>"):
+    if text.startswith(_CODE):
         head, _, rest = text.partition("</returncode>")
         inside = rest.strip().removeprefix("<output>").removesuffix("</output>")
         return ShellOutput(inside.strip("\n"), _exit_code(head))
@@ -39,6 +44,13 @@ def shell_output(text: str) -> ShellOutput:
         return ShellOutput(rest, _exit_code(head), float(wall[1]) if wall else None)
     last = text[text.rstrip().rfind("\n") + 1 :]
     return ShellOutput(text, _exit_code(last) if last.startswith("[") else None)
+
+
+def printed(text: str) -> str:
+    """What the program printed, without the lines that a harness wrote before it; does not read JSON."""
+    if text.startswith(_CODE):
+        return shell_output(text).text
+    return _head_and_rest(text)[1]
 
 
 def _exit_code(text: str) -> int | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.rendering.shell_output import ShellOutput, output_of, shell_output
+from historyapp.core.shell_output import ShellOutput, output_of, shell_output
 
 
 @pytest.mark.parametrize(

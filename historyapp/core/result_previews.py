@@ -1,0 +1,76 @@
+"""A result in the row of a list: the beginning of what a tool printed, not what a harness put around it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from historyapp.core.content import plain_text
+from historyapp.core.entries import ToolResult
+from historyapp.core.results import NO_OUTPUT, result_text
+from historyapp.core.shell_output import STREAMS, printed
+from historyapp.core.text import preview, without_colours
+
+_TEXTS = ("text", "title", "tool_name", "name")
+"""The fields of a part that can stand for it, the best first."""
+_CONTENTS = ("text", "content", "result", "message")
+"""The fields of an object that hold what it is about."""
+_ENOUGH = 1_000
+"""Characters; a preview has 200."""
+
+
+def result_preview(result: ToolResult) -> str:
+    """Up to 200 characters on one line.
+
+    >>> parts = [{"type": "text", "text": "Exit code: 0\\nOutput:\\n3 files changed"}]
+    >>> result_preview(ToolResult(status="success", outputs=parts))
+    '3 files changed'
+    """
+    if result.status != "success":
+        return preview(result_text(result))
+    words = _words(result.outputs)
+    return preview(without_colours(printed(words)[:_ENOUGH])) or (NO_OUTPUT if words else "")
+
+
+def _words(outputs: Any) -> str:
+    """The beginning of what the outputs say."""
+    match outputs:
+        case str():
+            return outputs
+        case None:
+            return NO_OUTPUT
+        case list() if any(isinstance(part, Mapping) for part in outputs):
+            return _joined(outputs)
+        case Mapping():
+            return _main_text(outputs) or plain_text(outputs)
+    return plain_text(outputs)
+
+
+def _joined(parts: Iterable[Any]) -> str:
+    """The texts of parts, one behind another, until there are enough."""
+    found, size = list[str](), 0
+    for part in parts:
+        found.append(_part_text(part))
+        size += len(found[-1])
+        if size > _ENOUGH:
+            break
+    return "\n".join(filter(None, (words.strip("\n") for words in found)))
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, Mapping):
+        named = (part[name] for name in _TEXTS if isinstance(part.get(name), str) and part[name])
+        return next(named, "") or plain_text([part])
+    return plain_text(part)
+
+
+def _main_text(fields: Mapping[str, Any]) -> str:
+    """The text of an object that has one: what a program printed, or the field that holds its content."""
+    streams = [fields[name] for name in STREAMS if isinstance(fields.get(name), str) and fields[name]]
+    if streams:
+        return "\n".join(streams)
+    for name in _CONTENTS:
+        content = fields.get(name)
+        if isinstance(content, str) and content:
+            return content
+        if isinstance(content, list) and content and isinstance(content[0], Mapping):
+            return _joined(content)
+    return ""
