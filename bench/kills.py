@@ -258,9 +258,8 @@ def kill_under_writers(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = int(free.getsockname()[1])
     own = {"PLAYHEAD_HOME": str(folder), "DATABASE_URL": url, "PLAYHEAD_API_KEY": KEY, "DEBUG": ""}
-    own["PLAYHEAD_SYNCHRONOUS"] = (
-        "FULL"  # PostgreSQL loses acknowledged entries of killed backends without it
-    )
+    # Without it, PostgreSQL loses acknowledged entries of backends that were killed.
+    own["PLAYHEAD_SYNCHRONOUS"] = "FULL"
     broker = {"REDIS_URL": redis.url} if redis else {}
     times = {"PLAYHEAD_CLAIM_SECONDS": "3", "PLAYHEAD_SWEEP_SECONDS": "1"}
     at = Installation(folder, {**os.environ, **own, **broker, **times})

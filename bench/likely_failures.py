@@ -64,11 +64,9 @@ class Share(NamedTuple):
 
 def project_of(file: str) -> str:
     """The project that a transcript is about, as the names of the corpus say it."""
-    return (
-        file.rpartition("/")[2].partition("__")[0].partition(".")[0]
-        if file.count("/") < 2
-        else (file.split("/")[1])
-    )
+    if file.count("/") >= 2:
+        return file.split("/")[1]
+    return file.rpartition("/")[2].partition("__")[0].partition(".")[0]
 
 
 def judged(folder: Path, labels: Path = LABELS) -> list[Judged]:

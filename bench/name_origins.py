@@ -10,14 +10,15 @@ right place is shown.
 
 import argparse
 import json
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.likely_failures import Share
 from historyapp.core.entries import Entry, ModelOutput
 from historyapp.core.identifiers import identifiers, texts_in
 from historyapp.core.importers import detect
@@ -39,6 +40,14 @@ class Count(NamedTuple):
     led_right: int = 0
     from_nowhere: int = 0
     from_nowhere_right: int = 0
+
+    def plus(self, *, stood: bool, led: bool, is_right: bool) -> "Count":
+        """The counts with one more name.
+
+        Args:
+            led: whether a place is shown for it.
+        """
+        return Count(*map(add, self, (1, stood, led, led and is_right, not led, not led and is_right)))
 
 
 def labels(half: str) -> list[dict[str, Any]]:
@@ -84,23 +93,7 @@ def measure(folder: Path, half: str) -> dict[str, Count]:
         name = next(name for name in named if sha256(name.encode()).hexdigest() == row["sha256"])
         found, stood = origin(places, name, row["position"]), row["label"] != "nowhere"
         is_right = found in row["at"] if stood else found is None
-        counts[row["kind"]] = Count(
-            *map(
-                sum,
-                zip(
-                    counts[row["kind"]],
-                    (
-                        1,
-                        stood,
-                        found is not None,
-                        found is not None and is_right,
-                        found is None,
-                        found is None and is_right,
-                    ),
-                    strict=True,
-                ),
-            )
-        )
+        counts[row["kind"]] = counts[row["kind"]].plus(stood=stood, led=found is not None, is_right=is_right)
     return counts
 
 
@@ -108,10 +101,8 @@ def interval(right: int, of: int) -> str:
     """A share with its 95 % interval by Wilson's score."""
     if not of:
         return "–"
-    share, z = right / of, 1.96
-    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return f"{right} of {of}: {share:.0%} ({max(0, middle - half):.0%} to {min(1, middle + half):.0%})"
+    low, high = Share(right, of).interval
+    return f"{right} of {of}: {right / of:.0%} ({low:.0%} to {high:.0%})"
 
 
 def table(counts: dict[str, Count]) -> list[str]:
