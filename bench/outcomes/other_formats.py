@@ -1,4 +1,4 @@
-"""Results in transcripts of formats that Playhead did not import on 2026-11-23: no rule had been fitted to them.
+"""Results in formats that Playhead did not import on 2026-11-23: no rule had been fitted to them.
 
 Only what the rules read is taken: each call with the result that was reported as a success or an error.
 """
