@@ -128,5 +128,12 @@ def _is_of_runner(line: str) -> bool:
 
 
 def error_line(result: ToolResult) -> str:
-    """The first line of a result that is not blank, at most 200 characters."""
-    return preview(returned_text(result).strip().partition("\n")[0])
+    """The first line of a result that is not blank, at most 200 characters.
+
+    What a runner of commands writes around the output, such as the exit code, is taken only if there is
+    nothing else.
+    """
+    text = returned_text(result).strip()
+    lines = [line for line in _lines(text[:_HEAD]) if line != "Output:"]
+    written = (line for line in lines if exit_code_by_runner(line) is None)
+    return preview(next(written, lines[0] if lines else text.partition("\n")[0]))

@@ -163,6 +163,19 @@ def test_the_line_says_what_failed_in_at_most_200_characters() -> None:
     assert len(long.line) == 200
 
 
+@pytest.mark.parametrize(
+    ("returned", "line"),
+    [
+        ("Chunk ID: 1f\nWall time: 2 seconds\nProcess exited with code 1\nOutput:\nno rule\n", "no rule"),
+        ("Chunk ID: 1f\nProcess exited with code 1\nOutput:\n", "Process exited with code 1"),
+        ("Exit code 2\nmake: no rule", "make: no rule"),
+        ("Wall time: 2 seconds", "Wall time: 2 seconds"),
+    ],
+)
+def test_the_line_of_a_reported_error_is_of_the_program_if_it_wrote_one(returned: str, line: str) -> None:
+    assert error_line(ToolResult(status="error", reason=returned)) == line
+
+
 def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
     assert error_line(ToolResult(status="error", reason="\n\n no \x1b such\nfile")) == "no \x1b such"
 
