@@ -17,6 +17,9 @@ PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
 STEP_CHARACTERS = 16_000
 """Characters shown of all blocks of one step together, so that a move of the playhead stays under 30 KB."""
+LEAST_CHARACTERS, RESERVED_CHARACTERS = 200, 4_000
+"""What a block shows where long ones before it have taken the rest: a short command is shown whole. It comes
+from a part of the step's characters that is kept for this."""
 ASIDE_CHARACTERS = 400
 """The most characters that are shown of a block that is closed at first."""
 STEP_COMPARISONS = 10_000_000
@@ -144,7 +147,8 @@ class Folder:
     """Makes the blocks of one step, and shows less of each as their sum grows."""
 
     def __init__(self) -> None:
-        self._left = STEP_CHARACTERS
+        self._left = STEP_CHARACTERS - RESERVED_CHARACTERS
+        self._reserve = RESERVED_CHARACTERS
         self._comparisons = STEP_COMPARISONS
         self.blocks: dict[str, Block] = {}
         """Every block made, by key."""
@@ -157,17 +161,31 @@ class Folder:
         return True
 
     def block(
-        self, key: str, text: str, language: str = TERMINAL, label: str = "", **more: Unpack[BlockOptions]
+        self,
+        key: str,
+        text: str,
+        language: str = TERMINAL,
+        label: str = "",
+        *,
+        is_closed: bool = False,
+        **more: Unpack[BlockOptions],
     ) -> Block:
-        """A block that shows its first lines, or less when the step has shown enough."""
-        most = ASIDE_CHARACTERS if more.get("is_aside") else HEAD_CHARACTERS
+        """A block that shows its first lines, or less when the step has shown enough.
+
+        Args:
+            is_closed: whether it stands within something that is closed at first.
+        """
+        most = ASIDE_CHARACTERS if more.get("is_aside") or is_closed else HEAD_CHARACTERS
         end = _end(text, 0, min(most, self._left), HEAD_LINES)
+        if end < LEAST_CHARACTERS and len(text) > end:
+            end = max(end, _end(text, 0, min(LEAST_CHARACTERS, end + self._reserve), HEAD_LINES))
         if len(text) - end < 200 and self._left >= len(text):  # not worth a fold
             end = len(text)
         if language == IMAGE:
             end = len(text)  # which is no part of the page
         else:
-            self._left -= end
+            self._reserve -= max(0, end - self._left)
+            self._left = max(0, self._left - end)
         self.blocks[key] = Block(key, text, language, label, 0, end, **more)
         return self.blocks[key]
 

@@ -90,6 +90,8 @@ class Headline:
     """The number of its other tool calls."""
     badge: str
     is_bad: bool
+    failed: tuple[int, ...]
+    """Where it has several: the numbers of those that failed, of the calls in view."""
 
     @property
     def short(self) -> str:
@@ -184,7 +186,7 @@ def load_step(
         thought=thought,
         text=text if not calls or output.text != output.thoughts_text else None,
         calls=drawn,
-        headline=_headline(drawn, len(calls)) if drawn else None,
+        headline=_headline(drawn, len(calls), first_call) if drawn else None,
         first_call=first_call,
         last_call=min(len(calls), first_call + CALLS),
         all_calls=len(calls),
@@ -219,12 +221,17 @@ def load_inputs(
         body = entry.core().body
         is_input = entry.kind in core.INPUT_KINDS and body.heading not in HARNESS_CHANNELS
         views.append(
-            InputView(body.heading, _input_blocks(folder, entry.position, body), is_input, entry.created_at)
+            InputView(
+                body.heading,
+                _input_blocks(folder, entry.position, body, is_closed=not is_input),
+                is_input,
+                entry.created_at,
+            )
         )
     return views
 
 
-def _input_blocks(folder: Folder, position: int, body: core.EntryBody) -> list[Block]:
+def _input_blocks(folder: Folder, position: int, body: core.EntryBody, *, is_closed: bool) -> list[Block]:
     """The words of the sender, additions of the harness, and images."""
     content, key = body.message_content, f"input-{position}"
     parts = content if are_parts(content) else []
@@ -234,7 +241,9 @@ def _input_blocks(folder: Folder, position: int, body: core.EntryBody) -> list[B
     for number, part in enumerate(message_parts(content_text(rest)) if rest else []):
         language = MARKDOWN if is_markdown(part.text) and not part.tag else TERMINAL
         name = f"{key}-{number}" if number else key
-        blocks.append(folder.block(name, part.text, language, part.tag, is_aside=bool(part.tag)))
+        is_aside = bool(part.tag)
+        made = folder.block(name, part.text, language, part.tag, is_closed=is_closed, is_aside=is_aside)
+        blocks.append(made)
     for number, image in enumerate(images[:INPUTS]):
         if block := image_block(folder, f"{key}-image{number}", image):
             blocks.append(block)
@@ -303,12 +312,14 @@ def _link_subagents(session: Session, step: Step, drawn: list[CallView], first_c
             view.subagent = started.get(call.id)
 
 
-def _headline(drawn: list[CallView], all_calls: int) -> Headline:
+def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headline:
     first = drawn[0]
+    numbered = enumerate(drawn, first_call + 1) if all_calls > 1 else ()
+    failed = tuple(n for n, call in numbered if call.result and call.result.status == "error")
     badge, is_bad = (first.card.badge, first.card.is_bad) if all_calls == 1 else ("", False)
     is_known = first.subject.kind != "other" and first.subject.target
     target = first.subject.target if is_known else f"{first.name} {first.subject.target}".strip()
-    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad)
+    return Headline(first.subject.kind, preview(target), all_calls - 1, badge, is_bad, failed)
 
 
 def _call_result(folder: Folder, key: str, result: core.ToolResult) -> ResultView:

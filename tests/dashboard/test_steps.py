@@ -158,6 +158,19 @@ def test_a_comment_on_all_results_has_its_own_part(alice: Client, empty: Session
     assert "No result was recorded" not in page
 
 
+def test_a_step_of_several_calls_leads_to_those_that_failed(alice: Client, empty: Session) -> None:
+    calls = tuple(ToolCall(id=id, name=f"tool_{id}") for id in "abc")
+    results = (
+        ToolResult(status="success", tool_call_id="a", outputs="fine"),
+        ToolResult(status="error", tool_call_id="b", reason="no"),
+        ToolResult(status="error", tool_call_id="c", reason="no"),
+    )
+    record(empty, ModelOutput(tool_calls=calls), ToolResults(results=results))
+    page = panel(alice, empty)
+    assert re.findall(r'href="#(call-\d)"', page) == ["call-2", "call-3"]
+    assert re.findall(r'id="(call-\d)"', page) == ["call-1", "call-2", "call-3"]
+
+
 def test_further_calls_come_twenty_at_a_time(alice: Client, empty: Session) -> None:
     calls = tuple(
         ToolCall(id=str(n), name=f"tool_{n}", arguments={"code": "x = 1\n" * 2000}) for n in range(45)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.rendering.blocks import (
+    ASIDE_CHARACTERS,
     HEAD_CHARACTERS,
     HEAD_LINES,
     PAGE_CHARACTERS,
@@ -55,6 +56,20 @@ def test_the_blocks_of_a_step_share_a_budget() -> None:
     assert sum(block.end for block in blocks) <= STEP_CHARACTERS
     assert blocks[0].end == HEAD_CHARACTERS
     assert blocks[-1].end == 0
+
+
+def test_a_short_text_after_long_ones_is_shown_whole() -> None:
+    folder = Folder()
+    for number in range(9):
+        folder.block(f"k{number}", "A" * 10_000)
+    assert folder.block("command", "ls -la src").hidden_characters == 0
+
+
+def test_what_is_closed_at_first_leaves_the_budget_to_others() -> None:
+    folder = Folder()
+    for number in range(9):
+        assert folder.block(f"k{number}", "A" * 10_000, is_closed=True).end == ASIDE_CHARACTERS
+    assert folder.block("command", "A" * 10_000).end == HEAD_CHARACTERS
 
 
 def test_an_empty_text_hides_nothing() -> None:
