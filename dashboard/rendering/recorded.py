@@ -8,6 +8,7 @@ from dashboard.rendering.bars import BarPart, draw_bar
 from historyapp.core.content import plain_text
 from historyapp.core.json import dump_json
 from historyapp.core.request_tokens import Part
+from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview
 from historyapp.core.usage import dollar_text
 from historyapp.models.takes import Take, takes
@@ -138,7 +139,8 @@ def message_rows(found: Sequence[RequestMessage]) -> list[MessageRow]:
     rows = []
     for message in found:
         text = message_text(message.content)
-        rows.append(MessageRow(message, preview(text, 90), text[:SHOWN], len(text) > SHOWN))
+        shown = shell_output(text[:SHOWN]).text if message.role == "tool" else text
+        rows.append(MessageRow(message, preview(shown or text, 90), text[:SHOWN], len(text) > SHOWN))
     return rows
 
 

@@ -12,8 +12,8 @@ from dashboard.rendering.recorded import draw_recorded, message_rows
 from historyapp.services.recorded import message_count, messages, recorded_request
 from historyapp.services.recorded_changes import request_changes
 
-AT_ONCE = 50
-"""Messages in one page of the list."""
+NEWEST, AT_ONCE = 20, 50
+"""Messages that are shown first, and those that each button for earlier ones adds."""
 
 
 def show_recorded(location: Location) -> dict[str, Any]:
@@ -27,12 +27,13 @@ def show_recorded(location: Location) -> dict[str, Any]:
 @signed_in
 @require_safe
 def recorded_messages(request: PersonRequest, session_id: UUID) -> HttpResponse:
-    """Some messages of the request, from number ``start`` on."""
+    """The newest messages of the request, or those before number ``before``."""
     location = find_location(request, session_id)
-    start = max(0, read_number(request.GET, "start") or 0)
     found = recorded_request(location.history, location.step) if location.step else None
     total = message_count(found) if found else 0
-    rows = message_rows(messages(found, start, AT_ONCE)) if found else []
-    after = start + len(rows)
-    shown = {"rows": rows, "total": total, "next_start": after if rows and after < total else None}
+    before = read_number(request.GET, "before")
+    end = total if before is None else max(0, min(before, total))
+    start = max(0, end - (NEWEST if before is None else AT_ONCE))
+    rows = message_rows(messages(found, start, end - start)) if found and end else []
+    shown = {"rows": rows, "earlier": start}
     return render_fragment(request, "_recorded_messages.html", location, shown)

@@ -167,5 +167,7 @@ def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)
+    if request.billed is not None and request.billed <= changes.cached_cost:
+        return f"The provider read all that both requests share from its cache; billed: {billed}."
     cost = dollar_text(changes.cached_cost)
     return f"With the whole shared part read from a cache the model call costs {cost}; billed: {billed}."

@@ -156,13 +156,27 @@ def test_a_session_without_steps_says_so(alice: Client, project: Project) -> Non
 def test_messages_come_in_pages_with_their_steps(alice: Client, project: Project) -> None:
     session = create_session(project)
     append(project, session.pk, [said("go"), *[each for n in range(40) for each in (act("read", n=n), ok())]])
-    page = html(fragment(alice, address(session, "?step=40", "recorded-messages")))
-    assert page.count('<details class="message">') == 50
-    link = re.search(r'href="([^"]*start=50[^"]*)"', page)
-    assert link
-    rest = text(fragment(alice, link[1].replace("&amp;", "&")))
-    assert "step 39" in rest
-    assert "step 40" not in rest
+    page, counts = address(session, "?step=40", "recorded-messages"), []
+    newest = text(fragment(alice, page))
+    assert "step 39" in newest
+    assert "step 40" not in newest
+    while page:
+        shown = html(fragment(alice, page))
+        counts.append(shown.count('<details class="message">'))
+        link = re.search(r'href="([^"]*before=[^"]*)"', shown)
+        page = link[1].replace("&amp;", "&") if link else ""
+    assert counts == [20, 50, 9]
+
+
+def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
+    alice: Client, imported: Session
+) -> None:
+    compared = "With the whole shared part read from a cache the model call costs"
+    assert compared in panel(alice, imported, "?step=2")
+    append(imported.project, imported.pk, [billed(88_000, 87_990)])
+    whole = panel(alice, imported, "?step=3")
+    assert "The provider read all that both requests share from its cache; billed: $" in whole
+    assert compared not in whole
 
 
 def test_what_agents_write_is_text(alice: Client, project: Project) -> None:
