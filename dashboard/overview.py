@@ -203,6 +203,16 @@ class OverviewPage:
         return self.overview.commands[:MOST_ROWS]
 
     @property
+    def unlisted_files(self) -> int:
+        """Files that no row of the page has."""
+        return max(0, len(self.overview.files) - MOST_ROWS)
+
+    @property
+    def unlisted_commands(self) -> int:
+        """Likewise."""
+        return max(0, len(self.overview.commands) - MOST_ROWS)
+
+    @property
     def slowest(self) -> list[tuple[StepFigure, str]]:
         """The slowest steps, with their targets below the folder that all files share."""
         slowest = self.figures.slowest[:MOST_SLOWEST]

@@ -6,17 +6,30 @@ from dashboard.location import Location
 from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import caps_that_hold
-from historyapp.services.ledger import ledger_of, step_accounts
+from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
 
 
 def content(location: Location) -> dict[str, Any]:
     steps = shown_steps(location.step, location.steps)
     accounts = step_accounts(location.history, steps.start, steps.stop - 1)
+    ledger = ledger_of(location.history)
     return {
-        "ledger": ledger_of(location.history),
+        "ledger": ledger,
+        "kinds": _kinds(ledger),
         "chart": draw_chart(accounts, location),
         "caps": caps_that_hold(location.history.session),
     }
+
+
+def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:
+    """Kinds of tokens: their name, how many, and what they cost in millionths of a dollar."""
+    used, costs = ledger.totals.usage, ledger.costs
+    return [
+        ("uncached input", used.uncached, round(costs.uncached)),
+        ("written to cache", used.cache_write, round(costs.cache_write)),
+        ("read from cache", used.cache_read, round(costs.cache_read)),
+        ("output", used.output, round(costs.output)),
+    ]
 
 
 LEDGER = Tab(name="ledger", title="Usage and cost", content=content, template="_ledger.html")

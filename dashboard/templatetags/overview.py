@@ -9,10 +9,13 @@ from django.utils.safestring import SafeString
 
 from dashboard.location import Location
 from dashboard.rendering.sources import TOKEN_SOURCES, money_source
+from dashboard.step_filter import FilterForm
 from dashboard.templatetags.playhead import duration, icon, short_figure
 from historyapp.core.dates import known
+from historyapp.core.overview.figures import FileFigures
 from historyapp.core.run_costs import RunMoney, RunTokens, TokenSource, money_of, tokens_of
 from historyapp.models import Session
+from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.services.prices import price_list
 
 register = template.Library()
@@ -39,6 +42,14 @@ def step_links(location: Location, steps: Sequence[int], most: int = 3) -> SafeS
     pairs = [(location.address_of(step), f"{step:,}") for step in steps[:most]]
     links = format_html_join(", ", '<a href="{}">{}</a>', pairs)
     return format_html("{} …", links) if len(steps) > most else links
+
+
+@register.simple_tag
+def file_url(location: Location, path: str, file: FileFigures) -> str:
+    """The steps that read or changed a file, at the first one that changed it."""
+    step = next(iter(file.edit_steps or file.steps), 1)
+    shown = FilterForm(file=path[-MOST_CHARACTERS:])
+    return f"{location.url}?step={step}{location.as_of_parameter}{shown.query}"
 
 
 @register.simple_tag

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -33,10 +33,27 @@ class Price(BaseModel):
 
     def cost(self, usage: Usage) -> int:
         """The cost of one model call, in millionths of a dollar, rounded."""
+        return round(sum(self.costs(usage)))
+
+    def costs(self, usage: Usage) -> "Costs":
+        """What each kind of token costs, in millionths of a dollar."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
-        input = usage.uncached * self.input + usage.cache_read * read + usage.cache_write * write
-        return round(input + usage.output * self.output)
+        return Costs(
+            uncached=usage.uncached * self.input,
+            cache_write=usage.cache_write * write,
+            cache_read=usage.cache_read * read,
+            output=usage.output * self.output,
+        )
+
+
+class Costs(NamedTuple):
+    """What each kind of token costs, in millionths of a dollar."""
+
+    uncached: float = 0.0
+    cache_write: float = 0.0
+    cache_read: float = 0.0
+    output: float = 0.0
 
 
 LONGEST_DATE = 40

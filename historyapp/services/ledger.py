@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from historyapp.core.prices import Prices
+from historyapp.core.prices import Costs, Prices
 from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.usage import ModelTotals, Usage, usage_of
 from historyapp.models import Entry, Episode
@@ -29,6 +29,8 @@ class SessionLedger:
     prices: Prices
     priced: int
     """By the price list, for the models that it has, in millionths of a dollar."""
+    costs: Costs
+    """``priced`` by kinds of tokens."""
     unknown: list[str]
     """The models whose prices are unknown."""
     tokens: RunTokens
@@ -61,11 +63,14 @@ def ledger_of(history: History) -> SessionLedger:
         for model, totals in used.items()
     ]
     models.sort(key=lambda account: -(account.priced or 0))
+    priced = ((prices.of(model), totals.usage) for model, totals in used.items())
+    costs = [price.costs(usage) for price, usage in priced if price]
     return SessionLedger(
         totals=ModelTotals(*map(sum, zip(ModelTotals(), *used.values(), strict=True))),
         models=models,
         prices=prices,
         priced=sum(account.priced or 0 for account in models),
+        costs=Costs(*map(sum, zip(Costs(), *costs, strict=True))),
         unknown=[account.model for account in models if account.priced is None],
         tokens=tokens_of(history.tail.totals),
         money=money_of(history.tail.totals, history.session.model, prices),

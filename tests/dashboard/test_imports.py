@@ -1,6 +1,7 @@
 """Importing transcripts that a person uploads."""
 
 import json
+import re
 from io import BytesIO
 
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -61,6 +62,13 @@ def test_a_file_without_a_session_says_so(alice: Client) -> None:
     assert "claude_code, no session found" in page
     assert "1 record skipped" in page
     assert "no session in it" not in upload(alice, chat(), ("poem.json", b"roses are red"))
+
+
+def test_skipped_records_are_listed_by_reason(alice: Client) -> None:
+    snapshot = json.dumps({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})
+    page = upload(alice, ("snapshots.jsonl", "\n".join([snapshot] * 7).encode()))
+    assert "7 records skipped" in page
+    assert re.search(r"<li>1, 2, 3, 4, 5\s+… \(7 records\): .", page)
 
 
 def test_each_file_is_reported_for_itself(alice: Client) -> None:

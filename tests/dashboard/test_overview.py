@@ -37,6 +37,19 @@ def test_the_page_says_what_the_run_did(alice: Client, session: Session) -> None
     assert f'href="/sessions/{session.pk}?step=3"' in html(page)
 
 
+def test_a_file_leads_to_the_steps_that_name_it(alice: Client, session: Session) -> None:
+    link = f"/sessions/{session.pk}?step=1&file=file-1.txt"
+    assert f'href="{link.replace("&", "&amp;")}"><bdi>file-1.txt' in html(alice.get(address(session)))
+    assert text(alice.get(link)).count("read_file") > 0
+
+
+def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    calls = [act("bash", command=f"make target-{n}") for n in range(45)]
+    append(project, session.pk, [each for call in calls for each in (call, ok())])
+    assert "28 further commands; 5 more only in the API" in text(alice.get(address(session)))
+
+
 def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}"))
     assert f'href="{address(session)}">Overview</a>' in page

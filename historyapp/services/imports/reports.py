@@ -92,6 +92,14 @@ class FileReport:
             self.skipped.append(skipped)
 
     @property
+    def reasons(self) -> list[tuple[str, list[Skipped]]]:
+        """The listed skipped records by reason, the most frequent reason first."""
+        found: dict[str, list[Skipped]] = {}
+        for skipped in self.skipped:
+            found.setdefault(skipped.reason, []).append(skipped)
+        return sorted(found.items(), key=lambda item: -len(item[1]))
+
+    @property
     def changed(self) -> bool:
         """Whether the import made or changed any session."""
         return any(session.changed for session in self.sessions)
