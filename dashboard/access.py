@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.cache import cache_control
 from django.views.decorators.vary import vary_on_headers
@@ -14,7 +15,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from historyapp.core.errors import NotFound
-from historyapp.models import Membership, Project, Session
+from historyapp.models import CompressionRun, Membership, Project, Session
 from historyapp.services.spending import Spender
 
 PROJECT = "project"
@@ -81,13 +82,15 @@ def spender(request: PersonRequest, project: Project) -> Spender:
 
 
 def find_session(request: PersonRequest, session_id: UUID) -> Session:
-    """A session of any project that the person is in.
+    """A session of any project that the person is in, with ``has_active_run``: whether it is compressed now.
 
     Raises:
         NotFound: when there is none, or it belongs to another project.
     """
     found = Session.objects.filter(pk=session_id, project__members=request.user)
-    session = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes").first()
+    runs = CompressionRun.objects.active().filter(session=OuterRef("pk"), trial=False)
+    found = found.select_related("project", "forked_from", "spawned_by", "stale_outcomes")
+    session = found.annotate(has_active_run=Exists(runs)).first()
     if session is None:
         raise NotFound(f"There is no session {session_id}.")
     return session

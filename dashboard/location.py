@@ -24,6 +24,7 @@ from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.models.turns import steps_of_turn
+from historyapp.tasks import index_names_of
 
 
 @dataclass
@@ -56,6 +57,8 @@ class Location:
     address: str = field(init=False)
     previous: int = field(init=False)
     next: int = field(init=False)
+
+    _has_indexed: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         history, step = self.history, self.step
@@ -119,10 +122,16 @@ class Location:
         turn = self.filter.step_filter.turn
         return None if turn is None else steps_of_turn(self.history, turn)
 
+    def index_names(self) -> None:
+        """Completes the index of names once, where the filter needs it. What a worker adds is found later."""
+        if self.filter.names and not self._has_indexed:
+            index_names_of(self.history)
+            self._has_indexed = True
+
     @cached_property
     def note(self) -> StepNote | None:
         """The bookmark on the step, or None."""
-        if not self.step:
+        if self.step not in dict(self.note_starts):
             return None
         row = self.history.row(self.step)
         return StepNote.objects.at(self.history.lineage, [row.first_position]).get(self.step)

@@ -63,6 +63,6 @@ def head_context(request: PersonRequest, location: Location) -> dict[str, Any]:
 
 def _active_run(location: Location) -> CompressionRun | None:
     """The session's active compression run; None in the past."""
-    if location.as_of is not None:
+    if location.as_of is not None or not getattr(location.session, "has_active_run", True):
         return None
     return location.session.compression_runs.active().filter(trial=False).first()

@@ -1,15 +1,15 @@
 """The rows of the step list: a window of all steps, or of those that match a filter."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dashboard.location import Location
 from dashboard.subagents import SubagentRow, subagents_in
-from dashboard.turn_figures import TurnFigures, turns_in
+from dashboard.turn_figures import TurnFigures, figures_of, turns_in
 from historyapp.models import Episode, StepNote, Summary
 from historyapp.models.step_filters import StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.turns import last_step
-from historyapp.tasks import index_names_of, want_text_index
+from historyapp.tasks import want_text_index
 
 AROUND = 25
 """Rows shown before and after the playhead, and rows loaded each time by scrolling."""
@@ -129,11 +129,33 @@ def summaries_by_step(location: Location, rows: list[Episode]) -> dict[int, Summ
 
 
 @dataclass(frozen=True, slots=True)
+class TurnHead:
+    """The head of a turn above the steps of it that match."""
+
+    number: int
+    preview: str
+    """The beginning of the input."""
+    figures: TurnFigures | None
+    """Where the list shows the steps of one turn alone: the end of others is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingStep:
+    """A row of a filtered list."""
+
+    row: Episode
+    turn: TurnHead | None
+    """The head above it; None where the row before it is of the same turn."""
+    subagents: list[SubagentRow]
+    """Those that it started."""
+
+
+@dataclass(frozen=True, slots=True)
 class FilteredRows:
     """A window of the steps that match."""
 
     location: Location
-    rows: list[Episode]
+    rows: list[MatchingStep]
     earlier: int | None = None
     """Steps before this one have not been searched; None: all have, or another window links to them."""
     later: int | None = None
@@ -145,31 +167,81 @@ class FilteredRows:
     later_step: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """What one search found."""
+
+    rows: list[Episode]
+    rest: int | None
+    """The step beyond which has not been searched, or None."""
+
+
 def matches_around(location: Location, step: int) -> FilteredRows:
     """Matches before a step, the step itself if it matches, and matches after it."""
-    before, after = find_matches(location, before=step), find_matches(location, after=step - 1)
-    rows = [*before.rows, *after.rows]
-    return replace(before, rows=rows, later=after.later, later_step=after.later_step, is_whole=True)
+    before, after = _search(location, before=step), _search(location, after=step - 1)
+    rows = _as_listed(location, [*before.rows[::-1], *after.rows])
+    return FilteredRows(
+        location,
+        rows,
+        earlier=before.rest,
+        later=after.rest,
+        is_whole=True,
+        earlier_step=max(1, (before.rest or 1) - 1),
+        later_step=min(location.steps, (after.rest or 0) + 1),
+    )
 
 
-def find_matches(location: Location, *, after: int = 0, before: int | None = None) -> FilteredRows:
-    """The last matches before a step, or else the next ones after a step."""
+def matches_after(location: Location, step: int) -> FilteredRows:
+    """The next matches after a step."""
+    found = _search(location, after=step)
+    rows = _as_listed(location, found.rows, step)
+    later_step = min(location.steps, (found.rest or 0) + 1)
+    return FilteredRows(location, rows, later=found.rest, later_step=later_step)
+
+
+def matches_before(location: Location, step: int) -> FilteredRows:
+    """The last matches before a step."""
+    found = _search(location, before=step)
+    rows = _as_listed(location, found.rows[::-1])
+    return FilteredRows(location, rows, earlier=found.rest, earlier_step=max(1, (found.rest or 1) - 1))
+
+
+def _search(location: Location, *, after: int = 0, before: int | None = None) -> _Matches:
+    """The matches before a step, the last one first, or else those after a step."""
     steps = range(max(0, after) + 1, location.steps + 1)
     if before is not None:
         steps = range(min(before - 1, location.steps), 0, -1)
-    if location.filter.names:
-        index_names_of(location.history)  # what a worker adds is found the next time
-    wanted = location.filter.step_filter
-    search = StepSearch(location.history, wanted, steps, of_turn=location.turn_steps)
+    location.index_names()
+    search = StepSearch(location.history, location.filter.step_filter, steps, of_turn=location.turn_steps)
     found = search.find(AROUND)
     want_text_index(search.unindexed)
-    mark_notes(location, found.rows)
-    rest = None
-    if found.more is not None:
-        # A search that stopped early has not compared the step at which it stopped. A match was compared.
-        is_match = bool(found.rows) and found.rows[-1].number == found.more.number
-        rest = found.more.number if is_match else found.more.number - steps.step
-    if steps.step < 0:
-        return FilteredRows(location, found.rows[::-1], earlier=rest, earlier_step=max(1, (rest or 1) - 1))
-    next_step = min(location.steps, (rest or 0) + 1)
-    return FilteredRows(location, found.rows, later=rest, later_step=next_step)
+    if found.more is None:
+        return _Matches(found.rows, None)
+    # A search that stopped early has not compared the step at which it stopped. A match was compared.
+    is_match = bool(found.rows) and found.rows[-1].number == found.more.number
+    return _Matches(found.rows, found.more.number if is_match else found.more.number - steps.step)
+
+
+def _as_listed(location: Location, rows: list[Episode], listed_before: int = 0) -> list[MatchingStep]:
+    """Matches with the heads of their turns, their sub-agents and notes.
+
+    Args:
+        listed_before: the step of the row that the list has before them; 0: none.
+    """
+    history, turn_steps = location.history, location.turn_steps or range(0)
+    firsts = {row.turn_first for row in rows}
+    ends = {turn_steps[0] - 1, turn_steps[-1]} if turn_steps else set[int]()
+    known = history.load({*firsts, *ends, listed_before, location.step - 1, location.step})
+    mark_notes(location, rows)
+    subagents = subagents_in(history, rows)
+    turn = known[listed_before].turn if listed_before in known else 0
+    found: list[MatchingStep] = []
+    for row in rows:
+        head = None
+        if row.turn != turn and (first := known.get(row.turn_first)):
+            last = known.get(turn_steps[-1]) if turn_steps else None
+            figures = figures_of(known.get(first.number - 1), first, last) if last else None
+            head = TurnHead(row.turn, first.input_preview, figures)
+        turn = row.turn
+        found.append(MatchingStep(row, head, subagents.get(row.number, [])))
+    return found

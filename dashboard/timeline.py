@@ -40,6 +40,8 @@ FALL = 0.5
 """The context was compacted where less than this part of it is left."""
 LEAST_FALL, MOST_FALLS = 5_000, 8
 """Tokens of the smallest fall that has a label, and the most labels."""
+FALL_WIDTH = 0.12
+"""The part of the width that a label takes. A fall whose label would cover that of a larger one has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +214,23 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
 
 
 def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
-    """Where the context shrank to less than half: the largest falls, in order."""
-    found: list[tuple[int, TimelineLabel]] = []
+    """Where the context shrank to less than half: the largest falls that have room, in order."""
+    found: list[tuple[int, TimelineBar, str]] = []
     before = 0
     for bar in bars:
         size = bar.share.context
         if size and before * FALL > size and before - size >= LEAST_FALL:
             word = "compacted " if bar.share.compactions else ""
             label = f"{word}{short_figure(before)} → {short_figure(size)}"
-            found.append((before - size, TimelineLabel(bar.x, label, bar.first)))
+            found.append((before - size, bar, label))
         before = size or before
-    largest = sorted(found, key=lambda fall: -fall[0])[:MOST_FALLS]
-    return [mark for _, mark in sorted(largest, key=lambda fall: fall[1].step)]
+    shown: list[tuple[TimelineBar, str]] = []
+    for _, bar, label in sorted(found, key=lambda fall: -fall[0]):
+        is_free = all(abs(bar.place.start - other.place.start) >= FALL_WIDTH for other, _ in shown)
+        if is_free and len(shown) < MOST_FALLS:
+            shown.append((bar, label))
+    shown.sort(key=lambda fall: fall[0].first)
+    return [TimelineLabel(bar.x, label, bar.first) for bar, label in shown]
 
 
 def _pause_label(pause: Pause) -> TimelineLabel:

@@ -35,7 +35,7 @@ BELOW = ("compaction", "rewind", "fork", "agent")
 """Kinds that stand in a lane below the bars. The others stand above them."""
 LEADING_AWAY = ("rewind", "fork", "agent")
 """Kinds whose marks lead to another page."""
-SLOTS = 60
+SLOTS = 40
 """Parts of the width. Marks of one kind in the same part become one."""
 LABEL = 120
 """Characters of a text in the words of a mark."""

@@ -46,7 +46,7 @@ def turns_in(history: History, before: Episode | None, rows: Sequence[Episode]) 
     ends: list[Episode | StepSample] = [previous for previous, _ in begins[1:] if previous is not None]
     ends.append(end_of_turn(history, rows[-1]))
     return {
-        row.number: _figures(previous, row, end) for (previous, row), end in zip(begins, ends, strict=True)
+        row.number: figures_of(previous, row, end) for (previous, row), end in zip(begins, ends, strict=True)
     }
 
 
@@ -57,10 +57,11 @@ def turn_around(history: History, number: int) -> tuple[Episode, TurnFigures] | 
         return None
     rows = history.rows(row.turn_first - 1, row.turn_first)
     end = end_of_turn(history, row)
-    return rows[-1], _figures(rows[0] if len(rows) > 1 else None, rows[-1], end)
+    return rows[-1], figures_of(rows[0] if len(rows) > 1 else None, rows[-1], end)
 
 
-def _figures(before: Episode | None, first: Episode, last: Episode | StepSample) -> TurnFigures:
+def figures_of(before: Episode | None, first: Episode, last: Episode | StepSample) -> TurnFigures:
+    """The figures of a turn by its first and last row, and the row before it."""
     end = last.finished_at or last.started_at or first.started_at
     return TurnFigures(
         number=first.turn,

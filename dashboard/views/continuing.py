@@ -7,7 +7,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access import PersonRequest, actor, find_session, signed_in
@@ -21,7 +20,7 @@ from dashboard.location import (
 )
 from dashboard.views.rewinds import REASON
 from historyapp.core.errors import Invalid
-from historyapp.models.history import History
+from historyapp.models import Episode
 from historyapp.services.rewinds import Target, fork, preview_rewind, rewind
 
 Newest = Literal["input", "result", "answer", "nothing"]
@@ -32,8 +31,9 @@ Newest = Literal["input", "result", "answer", "nothing"]
 class StartingPoint:
     """A place where a session can continue."""
 
-    history: History
-    """The session as it was there."""
+    location: Location
+    steps: int
+    """The steps before it."""
     position: int
     newest: Newest
     preview: str
@@ -42,27 +42,35 @@ class StartingPoint:
     @property
     def address(self) -> str:
         """The session as it was there, with the context that the model gets after its newest step."""
-        page = reverse("session", args=[self.history.session.pk])
-        return f"{page}?as_of={self.position}&step=-1&mode=what_if"
+        return f"{self.location.url}?as_of={self.position}&step=-1&mode=what_if"
 
 
 def _before(location: Location) -> StartingPoint:
     """Before the step, and after the inputs that led to it."""
-    return _at(location, location.history.row(location.step).first_position - 1)
+    *before, row = location.history.rows(location.step - 1, location.step)
+    return _point(location, before[0] if before else None, row.first_position - 1, row.input_preview)
 
 
 def _after(location: Location) -> StartingPoint:
-    return _at(location, location.history.row(location.step).last_position)
+    row = location.history.row(location.step)
+    return _point(location, row, row.last_position)
 
 
-def _at(location: Location, position: int) -> StartingPoint:
-    history = History(location.session, position)
-    if preview := history.tail.input_preview:
-        return StartingPoint(history, position, "input", preview)
-    if not history.steps:
-        return StartingPoint(history, position, "nothing", "")
-    row = history.row(history.steps)
-    return StartingPoint(history, position, "result" if row.tool_names else "answer", row.result_preview)
+def _now(location: Location) -> StartingPoint:
+    """Where the session ends now."""
+    history = location.history
+    return _point(location, history.newest, history.session.head, history.tail.input_preview)
+
+
+def _point(location: Location, row: Episode | None, position: int, asked: str = "") -> StartingPoint:
+    """The place after a step (None: before the first one) and, if there is one, after the newest input."""
+    steps = row.number if row else 0
+    if asked:
+        return StartingPoint(location, steps, position, "input", asked)
+    if row is None:
+        return StartingPoint(location, 0, position, "nothing", "")
+    newest: Newest = "result" if row.tool_names else "answer"
+    return StartingPoint(location, steps, position, newest, row.result_preview)
 
 
 @signed_in
@@ -108,5 +116,5 @@ def connect(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """The session's id, and lines with which an agent continues it."""
     location = newest_step(find_session(request, session_id))
     server = settings.PLAYHEAD_BASE_URL or f"{request.scheme}://{request.get_host()}"
-    context = {"server": server, "point": _at(location, location.session.head)}
+    context = {"server": server, "point": _now(location)}
     return render(request, "connect.html", page_context(request, location) | context)

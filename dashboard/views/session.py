@@ -25,9 +25,10 @@ from dashboard.step_list import (
     AROUND,
     before_turn,
     beyond_turn,
-    find_matches,
     mark_notes,
+    matches_after,
     matches_around,
+    matches_before,
     step_rows,
 )
 from dashboard.tabs import TABS
@@ -123,9 +124,9 @@ def steps(request: PersonRequest, session_id: UUID) -> HttpResponse:
         return redirect(location.address_of(max(1, after or before or around or 1)))
     if location.filter.query:
         if after is not None:
-            found = find_matches(location, after=after)
+            found = matches_after(location, after)
         elif before is not None:
-            found = find_matches(location, before=before)
+            found = matches_before(location, before)
         else:
             found = matches_around(location, around or 1)
         return render(request, "_filtered_rows.html", {"found": found})

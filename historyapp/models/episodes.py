@@ -130,6 +130,11 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             rows = self._at(_rows_by_place(lineage, first, last, row_places))
         return rows
 
+    def some(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
+        """The live steps with these numbers, at any distances; not for a lineage with very many spans."""
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers)).defer("excerpt")
+        return live_rows(rows, lineage)
+
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps as contexts are chosen from them."""
         rows = _few_rows_of(
@@ -174,6 +179,15 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             values = [value for place in some for value in (uuid_value(place.session_id), place.anchor)]
             rows += self.defer("excerpt").extra(where=[where], params=values)  # noqa: S610 ours
         return sorted(rows, key=attrgetter("number"))
+
+    def sampled_at(
+        self, lineage: Lineage, numbers: Sequence[int], *, with_totals: bool = False
+    ) -> list[StepSample] | None:
+        """Some steps, given in ascending order; None where :meth:`sampled_sparsely` gives None."""
+        first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
+        if len(numbers) == last - first + 1:
+            return self.sampled(lineage, first, last, with_totals=with_totals)
+        return self.sampled_sparsely(lineage, numbers, with_totals=with_totals)
 
     def sampled_sparsely(
         self, lineage: Lineage, numbers: Sequence[int], *, with_totals: bool = False

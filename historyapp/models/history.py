@@ -45,7 +45,7 @@ class History:
         self.lineage: Lineage = session.lineage(as_of)
         self._window: list[Episode] = []
         """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
-        self._known: dict[int, Episode | StepSample] = {}
+        self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
 
     @cached_property
     def tail(self) -> Tail:
@@ -104,14 +104,24 @@ class History:
         if first == self.steps and self.newest:
             return [self.newest]
         known = self._window
-        if not known or first < known[0].number or last > known[-1].number:
+        if last - first < len(self._loaded) and all(map(self._loaded.__contains__, range(first, last + 1))):
+            known = [self._loaded[number] for number in range(first, last + 1)]
+        elif not known or first < known[0].number or last > known[-1].number:
             known = Episode.objects.numbered(self.lineage, first, last)
             self._window = known if first < last else self._window
         rows = [row for row in known if first <= row.number <= last]
         if self.newest and last == self.steps:
-            rows = [*(row for row in rows if row.number < last), self.newest]
-        self._known |= {row.number: row for row in rows}
+            return [*(row for row in rows if row.number < last), self.newest]
         return rows
+
+    def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
+        """Reads the rows of some steps at once, so that reading one of them again takes no query."""
+        wanted = {number for number in numbers if 1 <= number <= self.steps} - self._loaded.keys()
+        if self.lineage.older:
+            self._loaded |= {number: self.row(number) for number in wanted}
+        elif wanted:
+            self._loaded |= {row.number: row for row in Episode.objects.some(self.lineage, wanted)}
+        return self._loaded
 
     def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:
         """Some steps, given in ascending order, from which a picture is drawn. But for the first of them,
@@ -122,26 +132,25 @@ class History:
         Args:
             with_totals: also the totals at the outputs of the steps, where their places are known.
         """
-        first, last = (numbers[0], numbers[-1]) if numbers else (1, 0)
-        rows: list[StepSample] | None
-        if len(numbers) == last - first + 1:
-            rows = Episode.objects.sampled(self.lineage, first, last, with_totals=with_totals)
-        else:
-            rows = Episode.objects.sampled_sparsely(self.lineage, numbers, with_totals=with_totals)
+        rows = Episode.objects.sampled_at(self.lineage, numbers, with_totals=with_totals)
         if rows is None:
             totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
-        if (shown := self.newest_shown) and last == self.steps:
+        if (shown := self.newest_shown) and numbers[-1:] == [self.steps]:
             columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
             newest = StepSample(**columns, entry_totals=self.tail.totals.dump())
             rows = [*(row for row in rows if row.number < self.steps), newest]
-        self._known |= {row.number: row for row in rows if row.anchor}
+        self._sampled |= {row.number: row for row in rows if row.anchor}
         return rows
 
     @property
     def known_rows(self) -> dict[int, Episode | StepSample]:
-        """The rows that have been read so far, by number and in order: others are looked for between them."""
-        return dict(sorted(self._known.items()))
+        """Rows that have been read, in order: others are looked for between them."""
+        known: dict[int, Episode | StepSample] = {row.number: row for row in self._window}
+        known |= {**self._loaded, **self._sampled}
+        if self.newest:
+            known[self.steps] = self.newest
+        return dict(sorted(known.items()))
 
     @property
     def newest(self) -> Episode | None:

@@ -8,7 +8,7 @@ One search reads at most :data:`MOST_READ` candidates, and by time it compares :
 long the session is. It returns a cursor from which the next search continues.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -194,21 +194,30 @@ class StepSearch:
                 session, lineage = self._sessions[stream], self.history.lineage
                 matching = filter(self.wanted.matches, page)
                 passing = [one for one in matching if is_live_row(lineage, session, one.anchor)]
-                for start in range(0, len(passing), limit + 1):
-                    some = passing[start : start + limit + 1]
-                    found = [one.number for one in some]
-                    rows = Episode.objects.filter(session_id__in=session_ids(lineage), number__in=found)
-                    live = live_rows(rows.defer("excerpt"), lineage)
-                    shown = {row.anchor: row for row in live if str(row.session_id) == session}
-                    for one in some:
-                        if one.anchor in shown:
-                            yield SearchCursor(stream, one.number, one.anchor), shown[one.anchor]
+                for row in self._shown(session, passing, limit + 1):
+                    yield SearchCursor(stream, row.number, row.anchor), row
                 read += len(page)
                 if read >= MOST_READ:
                     yield SearchCursor(stream, page[-1].number, page[-1].anchor), None
             if (self.wanted.since or self.wanted.until) and len(numbers) > WINDOW:
                 end = numbers[WINDOW - 1]
                 yield SearchCursor(stream, end, _LAST_ANCHOR if self.forwards else 0), None
+
+    def _shown(
+        self, session: str, passing: "Sequence[StepCandidate | Episode]", at_once: int
+    ) -> Iterator[Episode]:
+        """The rows of candidates of a session, as far as no later row of the same step takes their place."""
+        lineage = self.history.lineage
+        for start in range(0, len(passing), at_once):
+            some = passing[start : start + at_once]
+            rows = [one for one in some if isinstance(one, Episode)]
+            if len(rows) < len(some):
+                found = [one.number for one in some]
+                known = Episode.objects.filter(session_id__in=session_ids(lineage), number__in=found)
+                live = live_rows(known.defer("excerpt"), lineage)
+                shown = {row.anchor: row for row in live if str(row.session_id) == session}
+                rows = [shown[one.anchor] for one in some if one.anchor in shown]
+            yield from rows
 
     def _listed(self, after: SearchCursor | None) -> Iterator[tuple[SearchCursor, Episode | None]]:
         """Matching steps among those that other tables name."""
@@ -326,7 +335,7 @@ class StepSearch:
 
     def _pages(
         self, stream: int, numbers: range, after: SearchCursor | None
-    ) -> Iterator[list[StepCandidate]]:
+    ) -> "Iterator[list[StepCandidate | Episode]]":
         numbers = numbers[:WINDOW] if self.wanted.since or self.wanted.until else numbers
         if not numbers:
             return
@@ -336,14 +345,21 @@ class StepSearch:
         if self.wanted.until:
             rows = rows.filter(started_at__gt=UNDATED, started_at__lt=self.wanted.until)
         size, following = _PAGES
-        while page := self._page(rows, after, size):
+        lineage = self.history.lineage
+        in_full = (
+            len(lineage.newest) == 1 and not lineage.older
+        )  # each step has one row: it need not be read again
+        while page := self._page(rows, after, size, in_full=in_full):
             yield page
             if len(page) < size:
                 return
             after, size = SearchCursor(stream, page[-1].number, page[-1].anchor), following
+            in_full = False
 
-    def _page(self, rows: Any, after: SearchCursor | None, size: int) -> list[StepCandidate]:
-        """The next candidates by the index that excludes the most."""
+    def _page(
+        self, rows: Any, after: SearchCursor | None, size: int, *, in_full: bool
+    ) -> "list[StepCandidate | Episode]":
+        """The next candidates by the index that excludes the most; ``in_full``: with all that lists show."""
         if after:
             beyond = Q(number__gt=after.number) if self.forwards else Q(number__lt=after.number)
             anchor = Q(anchor__gt=after.anchor) if self.forwards else Q(anchor__lt=after.anchor)
@@ -358,10 +374,12 @@ class StepSearch:
             # Each value of the column has its own order in the index; one query would sort all rows.
             queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]
         order = ("number", "anchor") if self.forwards else ("-number", "-anchor")
-        found = [
-            StepCandidate(*row)
-            for query in queries
-            for row in query.order_by(*order).values_list(*StepCandidate._fields)[:size]
-        ]
+        pages = [query.order_by(*order)[:size] for query in queries]
+        found: list[StepCandidate | Episode] = []
+        for some in pages:
+            if in_full:
+                found += some.defer("excerpt")
+            else:
+                found += [StepCandidate(*row) for row in some.values_list(*StepCandidate._fields)]
         found.sort(key=lambda one: (one.number, one.anchor), reverse=not self.forwards)
         return found[:size]

@@ -58,8 +58,9 @@ def preview_rewind(history: History, target: Target) -> tuple[int, Lineage, int]
     """
     to_position = resolve(history, target)
     left = history.session.lineage(to_position).cut(to_position)
-    steps_cut = max(0, history.steps - tail_of(left).totals.steps)
-    return to_position, history.lineage.branch_off(left), steps_cut
+    newest = Entry.objects.newest(left)
+    steps_left = newest.totals.get("steps", 0) if newest else 0
+    return to_position, history.lineage.branch_off(left), max(0, history.steps - steps_left)
 
 
 def last_good_step(history: History) -> int | None:

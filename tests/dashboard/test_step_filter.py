@@ -7,12 +7,12 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from historyapp.models import Project, Session, StaleOutcomes
+from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.dashboard.long_sessions import long_session
 from tests.dashboard.pages import fragment, html, text
-from tests.services.drafts import act, failed, ok
+from tests.services.drafts import act, failed, ok, said
 
 
 def listed(response: object) -> list[int]:
@@ -136,6 +136,30 @@ def test_chips_count_the_steps_of_each_kind_as_of_the_position(
     assert chips(then) == ["all 6", "errors 1", "shell 1", "read 5", "edit 0: step=1&as_of=13"]
     StaleOutcomes.objects.create(session=session)
     assert "shell counting" in chips(alice.get(f"/sessions/{session.pk}"))
+
+
+def shown(response: object) -> list[str]:
+    """The rows of the list: heads of turns, steps and sub-agents."""
+    rows = html(response).partition('id="rows"')[2].partition('<p class="visually-hidden" role="status"')[0]
+    pattern = r'<b class="turn-number" title="(Turn \d+)|data-step="(\d+)"|/sessions/[^/]*/(subagent)-steps'
+    return ["".join(found) for found in re.findall(pattern, rows)]
+
+
+def test_a_filtered_list_has_heads_of_turns_and_sub_agents(alice: Client, project: Project) -> None:
+    session, child = create_session(project), create_session(project, names={"title": "Explore"})
+    append(project, session.pk, [act("ls"), ok(), said("<b>first</b>"), act("ls"), ok(), act("task"), ok()])
+    append(project, session.pk, [act("ls"), ok(), said("second"), act("ls"), ok(), act("task"), ok()])
+    position = Episode.objects.get(session=session, number=3).first_position
+    Session.objects.filter(pk=child.pk).update(spawned_by=session, spawned_position=position)
+    tasks = alice.get(f"/sessions/{session.pk}?tool=task&step=4")
+    assert shown(tasks) == ["Turn 1", "3", "subagent", "Turn 2", "6"]
+    assert "&lt;b&gt;first" in html(tasks)
+    assert "data-turn=" not in html(tasks), "nothing is folded in it"
+    lists = f"/sessions/{session.pk}?tool=ls"
+    assert shown(alice.get(lists)) == ["1", "Turn 1", "2", "4", "Turn 2", "5"]
+    later = fragment(alice, lists.replace("?", "/steps?after=2&"))
+    assert "Turn 1" not in html(later), "its head is above"
+    assert "3 steps" in html(alice.get(f"/sessions/{session.pk}?turn=1&tool=task"))
 
 
 def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:

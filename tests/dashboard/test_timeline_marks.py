@@ -59,7 +59,7 @@ def test_all_compactions_of_a_long_run_are_counted(project: Project) -> None:
     append(project, session.pk, [one for _ in range(300) for one in (summary, act(), ok())])
     found = marks(session, "compaction")
     assert sum(mark.count for mark in found) == 300
-    assert found[0].label == "2 compactions, steps 997–1,002"
+    assert found[0].label == "8 compactions, steps 997–1,003"
 
 
 def test_inputs_of_a_share_are_counted(project: Project) -> None:
@@ -75,7 +75,7 @@ def test_marks_that_would_cover_each_other_are_one_with_a_count(project: Project
     found = marks(session, "input")
     assert len(found) == SLOTS
     assert sum(mark.count for mark in found) == 300
-    assert found[0].label == "5 inputs, steps 1–5"
+    assert found[0].label == "8 inputs, steps 1–8"
     assert found[0].step == 1
 
 
@@ -97,6 +97,14 @@ def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says
     (mark,) = marks(session, "compaction")
     assert (mark.step, mark.label) == (3, "Compacted before step 3: 90k → 20k tokens")
     assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
+
+
+def test_labels_of_falls_do_not_cover_each_other(project: Project) -> None:
+    session = create_session(project)
+    sizes = [size for _ in range(20) for size in (90_000, 20_000)]
+    drafts = [draft(ModelOutput(text="on"), usage={"input_tokens": size}) for size in sizes]
+    append(project, session.pk, drafts)
+    assert [fall.step for fall in timeline(session).falls] == [2, 8, 14, 20, 26, 32, 38]
 
 
 def test_matches_of_a_search_are_drawn_where_their_steps_are(session: Session) -> None:

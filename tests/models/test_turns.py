@@ -72,6 +72,14 @@ def test_the_steps_of_each_turn_are_found(project: Project) -> None:
     assert first_step(History(create_session(project)), 1) is None
 
 
+def test_a_turn_between_rows_that_were_read_takes_no_query(project: Project) -> None:
+    history = History(with_turns(project, 3, 1, 4))
+    history.sample(list(range(1, history.steps + 1)))
+    with CaptureQueriesContext(connection) as queries:
+        assert (first_step(history, 2), last_step(history, 1)) == (5, 4)
+    assert not queries.captured_queries
+
+
 def test_a_turn_of_a_long_session_takes_few_queries(project: Project) -> None:
     session = long_session(project, 100_000)
     Episode.objects.filter(session=session, number__gte=40_001).update(turn=1)
