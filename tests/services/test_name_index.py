@@ -170,15 +170,20 @@ def test_a_file_that_an_instruction_names_is_never_gone(project: Project, sessio
     assert flagged(session, "gone") == []
 
 
+def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, count: int) -> NameIndex:
+    """The index of a session of ``count`` entries, each in a run of its own."""
+    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
+    append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
+    while add_piece(Session.objects.get()):
+        pass
+    return NameIndex.objects.get()
+
+
 def test_runs_of_like_size_become_one_and_lose_nothing(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
-    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
-    append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(9)])
-    while add_piece(Session.objects.get()):
-        pass
-    index = NameIndex.objects.get()
+    index = in_runs(project, session, monkeypatch, 9)
     before = sorted(place for run in NameRun.objects.all() for place in places_of_run(run.pk))
     assert NameRun.objects.count() == 9
     merge_runs(index)
@@ -190,11 +195,7 @@ def test_runs_of_like_size_become_one_and_lose_nothing(
 def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
-    monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
-    append(project, session.pk, [said(f"a/file_{n}.py") for n in range(2)])
-    while add_piece(Session.objects.get()):
-        pass
+    index = in_runs(project, session, monkeypatch, 2)
     before = [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")]
     write = NamePage.objects.bulk_create
 
@@ -203,7 +204,7 @@ def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
         NamePage.objects.filter(run__is_live=False).delete()
 
     monkeypatch.setattr(NamePage.objects, "bulk_create", write_and_lose)
-    merge_runs(NameIndex.objects.get())
+    merge_runs(index)
     assert [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")] == before
 
 
