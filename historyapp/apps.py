@@ -6,6 +6,7 @@ from django.db.models.signals import post_migrate, pre_migrate
 
 class HistoryAppConfig(AppConfig):
     name = "historyapp"
+    verbose_name = "Playhead"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
