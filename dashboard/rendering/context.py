@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
-from typing import Any
+from typing import Any, NamedTuple
 
 from dashboard.rendering.bars import BarPart, draw_bar
 from dashboard.rendering.blocks import TERMINAL, Block, Folder
@@ -18,11 +18,13 @@ from historyapp.core.context_diff import (
     diff_prefix,
     diff_segments,
     first_changed,
+    is_missed,
 )
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.manifest import Manifest, Segment
 from historyapp.core.prices import Prices
 from historyapp.core.text import preview
+from historyapp.core.usage import Usage, dollar_text
 from historyapp.services.contexts import BuiltContext
 
 LABELS = {
@@ -184,19 +186,36 @@ class Changes:
     """How much of the request is unchanged, as a percentage."""
     extra_cost: int
     """Millionths of a dollar that cache writes cost beyond what cache reads save."""
+    cached_cost: int | None
+    """Millionths of a dollar for the input if the cache holds all that both share; None without a price."""
+    bill_note: str
+    """What the provider billed for this request, or for the one before it where no step follows."""
     least_cached: int = LEAST_CACHED
     """Tokens below which no cache holds a request."""
 
 
-def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Changes:
-    """Compares two contexts as a provider's prompt cache does."""
+class Bill(NamedTuple):
+    """What the provider billed for a step."""
+
+    step: int
+    is_next: bool
+    """Whether the later one of two compared requests led to the step; else the earlier one did."""
+    usage: Usage
+    micros: int | None
+    """Millionths of a dollar; None where the price is not known."""
+
+
+def changes(before: BuiltContext, after: BuiltContext, prices: Prices, bill: Bill | None) -> Changes:
+    """Compares two contexts as a provider's prompt cache does, and with what was billed."""
     old, new = prefix_bytes(before.request), prefix_bytes(after.request)
     prefix = diff_prefix(old, new)
     difference, at = None, prefix.first_difference
     if at is not None:
         excerpts = (new[max(0, at - EXCERPT) : at], old[at : at + EXCERPT], new[at : at + EXCERPT])
         difference = FirstDifference(*(excerpt.decode(errors="ignore") for excerpt in excerpts))
-    cache = cache_effect(after.tokens, prefix.share, prices.of(after.spec.model))
+    price = prices.of(after.spec.model)
+    cache = cache_effect(after.tokens, prefix.share, price)
+    full = price.cost(Usage(input=after.tokens)) if price else 0
     return Changes(
         segments=diff_segments(before.manifest.segments, after.manifest.segments),
         segment=first_changed(before.manifest.segments, after.manifest.segments),
@@ -206,4 +225,22 @@ def changes(before: BuiltContext, after: BuiltContext, prices: Prices) -> Change
         prices_as_of=prices.as_of,
         kept=f"{floor(prefix.share * 100)}%",
         extra_cost=max(0, -(cache.saved or 0)),
+        cached_cost=None if cache.saved is None else full - cache.saved,
+        bill_note=_bill_note(bill, prefix, cache) if bill else "",
     )
+
+
+def _bill_note(bill: Bill, prefix: PrefixDiff, cache: CacheEffect) -> str:
+    usage = bill.usage
+    if not usage.input:
+        return f"What the provider billed for step {bill.step:,} is unknown: no usage is recorded."
+    billed, read = f"{usage.input:,} input tokens", f"{usage.cache_read:,} of them read from its cache"
+    cost = "" if bill.micros is None else f" It cost {dollar_text(bill.micros)}."
+    note = f"For step {bill.step:,} the provider billed {billed}, {read}.{cost}"
+    if not bill.is_next:
+        return f"{note} That was the request before; no step follows this one."
+    missed = cache.reusable - usage.cache_read
+    if not prefix.continues or not is_missed(missed, cache.reusable):
+        return note
+    reason = "The reason is unknown: the agent may have sent another request."
+    return f"{note} Both requests agree, but it did not read {missed:,} tokens from its cache. {reason}"

@@ -10,7 +10,14 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access import PersonRequest, signed_in
 from dashboard.location import Location, find_location, read_number, render_fragment
-from dashboard.rendering.context import changes, composition, list_contents, request_json, request_parts
+from dashboard.rendering.context import (
+    Bill,
+    changes,
+    composition,
+    list_contents,
+    request_json,
+    request_parts,
+)
 from dashboard.rendering.what_ifs import saved_what_ifs
 from dashboard.views.recorded import show_recorded
 from historyapp.core.errors import Invalid, NotFound
@@ -22,7 +29,7 @@ from historyapp.core.usage import usage_of
 from historyapp.models.what_ifs import MOST_TOKENS
 from historyapp.services.contexts import BuiltContext, RequestedContext
 from historyapp.services.prices import price_list
-from historyapp.services.recorded import model_of, output_of_step
+from historyapp.services.recorded import billed_cost, model_of, output_of_step
 from historyapp.services.snapshots import serve
 from historyapp.services.what_ifs import WhatIfOptions
 
@@ -166,11 +173,9 @@ def _context(form: ContextForm) -> dict[str, Any]:
     shown: dict[str, Any] = {"built": built, "composition": composition(built.manifest, form.budget)}
     match form.view:
         case "diff":
-            location = form.location
-            if location.step:
-                shown["billed"] = usage_of(output_of_step(location.history, location.step).metadata)
+            bill = _bill(form.location) if form.location.step else None
             try:
-                shown["changes"] = changes(form.build(before), built, price_list())
+                shown["changes"] = changes(form.build(before), built, price_list(), bill)
             except Invalid:  # the context before the step does not fit the budget
                 shown["changes"] = None
         case "messages":
@@ -180,6 +185,15 @@ def _context(form: ContextForm) -> dict[str, Any]:
         case _:
             shown["contents"] = list_contents(built.manifest)
     return shown
+
+
+def _bill(location: Location) -> Bill:
+    """Of the step after this one, to which the context leads; else of this one."""
+    history, step = location.history, location.step
+    is_next = len(history.rows(step, step + 1)) > 1
+    output = output_of_step(history, step + is_next)
+    cost = billed_cost(output, model_of(history, output))
+    return Bill(step + is_next, is_next, usage_of(output.metadata), cost)
 
 
 @signed_in

@@ -12,6 +12,9 @@ from historyapp.core.usage import Usage
 LEAST_CACHED = 1024
 """Tokens below which neither provider caches anything. Source: OpenAI documentation, "Prompt caching"; Claude
 documentation, "Prompt caching", whose smaller models need more."""
+_CLOSING = b'"]}'
+MISSED, LEAST_MISSED = 0.05, 2_000
+"""A miss of the cache that is worth a word: as a share of what it could hold, and in tokens."""
 CACHED_IN_STEPS = 128
 """Source: OpenAI documentation, "Prompt caching"."""
 
@@ -40,6 +43,8 @@ class PrefixDiff:
     """The first byte that differs, from 0; null when both are the same."""
     share: float
     """The share of the newer request's bytes before that byte, from 0 to 1."""
+    continues: bool = True
+    """Whether the newer request has all of the older one at its beginning, but for closing brackets."""
 
 
 def diff_segments(before: Iterable[Segment], after: Iterable[Segment]) -> SegmentDiff:
@@ -77,7 +82,8 @@ def diff_prefix(before: bytes, after: bytes) -> PrefixDiff:
             low = middle
         else:
             high = middle - 1
-    return PrefixDiff(low, low / len(after) if after else 0.0)
+    continues = not before[low:].strip(_CLOSING)
+    return PrefixDiff(low, low / len(after) if after else 0.0, continues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,16 @@ class CacheEffect:
     saved: int | None
     """Against a request without any cache, in millionths of a dollar. Negative where writing to the cache
     costs more than reading saves. Null: the model's price is not known."""
+
+
+def is_missed(missed: int, shared: int) -> bool:
+    """Whether a provider missed a part of its cache that is worth a word.
+
+    Args:
+        missed: tokens that the cache could hold and that were not read from it.
+        shared: tokens with which both requests begin.
+    """
+    return missed > max(LEAST_MISSED, MISSED * shared)
 
 
 def cache_effect(tokens: int, share: float, price: Price | None) -> CacheEffect:

@@ -89,10 +89,7 @@ class RecordedRequest:
     @property
     def billed(self) -> int | None:
         """The cost of the model call in millionths of a dollar, as reported or by the price list."""
-        if known := cost_of(self.output.metadata):
-            return known
-        price = price_list().of(self.model) if self.reported else None
-        return price.cost(usage_of(self.output.metadata)) if price else None
+        return billed_cost(self.output, self.model)
 
 
 def recorded_request(
@@ -139,6 +136,15 @@ def output_of_step(history: History, number: int) -> LogRow:
         NotFound: when there is no such step.
     """
     return _output(history, history.row(number).first_position)
+
+
+def billed_cost(output: LogRow, model: str) -> int | None:
+    """What a model call cost in millionths of a dollar, as reported or by the price list; None: unknown."""
+    if known := cost_of(output.metadata):
+        return known
+    usage = usage_of(output.metadata)
+    price = price_list().of(model) if usage.input else None
+    return price.cost(usage) if price else None
 
 
 def model_of(history: History, output: LogRow) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
-from historyapp.core.context_diff import CacheEffect, cache_effect, diff_prefix, first_changed
+from historyapp.core.context_diff import CacheEffect, cache_effect, diff_prefix, first_changed, is_missed
 from historyapp.core.entries import text_of
 from historyapp.core.formats import prefix_bytes
 from historyapp.core.json import dump_json
@@ -26,8 +26,6 @@ from historyapp.services.snapshots import rebuild_request
 Place = Literal["end", "instruction", "history", "removed"]
 """Where two requests differ first: the later one only goes on, its instruction is another one, its history
 was replaced or chosen anew, or something was taken out of it that the log does not name."""
-MISSED, LEAST_MISSED = 0.05, 2_000
-"""A miss of the cache that is worth a word: as a share of what it could hold, and in tokens."""
 EXPIRES = timedelta(minutes=5)
 """The time after which providers' caches commonly forget. Source: Claude documentation, "Prompt caching"."""
 
@@ -48,8 +46,7 @@ class RequestChanges:
 
     place: Place
     first_byte: int | None
-    """The first byte that differs; None where the later request only goes on from the end of the earlier, and
-    where the agent took out something unknown."""
+    """The first byte that differs; None where it is not known, and where a rebuilt request only goes on."""
     part: ChangedPart | None
     """The part with that byte; None as there."""
     new: tuple[LogRow, ...]
@@ -70,7 +67,7 @@ class RequestChanges:
     @property
     def is_missed(self) -> bool:
         """Whether the provider missed a part of its cache that is worth a word."""
-        return bool(self.missed and self.missed > max(LEAST_MISSED, MISSED * self.shared))
+        return self.missed is not None and is_missed(self.missed, self.shared)
 
 
 class Difference(NamedTuple):
@@ -187,10 +184,14 @@ def _between_snapshots(
     """Both requests are known byte for byte."""
     old, new = (prefix_bytes(rebuild_request(_owner(each), each).request) for each in (earlier, later))
     diff = diff_prefix(old, new)
-    place: Place = "end" if diff.first_difference is None else "history"
+    place: Place = "end" if diff.continues else "history"
+    instruction = request.instruction.position if request.instruction else None
     manifests = (Manifest.model_validate(each.manifest).segments for each in (earlier, later))
     segment = first_changed(*manifests)
     part = ChangedPart(part_of_segment(segment), segment.position, segment.step) if segment else None
+    is_changed = instruction != (before.instruction.position if before.instruction else None)
+    if is_changed and place != "end" and not (part and part.part == "tools"):  # sizes may hide it
+        place, part = "instruction", ChangedPart("instruction", instruction, None)
     new_rows = request.window.rows[last:] if last is not None else request.window.rows
     shared = round(request.total * diff.share)
     return _changes(request, Difference(place, diff.first_difference, part), new_rows, shared, before.output)

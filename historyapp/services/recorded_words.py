@@ -119,7 +119,8 @@ def change_note(request: RecordedRequest, changes: RequestChanges | None) -> str
         case "history":
             return f"The agent replaced its history since step {before:,}. The requests differ{at}."
     added = _added(request, changes)
-    return f"{added} First byte that differs: the end of the request before. Nothing was lost."
+    byte = "" if changes.first_byte is None else f" (byte {changes.first_byte:,})"
+    return f"{added} First byte that differs: the end of the request before{byte}. Nothing was lost."
 
 
 def _first_byte(changes: RequestChanges) -> str:

@@ -68,8 +68,8 @@ class RequestChangesOut(Answer):
         "taken out that the log does not name."
     )
     first_byte: int | None = Field(
-        description="The first byte that differs, of the request or of its rebuilt text; null at the `end` "
-        "and where it is not known."
+        description="The first byte that differs, of the request or of its rebuilt text; null where it is "
+        "not known, and at the `end` of a rebuilt text."
     )
     part: ChangedPartOut | None = Field(description="The part of the request with that byte.")
     new_positions: list[int] = Field(description="The first and the last new entry; empty without any.")

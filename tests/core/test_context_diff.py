@@ -1,5 +1,6 @@
 """Comparing contexts: by segment, by their first bytes, by what a cache makes of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,21 @@ def test_the_first_difference_is_where_the_common_beginning_ends(
     assert before[:place] == after[:place]
     assert before[place : place + 1] != after[place : place + 1]
     assert diff.share == (place / len(after) if after else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "continues"),
+    [
+        (b'{"messages":["a"]}', b'{"messages":["a","b"]}', True),
+        (b'{"messages":["a"]}', b'{"messages":["ab"]}', True),
+        (b'{"messages":["a","c"]}', b'{"messages":["a","b"]}', False),
+        (b'{"messages":["a","b"]}', b'{"messages":["a"]}', False),
+    ],
+)
+def test_a_request_continues_if_only_brackets_of_the_earlier_one_are_lost(
+    before: bytes, after: bytes, continues: bool
+) -> None:
+    assert diff_prefix(before, after).continues is continues
 
 
 def test_a_segment_is_the_same_part_when_its_source_is() -> None:

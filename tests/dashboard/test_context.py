@@ -1,4 +1,4 @@
-"""The context panel: what the model is sent after a step, under any terms; its diff; the session's ledger."""
+"""The context panel: what the model is sent after a step, under any terms; the session's ledger."""
 
 import re
 
@@ -229,44 +229,6 @@ def test_what_is_left_out_is_named_with_the_reason(alice: Client, project: Proje
     shown = panel(alice, session, "?step=30&policy=masked&max_tokens=600")
     assert re.search(r"left out \d+", shown)
     assert re.search(r"Left out steps 1–\d+ \w+", shown)
-
-
-def test_the_diff_shows_what_was_added_and_what_a_cache_can_reuse(alice: Client, project: Project) -> None:
-    session = create_session(project, names={"model": "gpt-5"}, settings=SessionSettings(max_tokens=50_000))
-    append(project, session.pk, [draft(SystemInstruction(text="You repair things. " * 600))])
-    for _ in range(3):
-        append(project, session.pk, [act("read"), ok()])
-    shown = panel(alice, session, "?step=3&policy=live&view=diff")
-    assert "step 3 – full" in shown
-    assert re.search(r"Reusable from cache 2,\d{3} tokens", shown)
-    assert re.search(r"Saved by caching \$0\.00[1-9]\d*", shown)
-    assert f"Prices as of {load_prices().as_of}." in shown
-    assert "The prompt cache breaks here" in shown
-
-
-def test_the_diff_names_the_part_that_differs_first(alice: Client, session: Session) -> None:
-    shown = panel(alice, session, "?step=3&policy=live&view=diff&max_tokens=5000")
-    assert re.search(r"The first difference is at byte [\d,]+, in step 3 ?\.", shown)
-    assert "What the provider billed for step 3 is unknown: no usage is recorded." in shown
-
-
-def test_the_diff_stands_beside_what_was_billed(alice: Client, project: Project) -> None:
-    session = create_session(project)
-    usage = {"input_tokens": 900, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 800}}
-    append(project, session.pk, [said("go"), draft(ModelOutput(text="done"), usage=usage)])
-    shown = panel(alice, session, "?step=1&view=diff")
-    assert "For step 1 the provider billed 900 input tokens, 800 of them read from its cache." in shown
-
-
-def test_without_a_known_price_the_saving_is_unknown(alice: Client, session: Session) -> None:
-    shown = panel(alice, session, "?step=3&view=diff&model=my-own")
-    assert "Saved by caching unknown" in shown
-    assert f"my-own is not in the price list of {load_prices().as_of}." in shown
-
-
-def test_the_same_context_twice_has_no_break(alice: Client, session: Session) -> None:
-    shown = panel(alice, session, "?step=5&view=diff&policy=episodic&max_tokens=200")
-    assert "The prompt cache breaks here" in shown or "is the same" in shown
 
 
 @pytest.mark.parametrize("view", ["contents", "diff", "messages", "json"])

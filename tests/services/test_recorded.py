@@ -271,8 +271,20 @@ def test_two_snapshots_are_compared_byte_by_byte(session: Session) -> None:
         snapshot = record_snapshot(serve(session, RequestedContext()))
         record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
     changes = compared(seen(session, 2))
-    assert changes.place == "history"
+    assert changes.place == "end"
     assert changes.first_byte
+    words = " ".join(notes(seen(session, 2), changes))
+    assert f"the end of the request before (byte {changes.first_byte:,}). Nothing was lost." in words
+
+
+def test_two_snapshots_with_other_instructions_differ_where_the_instructions_do(session: Session) -> None:
+    for number, instruction in ((1, "You repair."), (2, "You read.")):
+        record(session, draft(SystemInstruction(text=instruction)))
+        snapshot = record_snapshot(serve(session, RequestedContext()))
+        record(session, step(number, 40, snapshot=str(snapshot.pk)), ok(f"call_{number}"))
+    changes = compared(seen(session, 2))
+    assert changes.first_byte
+    assert (changes.place, changes.part) == ("instruction", ("instruction", 4, None))
 
 
 def test_messages_come_in_the_order_of_the_request_with_their_steps(session: Session) -> None:
