@@ -38,8 +38,9 @@ _MOST_FAILURES = 1000
 _MOST_DEVELOPER_MESSAGES = 50
 _LONGEST_TURN = 1e12
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_REQUEST = re.compile(r"^## My request for Codex:\s*(.+)", re.DOTALL | re.MULTILINE)
-"""What follows it are a person's own words: an editor has put its context before them."""
+_REQUEST = re.compile(r"^(?:## My request for Codex:| {0,9}<input>)\s*(.+)", re.DOTALL | re.MULTILINE)
+"""What follows it are the words of the task: an editor has put its context before them, or another thread of
+Codex has delegated it."""
 _MIRRORS = ("user_message", "agent_message", "agent_reasoning")
 _TOOL_ENDS = ("exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 _TURN_ENDS = ("task_complete", "turn_complete")

@@ -184,9 +184,15 @@ def test_who_speaks_is_told_by_the_channel(said: str, channel: str) -> None:
     assert bodies(read(asks(said))) == [ModelInput(channel=channel, content=said)]
 
 
-def test_the_title_is_the_request_and_not_the_editor_s_context() -> None:
-    prompt = asks("# Context from my IDE setup:\n- a.py\n\n## My request for Codex:\nFix the login")
-    (start,) = starts(read(asks("<environment_context>"), prompt)).values()
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "# Context from my IDE setup:\n- a.py\n\n## My request for Codex:\nFix the login",
+        "<codex_delegation>\n  <source_thread_id>1f</source_thread_id>\n  <input>Fix the login",
+    ],
+)
+def test_the_title_is_the_request_and_not_what_a_program_put_before_it(prompt: str) -> None:
+    (start,) = starts(read(asks("<environment_context>"), asks(prompt))).values()
     assert start.title == "Fix the login"
 
 
