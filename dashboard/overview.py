@@ -23,6 +23,8 @@ MOST_MARKS = 40
 """Lines of one kind in the picture."""
 ROWS = 40
 """Rows of the table behind the picture, without compactions."""
+LEAST_WRITTEN = 500
+"""Tokens of outputs from which on a report of less than half of them is worth a word."""
 WIDTH, HEIGHT = 1000, 130
 """Of the picture's coordinates."""
 
@@ -181,6 +183,15 @@ class OverviewPage:
             ("output", "share-output", usage.output, "#dearest"),
         )
         return shares(parts)
+
+    @property
+    def reports_too_little(self) -> bool:
+        """Whether the source reports fewer output tokens than the outputs in the log have.
+
+        Some versions of Claude Code store the count at which an answer began.
+        """
+        tokens, written = self.overview.tokens, self.figures.written
+        return tokens.source == "reported" and written > LEAST_WRITTEN and tokens.usage.output * 2 < written
 
     @cached_property
     def chart(self) -> ContextChart | None:

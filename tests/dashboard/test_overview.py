@@ -50,6 +50,16 @@ def test_what_the_tables_leave_out_is_said(alice: Client, project: Project) -> N
     assert "28 further commands; 5 more only in the API" in text(alice.get(address(session)))
 
 
+@pytest.mark.parametrize(("reported", "is_said"), [(2, True), (5_000, False)])
+def test_too_small_a_report_of_output_is_said(
+    alice: Client, project: Project, reported: int, is_said: bool
+) -> None:
+    session = create_session(project, names={"model": "gpt-5"})
+    usage = {"input_tokens": 9_000, "output_tokens": reported}
+    append(project, session.pk, [said("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
+    assert ("the source reports too few" in text(alice.get(address(session)))) is is_said
+
+
 def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/sessions/{session.pk}"))
     assert f'href="{address(session)}">Overview</a>' in page

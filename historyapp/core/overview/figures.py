@@ -14,7 +14,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 5
+VERSION = 6
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
@@ -126,6 +126,8 @@ class RunFigures:
     more_commands: int = 0
     agent_calls: dict[str, int] = field(default_factory=dict)
     """The steps of calls that started sub-agents, by the calls' ids."""
+    written: int = 0
+    """Tokens of all outputs by our own count, to compare with those that were reported."""
     compactions: int = 0
     sizes: ContextSizes = field(default_factory=ContextSizes)
     repeated: RepeatedWork = field(default_factory=RepeatedWork)
@@ -153,6 +155,7 @@ class RunFigures:
             return
         self._add_time(first, "model")
         self.steps += 1
+        self.written += first.tokens
         step = facts_of(self.steps, run)
         self.sizes.add(step.number, step.usage.input)
         self._add_turn(step.number)
