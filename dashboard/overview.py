@@ -125,8 +125,9 @@ def _marks(overview: RunOverview, last: int) -> Iterator[Mark]:
     for step in turns:
         yield Mark("turn", step, percent(step - 1, last), f"input of a person before step {step:,}")
     for compaction in figures.sizes.compactions[:MOST_MARKS]:
-        change = f"{compaction.before:,} → {compaction.after:,} tokens"
-        label = f"compacted before step {compaction.step:,}: {change}"
+        label = f"compacted before step {compaction.step:,}"
+        if compaction.before and compaction.after:
+            label += f": {compaction.before:,} → {compaction.after:,} tokens"
         yield Mark("compaction", compaction.step, percent(compaction.step - 1, last), label)
     for step in overview.rewinds[:MOST_MARKS]:
         if step <= figures.steps:

@@ -51,7 +51,7 @@ class MoneyFigureOut(Answer):
 
 class CompactionOut(Answer):
     step: int = Field(description="The first step after it.")
-    before: int
+    before: int = Field(description="Tokens of the requests before and after it; 0: unknown.")
     after: int
 
 

@@ -7,7 +7,17 @@ from heapq import nlargest
 from pydantic import TypeAdapter
 
 from historyapp.core.call_subjects import Kind
-from historyapp.core.entries import COMPACTION, PERSON, DebugLog, Entry, ModelInput, ModelOutput, ToolResults
+from historyapp.core.entries import (
+    COMPACTION,
+    CONDENSATION,
+    PERSON,
+    DebugLog,
+    Entry,
+    ModelInput,
+    ModelOutput,
+    ToolResults,
+    marks_compaction,
+)
 from historyapp.core.overview.repeats import RepeatedWork
 from historyapp.core.overview.sizes import ContextSizes
 from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, milliseconds_of
@@ -173,8 +183,8 @@ class RunFigures:
             elif isinstance(body, ModelInput):
                 self._add_input(entry, body.channel)
             elif isinstance(body, DebugLog):
-                if body.category == COMPACTION:
-                    self._compact()
+                if marks_compaction("debug_log", body.category):
+                    self._compact(is_partial=body.category.lower() == CONDENSATION)
                 continue  # a model never reads it
             self.sizes.since_compaction += entry.tokens
 
@@ -186,9 +196,9 @@ class RunFigures:
             self._add_time(entry, "tools" if self.waits_for_tools else "person")
             self.is_new_turn = True
 
-    def _compact(self) -> None:
+    def _compact(self, *, is_partial: bool = False) -> None:
         self.compactions += not self.sizes.is_compacted
-        self.sizes.compact()
+        self.sizes.compact(is_partial=is_partial)
 
     def _add_time(self, entry: Entry, spent_by: str) -> None:
         """Adds the time since the entry before to what it was spent on."""

@@ -35,11 +35,18 @@ class ContextSizes:
     more_compactions: int = 0
     is_compacted: bool = False
     """Whether a compaction precedes the next step."""
+    is_partial: bool = False
+    """Whether it took single entries out, so that what it left cannot be estimated."""
 
-    def compact(self) -> None:
-        """Notes a compaction. A file may say it twice: with its mark and with its summary."""
-        self.is_compacted = True
-        self.since_compaction = 0
+    def compact(self, *, is_partial: bool = False) -> None:
+        """Notes a compaction. A file may say it twice: with its mark and with its summary.
+
+        Args:
+            is_partial: single entries were taken out, as OpenHands does.
+        """
+        self.is_compacted, self.is_partial = True, is_partial
+        if not is_partial:
+            self.since_compaction = 0
 
     def add(self, step: int, reported: int) -> None:
         """Adds the size of the request that led to a step.
@@ -51,7 +58,8 @@ class ContextSizes:
             self.reported, self.points, self.stride = True, [], 1
         size = reported or (0 if self.reported else self.since_compaction)
         if self.is_compacted:
-            self._add_compaction(Compaction(step, self.newest, size))
+            after = reported if self.is_partial else size
+            self._add_compaction(Compaction(step, self.newest, after))
         if size:
             self.newest = size
             self._add_point(step, size)

@@ -106,6 +106,17 @@ def test_a_compaction_has_the_sizes_before_and_after_it() -> None:
     assert (compaction.step, compaction.before, compaction.after) == (2, 900, 100)
 
 
+def test_a_condensation_of_openhands_is_a_compaction_of_a_part() -> None:
+    usage = [{"input_tokens": size} for size in (900, 600)]
+    run = Run().call(usage=usage[0]).ok().note("condensation").call(usage=usage[1]).ok()
+    (compaction,) = run.figures.sizes.compactions
+    assert (compaction.step, compaction.before, compaction.after) == (2, 900, 600)
+    estimated = Run().said().call().ok().note("Condensation").call().ok().answer().figures.sizes
+    (compaction,) = estimated.compactions
+    assert (compaction.step, compaction.before, compaction.after) == (2, 10, 0)
+    assert estimated.points == [(1, 10), (2, 30), (3, 50)]
+
+
 def test_a_step_of_2000_calls_is_counted_whole() -> None:
     calls = tuple(ToolCall(id=str(n), name="Read", arguments={"path": f"{n}.py"}) for n in range(2000))
     results = tuple(ToolResult(tool_call_id=str(n), status="success", outputs="x") for n in range(2000))
