@@ -20,7 +20,7 @@ from historyapp.core.episodes import STATUSES
 from historyapp.core.errors import PlayheadError
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.importers import IMPORTERS
-from historyapp.core.json import MAX_DEPTH
+from historyapp.core.json import MAX_DEPTH, MAX_VALUES
 from historyapp.core.settings import SessionSettings
 from historyapp.services.append import MOST_CALLS
 from historyapp.services.idempotency import KEPT_CHARACTERS
@@ -113,12 +113,13 @@ def test_every_limit_of_the_api_is_in_one_table() -> None:
     figures = {what: int(figure.replace(",", "")) for what, figure in table.items()}
     assert figures["Tool calls of one `model_output`"] == MOST_CALLS
     assert figures["Levels of objects and lists within one another"] == MAX_DEPTH
+    assert figures["JSON values in one body"] == MAX_VALUES
     assert figures["Steps that one text of `progress` holds"] == MOST_STEPS
     assert figures["Characters of an answer that is kept for an `Idempotency-Key`"] == KEPT_CHARACTERS
     assert next(figure for what, figure in figures.items() if "PLAYHEAD_MAX_BODY" in what) == 32 * 2**20
     schema = deepcopy(api.get_openapi_schema())  # its parts are the same for all who ask
     del schema["components"]["schemas"]["RewindEntry"]  # a span has three parts
-    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MOST_STEPS, KEPT_CHARACTERS, 32 * 2**20}
+    set_elsewhere = {MOST_CALLS, MAX_DEPTH, MAX_VALUES, MOST_STEPS, KEPT_CHARACTERS, 32 * 2**20}
     assert limits(schema) | set_elsewhere == set(figures.values())
 
 

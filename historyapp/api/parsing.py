@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
-from historyapp.core.json import MAX_DEPTH, InvalidNumber, TooDeep, parse_strict
+from historyapp.core.json import MAX_DEPTH, MAX_VALUES, InvalidNumber, TooDeep, TooManyValues, parse_strict
 from historyapp.wire.problems import LengthRequired, Malformed, NotValid, TooLarge, UnsupportedMediaType
 
 _DRAIN_FACTOR = 4
@@ -67,7 +67,7 @@ def parse_json(body: bytes) -> Any:
 
     Raises:
         Malformed: when it is not JSON, and where.
-        NotValid: when it is nested too deep.
+        NotValid: when it is nested too deep, or holds too many values.
     """
     try:
         return parse_strict(body.decode("utf-8"))
@@ -78,5 +78,8 @@ def parse_json(body: bytes) -> Any:
         raise Malformed(f"The body is not valid JSON: {error.msg} at {where}.") from error
     except InvalidNumber as error:
         raise Malformed(f"The body holds {error}.") from error
+    except TooManyValues as error:
+        detail = f"The body holds more than {MAX_VALUES:,} JSON values. Send fewer in one request."
+        raise NotValid(detail) from error
     except TooDeep as error:
         raise NotValid(f"The body is nested deeper than {MAX_DEPTH} levels.") from error

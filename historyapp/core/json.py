@@ -19,6 +19,10 @@ MAX_DEPTH = 200
 """Deepest nesting of objects and lists accepted in one record; SQLite's own JSON functions stop at 1,000."""
 MAX_RECORD_DEPTH = MAX_DEPTH - 20
 """The same for a record that is stored inside another one."""
+MAX_VALUES = 1_000_000
+"""Values in one body or entry. In memory an empty list takes 20 times its JSON, and each pass through a
+million of them takes half a second.
+"""
 DUMP_ERRORS = (TypeError, ValueError, RecursionError)
 """What the functions that write JSON raise for a value that JSON cannot represent."""
 
@@ -28,6 +32,10 @@ _PLAIN = {str, int, bool, type(None)}
 
 class TooDeep(ValueError):
     """The JSON is nested deeper than the limit."""
+
+
+class TooManyValues(ValueError):
+    """The JSON holds more than :data:`MAX_VALUES` values."""
 
 
 class InvalidNumber(ValueError):
@@ -132,7 +140,10 @@ def parse_strict(text: str) -> Any:
         JSONDecodeError: when it is not JSON.
         InvalidNumber: for NaN, infinities, and numbers that are too large.
         TooDeep: when it is nested deeper than :data:`MAX_DEPTH`.
+        TooManyValues: when it holds more than :data:`MAX_VALUES`.
     """
+    if holds_more_values(text, MAX_VALUES):
+        raise TooManyValues("too many values")
     return _checked(_parse_strict, text, MAX_DEPTH)
 
 
@@ -213,7 +224,28 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# Nesting
+# Nesting and number of values
+
+
+def holds_more_values(text: str, most: int) -> bool:
+    """Whether a JSON text has more than ``most`` commas and opening brackets outside of strings.
+
+    Each value has one of them. They are counted within strings first, which spares most texts the scan.
+    """
+    if len(text) <= most or text.count(",") + text.count("[") + text.count("{") <= most:
+        return False
+    bare = text.replace("\\\\", "").replace('\\"', "")  # every quote that is left begins or ends a string
+    if bare.count('"') > 4 * (most + 1):  # a value has two strings at most, its name and itself
+        return True
+    found = end = 0
+    while found <= most:
+        start = bare.find('"', end)
+        until = len(bare) if start < 0 else start
+        found += bare.count(",", end, until) + bare.count("[", end, until) + bare.count("{", end, until)
+        if start < 0:
+            break
+        end = bare.find('"', start + 1) + 1 or len(bare)
+    return found > most
 
 
 def nested_deeper(value: Any, source: str | bytes, limit: int) -> bool:

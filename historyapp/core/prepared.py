@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from historyapp.core.entries import EntryDraft, dump_body
-from historyapp.core.json import dump_json
+from historyapp.core.errors import Invalid
+from historyapp.core.json import MAX_VALUES, dump_json, holds_more_values
 from historyapp.core.tokens import entry_tokens
 
 
@@ -28,8 +29,12 @@ def prepare(draft: EntryDraft, tokens: int | None = None) -> Prepared:
 
     Args:
         tokens: of the draft's body; null to count them here.
+
+    Raises:
+        Invalid: when the entry holds too many JSON values.
     """
-    if tokens is None:
-        tokens = entry_tokens(draft.body)
+    body = dump_json(dump_body(draft.body))
     metadata = dump_json(dict(draft.metadata)) if draft.metadata else "{}"
-    return Prepared(draft, tokens, dump_json(dump_body(draft.body)), metadata)
+    if holds_more_values(body, MAX_VALUES) or holds_more_values(metadata, MAX_VALUES):
+        raise Invalid(f"An entry holds more than {MAX_VALUES:,} JSON values.")
+    return Prepared(draft, entry_tokens(draft.body) if tokens is None else tokens, body, metadata)

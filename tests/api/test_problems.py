@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from historyapp.api.parsing import StrictParser
+from historyapp.core.json import MAX_VALUES
 from historyapp.models import Entry
 from historyapp.wire.problems import Malformed
 from tests.api.agent import Agent, Received, said
@@ -98,6 +99,12 @@ def test_another_method_is_told_which_there_are(alice: Agent, method: str, path:
 def test_a_body_that_is_no_json_object_is_refused(alice: Agent, body: bytes, status: int, words: str) -> None:
     assert_problem(alice.send("POST", "/sessions", body), status, words)
     assert alice.get("/sessions")["items"] == []
+
+
+def test_a_body_of_too_many_values_is_refused(alice: Agent) -> None:
+    refused = alice.send("POST", "/sessions", b'{"metadata":{"x":[' + b"[]," * MAX_VALUES + b"0]}}")
+    assert refused.status == 422
+    assert "1,000,000 JSON values" in refused["detail"]
 
 
 def test_a_body_that_is_deep_but_not_too_deep_is_stored(alice: Agent) -> None:

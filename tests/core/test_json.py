@@ -1,6 +1,7 @@
 """Any text goes in and comes out, as Python itself writes and reads it."""
 
 import json
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,10 +17,13 @@ from historyapp.core.entries import DebugLog, dump_body, load_body
 from historyapp.core.json import (
     MAX_DEPTH,
     MAX_RECORD_DEPTH,
+    MAX_VALUES,
     InvalidNumber,
     TooDeep,
+    TooManyValues,
     depth_exceeds,
     dump_json,
+    holds_more_values,
     json_text,
     listing,
     load_dumped,
@@ -201,3 +205,34 @@ def test_values_of_another_type_count_as_nothing() -> None:
     assert list(map(mapping, values)) == [{}, {}, {}, {"a": 1}, {}]
     assert list(map(listing, values)) == [[], [], [1], [], []]
     assert list(map(text, values)) == ["", "x", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("[1,2,3,4]", False),
+        ("[1,2,3,4,5]", True),
+        ('["a,b,[c","{,,,,"]', False),
+        (r'["\\",1,2,"\",,,,,"]', False),
+        (r'["\\",1,2,"\\",3]', True),
+        ('{"a":{"b":[{}]}}', False),
+        ('{"a":{"b":[[],{}]}}', True),
+        ('["a,,,,,', False),
+    ],
+)
+def test_values_are_counted_outside_of_strings(text: str, more: bool) -> None:
+    assert holds_more_values(text, 4) is more
+
+
+def test_a_text_of_too_many_values_is_refused_before_it_is_read() -> None:
+    assert len(parse_strict("[" + "0," * (MAX_VALUES - 2) + "0]")) == MAX_VALUES - 1
+    with pytest.raises(TooManyValues):
+        parse_strict("[" + "0," * MAX_VALUES + "0]")
+
+
+@pytest.mark.parametrize("unit", ['"', '"",', r"\"", "\\", ",", '",', "[", '["\\'])
+def test_values_are_counted_in_linear_time(unit: str) -> None:
+    text = '["' + unit * (4_000_000 // len(unit))
+    begun = time.process_time()
+    holds_more_values(text, MAX_VALUES)
+    assert time.process_time() - begun < 2

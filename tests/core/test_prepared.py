@@ -1,0 +1,20 @@
+"""An entry is made ready for the log before its session is locked, or refused."""
+
+import pytest
+
+from historyapp.core.entries import MemoryNotebook
+from historyapp.core.errors import Invalid
+from historyapp.core.json import MAX_VALUES
+from historyapp.core.prepared import prepare
+from tests.services.drafts import draft, ok
+
+
+def test_an_entry_of_too_many_values_is_refused_wherever_it_comes_from() -> None:
+    """Imports do not pass the check of the API's bodies."""
+    with pytest.raises(Invalid, match="JSON values"):
+        prepare(ok(outputs=[0] * (MAX_VALUES + 1)), tokens=0)
+
+
+def test_a_text_is_one_value_whatever_it_contains() -> None:
+    text = "[]," * MAX_VALUES
+    assert prepare(draft(MemoryNotebook(content=text)), tokens=7).tokens == 7
