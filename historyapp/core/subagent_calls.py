@@ -53,9 +53,10 @@ def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
         elif isinstance(body, ToolResults):
             ids.add(str(entry.metadata.get("agent_id") or ""))
             results += [result_text(result) for result in body.results]
+    ids.discard("")
     if not position or not (tasks or ids):
         return None
-    return SubagentCall(position, frozenset(ids - {""}), frozenset(tasks), "\n".join(results))
+    return SubagentCall(position, frozenset(ids), frozenset(tasks), "\n".join(results))
 
 
 def position_of_call(known: SubagentTraits, calls: Sequence[SubagentCall]) -> int | None:

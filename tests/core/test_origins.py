@@ -12,6 +12,7 @@ from historyapp.core.origins import (
     MOST_CHARACTERS,
     MOST_KEYS,
     RESULT_NAMES,
+    best_lookup,
     files_acted_on,
     kind_of,
     lookups,
@@ -76,6 +77,27 @@ def test_each_name_has_a_kind(name: str, kind: str) -> None:
 )
 def test_a_name_is_found_in_its_spellings(name: str, text: str, expected: str | None) -> None:
     assert match(name, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "whole_at", "end_at", "expected"),
+    [("/repo/app.py", 7, 3, "end"), ("/repo/app.py", 3, 7, "whole"), ("1d7b2ce90f", 7, 3, "whole")],
+)
+def test_of_a_path_the_earlier_spelling_counts_and_of_other_names_the_exact_one(
+    name: str, whole_at: int, end_at: int, expected: str
+) -> None:
+    whole, end = lookups(name)[:2]
+    found = best_lookup(name, {whole.keys[0]: whole_at, end.keys[0]: end_at})
+    assert found is not None
+    assert found.match == expected
+
+
+def test_parts_count_only_where_no_spelling_is_known_and_all_of_them_are() -> None:
+    whole, _, parts = lookups("src/app/parser.py")
+    firsts = dict.fromkeys(parts.keys, 2)
+    assert best_lookup("src/app/parser.py", firsts) == parts
+    assert best_lookup("src/app/parser.py", {**firsts, whole.keys[0]: 9}) == whole
+    assert best_lookup("src/app/parser.py", {parts.keys[0]: 2}) is None
 
 
 def test_a_mention_says_which_text_and_line_it_stands_in() -> None:

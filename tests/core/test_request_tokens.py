@@ -127,6 +127,11 @@ def test_usage_of_codex_names_its_reasoning() -> None:
     assert found.parts["assistant"] == 60
 
 
+def test_of_an_earlier_turn_without_known_reasoning_the_text_counts() -> None:
+    found = count(output(1, 500, tokens=30, output_tokens=100), said(2, 0), output(3, 560))
+    assert found.parts["assistant"] == 30
+
+
 def test_an_output_is_never_smaller_than_its_text() -> None:
     found = count(output(1, 500, tokens=200, output_tokens=1), output(2, 700))
     assert found.parts["assistant"] == 200

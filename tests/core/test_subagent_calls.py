@@ -50,7 +50,15 @@ def test_the_surest_trace_decides(ids: list[str], task: str, position: int | Non
 
 def test_calls_of_other_tools_start_nothing() -> None:
     output = ModelOutput(tool_calls=(ToolCall(id="t", name="read", arguments={"prompt": "look"}),))
-    assert subagent_call([entry(1, output)]) is None
+    answer = ToolResult(tool_call_id="t", status="success", outputs="019f-77aa")
+    assert subagent_call([entry(1, output), entry(2, ToolResults(results=(answer,)))]) is None
+
+
+def test_a_call_is_known_by_its_id_alone_or_by_its_task_alone() -> None:
+    no_task = ToolCall(id="t", name="start", arguments={"subagent_type": "explore"})
+    found = subagent_call([entry(1, ModelOutput(tool_calls=(no_task,)))])
+    assert found is not None
+    assert found.ids == {"t"}
     by_name = ModelOutput(use_tool=UseTool(name="delegate", arguments={"task": " look "}))
     found = subagent_call([entry(1, by_name)])
     assert found is not None

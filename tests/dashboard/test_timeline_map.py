@@ -53,6 +53,7 @@ def test_columns_of_failures_are_as_high_as_these_are_dense(project: Project) ->
     session = long_session(project, 1_000)
     heights = [int(high) for high in re.findall(r"v-(\d+)", minimap(session).failures)]
     assert len(heights) == 1_000 // ERROR_EVERY
+    assert minimap(session).failures.startswith("M48 16v-9h4v9z"), "steps 49 to 52"
     assert set(heights) == {9}  # one of four steps failed: half of the height above the least
 
 
@@ -78,14 +79,22 @@ def test_its_links_cover_the_run_and_keep_the_playhead_in_the_part(project: Proj
     assert len(slices) == SLICES
     assert slices[0].href == f"/sessions/{session.pk}?step=250&zoom=1-250"
     assert slices[-1].href == f"/sessions/{session.pk}?step=4751&zoom=4751-5000"
+    assert [(one.x, one.width) for one in (slices[0], slices[-1])] == [
+        ("0.00%", "5.00%"),
+        ("95.00%", "5.00%"),
+    ]
 
 
 def test_with_a_zoom_its_links_lead_to_parts_of_the_same_length(project: Project) -> None:
     session = long_session(project, 5_000)
-    for link in minimap(session, 1_150, TimelineForm(first=1_101, last=1_300)).slices:
-        first, last = map(int, re.findall(r"zoom=(\d+)-(\d+)", link.href)[0])
-        assert last - first + 1 == 200
-        assert 1 <= first <= last <= 5_000
+    zooms = [TimelineForm(first=1_101, last=last) for last in (1_300, 2_100)]
+    short, long = (
+        [tuple(map(int, re.findall(r"zoom=(\d+)-(\d+)", link.href)[0])) for link in shown.slices]
+        for shown in (minimap(session, 1_150, zoom) for zoom in zooms)
+    )
+    assert {last - first + 1 for first, last in short} == {200}
+    assert (short[0], short[10], short[-1]) == ((26, 225), (2_526, 2_725), (4_776, 4_975))
+    assert (long[0], long[10], long[-1]) == ((1, 1_000), (2_126, 3_125), (4_001, 5_000))
 
 
 @pytest.mark.parametrize("zoom", ["", "&zoom=101-400"])
