@@ -30,7 +30,7 @@ from dashboard.timeline_marks import BELOW, KIND_WORDS, TimelineMark, draw_marks
 from dashboard.timeline_shares import read_shares
 from historyapp.models.takes import Take
 
-CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 26
+CONTEXT, CONTEXT_HEIGHT = FAILURES + FAILURE + 5, 30
 """Where the lane of the context begins, and its height. Without reported sizes there is none."""
 BRANCHES = 13
 """Height of the lane of rewinds, forks and sub-agents. Without any there is none."""

@@ -16,7 +16,7 @@ from historyapp.core.call_subjects import KINDS
 
 GAP = 0.003
 """The largest gap between two bars, as a share of the width, so that a few wide bars are close together."""
-TOP, HEIGHT, LEAST = 18, 46, 4
+TOP, HEIGHT, LEAST = 18, 56, 4
 """Where the bars begin below the top edge, and heights of the tallest and the lowest bar, in pixels."""
 FLOOR = TOP + HEIGHT
 FAILURES, FAILURE = FLOOR + 3, 5
