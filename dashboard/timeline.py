@@ -216,14 +216,15 @@ def _context_path(bars: Sequence[TimelineBar]) -> str:
 def _falls(bars: Sequence[TimelineBar]) -> list[TimelineLabel]:
     """Where the context shrank to less than half: the largest falls that have room, in order."""
     found: list[tuple[int, TimelineBar, str]] = []
-    before = 0
+    before, compactions = 0, 0
     for bar in bars:
-        size = bar.share.context
+        size, compactions = bar.share.context, compactions + bar.share.compactions
         if size and before * FALL > size and before - size >= LEAST_FALL:
-            word = "compacted " if bar.share.compactions else ""
+            # A compaction late in a share makes only the next one's average smaller.
+            word = "compacted " if compactions else ""
             label = f"{word}{short_figure(before)} → {short_figure(size)}"
             found.append((before - size, bar, label))
-        before = size or before
+        before, compactions = size or before, bar.share.compactions
     shown: list[tuple[TimelineBar, str]] = []
     for _, bar, label in sorted(found, key=lambda fall: -fall[0]):
         is_free = all(abs(bar.place.start - other.place.start) >= FALL_WIDTH for other, _ in shown)

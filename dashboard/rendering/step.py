@@ -28,8 +28,8 @@ from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of
 from historyapp.models import Episode, Session, Summary
 from historyapp.models.history import History
+from historyapp.models.relatives import started_by
 from historyapp.models.sql import live_entries
-from historyapp.services.overview import subagents_by_call
 
 BETWEEN_STEPS = [b.kind_name() for b in core.BODIES if not b.in_step and b is not core.Rewind]
 INPUTS = 20
@@ -179,7 +179,7 @@ def load_step(
     thought = folder.block("thought", output.thoughts_text, MARKDOWN) if output.thoughts_text else None
     text = folder.block("text", output.text, MARKDOWN) if output.text else None
     drawn = _calls(folder, episode, calls, first_call)
-    _link_subagents(history.session, episode, drawn, first_call)
+    _link_subagents(history, row, episode, drawn, first_call)
     return StepView(
         row=row,
         inputs=inputs,
@@ -304,12 +304,18 @@ def _calls(
     return views
 
 
-def _link_subagents(session: Session, step: Step, drawn: list[CallView], first_call: int) -> None:
-    """Names the sessions of sub-agents. Only steps that start some take the query for it."""
-    if any(call.subject.kind == "agent" for call in drawn):
-        started = subagents_by_call(session)
-        for call, view in zip(step.output.tool_calls[first_call:], drawn, strict=False):
-            view.subagent = started.get(call.id)
+def _link_subagents(
+    history: History, row: Episode, step: Step, drawn: list[CallView], first_call: int
+) -> None:
+    """Names the sessions of sub-agents: each by the id of its call, else in the order of the calls."""
+    if not any(call.subject.kind == "agent" for call in drawn):
+        return
+    started = started_by(history, [row], ("title", "metadata")).get(row.number, [])
+    by_call = {str(child.metadata.get("tool_call_id") or child.pk): child for child in started}
+    others = iter([child for child in started if not child.metadata.get("tool_call_id")])
+    for call, view in zip(step.output.tool_calls[first_call:], drawn, strict=False):
+        if view.subject.kind == "agent":
+            view.subagent = by_call.get(call.id) or next(others, None)
 
 
 def _headline(drawn: list[CallView], all_calls: int, first_call: int) -> Headline:

@@ -28,8 +28,8 @@ class SubagentTraits(NamedTuple):
 
     ids: Sequence[str]
     """Of the call that started it, of the agent and of the session, the surest first; without empty ones."""
-    task: str
-    """Its first input."""
+    tasks: Sequence[str]
+    """Its first inputs."""
 
 
 def subagent_call(entries: Iterable[Entry]) -> SubagentCall | None:
@@ -69,7 +69,7 @@ def position_of_call(known: SubagentTraits, calls: Sequence[SubagentCall]) -> in
         for call in calls:
             if len(id) >= _SHORTEST_ID and id in call.results:
                 return call.position
-    return next((call.position for call in calls if known.task and known.task in call.tasks), None)
+    return next((call.position for call in calls if not call.tasks.isdisjoint(known.tasks)), None)
 
 
 def _starts_agent(name: str, arguments: Any) -> bool:

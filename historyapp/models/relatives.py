@@ -3,14 +3,18 @@
 The lists are bounded and read by an index, whatever the length of the history.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
+from historyapp.models.episodes import Episode
 from historyapp.models.fields import uuid_value
 from historyapp.models.history import History
 from historyapp.models.samples import steps_at
 from historyapp.models.sessions import Session
 
+MOST_STARTED = 20
+"""Sub-agents of one part of the step list that are read. The overview has more."""
 MOST_RELATIVES = 50
 """The newest forks of a session that are read, and likewise its newest sub-agents."""
 _COLUMNS = "id, title, agent, created_at, fork_position, spawned_position"
@@ -39,6 +43,40 @@ def relatives_of(session: Session) -> Relatives:
     for row in rows:
         (found.forks if row.relation == "fork" else found.subagents).append(row)
     return Relatives(found.forks[::-1], found.subagents[::-1])
+
+
+def started_by(history: History, rows: Sequence[Episode], columns: Sequence[str]) -> dict[int, list[Session]]:
+    """The sub-agents that some steps started, by the numbers of the steps; one query where any may have.
+
+    A fork shows the sub-agents of the steps that it shares: these name the session which recorded the step.
+
+    Args:
+        columns: of the sub-agents' sessions that are read at once.
+    """
+    may_start = [row for row in rows if row.kind == "agent" or len(row.tool_names) > 1]
+    if not may_start:
+        return {}
+    steps = {row.first_position: row for row in may_start}
+    owners = {history.session.pk, *(row.session_id for row in may_start)}
+    children = Session.objects.filter(spawned_by__in=owners, spawned_position__in=steps)
+    children = children.filter(project=history.session.project_id).order_by("spawned_position", "id")
+    found: dict[int, list[Session]] = {}
+    for child in children.only("spawned_by", "spawned_position", *columns)[:MOST_STARTED]:
+        row = steps[child.spawned_position or 0]
+        if child.spawned_by_id in (row.session_id, history.session.pk):
+            found.setdefault(row.number, []).append(child)
+    return found
+
+
+def starting_steps(history: History, subagents: Iterable[Session]) -> dict[UUID, int]:
+    """The live step that started each sub-agent, where it is known, by the sub-agent's id; one query."""
+    lineage, places = history.lineage, dict[UUID, tuple[str, int]]()
+    for child in subagents:
+        place = str(child.spawned_by_id), child.spawned_position or 0
+        if child.spawned_position is not None and lineage.contains(*place):
+            places[child.pk] = place
+    steps = steps_at(set(places.values()))
+    return {id: steps[place] for id, place in places.items() if place in steps}
 
 
 def steps_before(history: History, forks: Sequence[Session]) -> list[int | None]:

@@ -16,6 +16,7 @@ from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.history import tail_of
+from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed
 
@@ -86,7 +87,8 @@ def work_out_part(session_id: UUID) -> bool:
             StaleOutcomes.objects.filter(session=session_id).update(after=after)
             return True
         _finish(session, tail)
-        return False
+    link_calls([session_id])  # an earlier version did not store which step started a sub-agent
+    return False
 
 
 def _tail_at(session: Session, position: int) -> Tail:

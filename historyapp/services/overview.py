@@ -11,6 +11,7 @@ from historyapp.core.run_costs import RunMoney, RunTokens, money_of, tokens_of
 from historyapp.core.settings import known_window
 from historyapp.models import Entry, Session
 from historyapp.models.history import History
+from historyapp.models.relatives import starting_steps
 from historyapp.models.takes import takes
 from historyapp.services import run_figures
 from historyapp.services.prices import price_list
@@ -21,7 +22,7 @@ MOST_SUBAGENTS, MOST_LEVELS = 200, 5
 MOST_DEAREST = 8
 _COLUMNS = (
     "title", "agent", "model", "status", "tail", "steps", "errors", "spawned_by", "last_entry_at", "project",
-    "metadata",
+    "spawned_position",
 )  # fmt: skip
 
 
@@ -132,9 +133,9 @@ def overview_of(history: History) -> RunOverview:
     """The overview of a history; the same for every length but for the steps since the newest checkpoint."""
     totals = history.tail.totals
     counted, subagents = count_run(history, run_figures.SECONDS), subagents_of(history.session)
+    steps = starting_steps(history, [child.session for child in subagents if child.level == 1])
     for child in subagents:
-        if child.level == 1:
-            child.step = counted.figures.agent_calls.get(_call_of(child.session))
+        child.step = steps.get(child.session.pk)
     return RunOverview(
         history=history,
         counted=counted,
@@ -142,19 +143,6 @@ def overview_of(history: History) -> RunOverview:
         money=money_of(totals, history.session.model, price_list()),
         subagents=subagents,
     )
-
-
-def subagents_by_call(session: Session) -> dict[str, Session]:
-    """The newest sub-agents of a session, by the id of the tool call that started each; one query."""
-    newest = session.subagents.only("title", "metadata").order_by("-id")[:MOST_SUBAGENTS]
-    found = {_call_of(child): child for child in newest}
-    return {call: child for call, child in found.items() if call}
-
-
-def _call_of(child: Session) -> str:
-    """The id of the tool call that started a sub-agent, as its transcript says it; else empty."""
-    call = child.metadata.get("tool_call_id")
-    return call if isinstance(call, str) else ""
 
 
 def subagents_of(session: Session) -> list[Subagent]:

@@ -164,7 +164,7 @@ def test_a_sub_agent_names_the_step_whose_call_started_it(alice: Agent) -> None:
         called("Task", 2, prompt="Look"),
         returned(1, 2),
     )
-    Session.objects.filter(pk=child).update(spawned_by=parent, metadata={"tool_call_id": "c2"})
+    Session.objects.filter(pk=child).update(spawned_by=parent, spawned_position=4)
     Session.objects.filter(pk=other).update(spawned_by=parent)
     found = alice.within(f"/sessions/{parent}").get("/overview")["subagents"]
     assert {one["session"]: one["started_at_step"] for one in found} == {child: 2, other: None}

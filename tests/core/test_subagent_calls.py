@@ -45,7 +45,7 @@ CALLS = [
     ],
 )
 def test_the_surest_trace_decides(ids: list[str], task: str, position: int | None) -> None:
-    assert position_of_call(SubagentTraits(ids, task), CALLS) == position
+    assert position_of_call(SubagentTraits(ids, ["<environment/>", task]), CALLS) == position
 
 
 def test_calls_of_other_tools_start_nothing() -> None:

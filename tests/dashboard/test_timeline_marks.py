@@ -99,6 +99,14 @@ def test_a_compaction_is_marked_before_its_step_and_the_fall_of_the_context_says
     assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
 
 
+def test_a_fall_that_shows_one_bar_late_is_known_as_a_compaction_too(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": 90_000})])
+    append(project, session.pk, [draft(ModelInput(channel="compaction", content="So far.")), act(), ok()])
+    append(project, session.pk, [draft(ModelOutput(text="on"), usage={"input_tokens": 20_000})])
+    assert [fall.label for fall in timeline(session).falls] == ["compacted 90k → 20k"]
+
+
 def test_labels_of_falls_do_not_cover_each_other(project: Project) -> None:
     session = create_session(project)
     sizes = [size for _ in range(20) for size in (90_000, 20_000)]

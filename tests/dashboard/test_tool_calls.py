@@ -159,14 +159,19 @@ def test_a_call_of_a_sub_agent_leads_to_its_session(alice: Client, empty: Sessio
     child = create_session(empty.project, names={"title": "Find it."})
     address = reverse("session", args=[empty.pk])
     assert "Open the sub-agent" not in html(alice.get(address))
-    Session.objects.filter(pk=child.pk).update(spawned_by=empty, metadata={"tool_call_id": "c"})
+    Session.objects.filter(pk=child.pk).update(spawned_by=empty, spawned_position=1)
     page = html(alice.get(address))
     assert "Open the sub-agent" in page
     assert reverse("session", args=[child.pk]) in page.partition("Open the sub-agent")[0].rpartition("<a")[2]
 
 
-def test_a_sub_agent_of_another_call_is_not_linked(alice: Client, empty: Session) -> None:
+@pytest.mark.parametrize(("position", "call"), [(3, ""), (1, "other")])
+def test_a_sub_agent_of_another_call_is_not_linked(
+    alice: Client, empty: Session, position: int, call: str
+) -> None:
     step(empty, "Task", {"description": "Look", "prompt": "Find it."}, "found")
     child = create_session(empty.project)
-    Session.objects.filter(pk=child.pk).update(spawned_by=empty, metadata={"tool_call_id": ["c"]})
+    Session.objects.filter(pk=child.pk).update(
+        spawned_by=empty, spawned_position=position, metadata={"tool_call_id": call}
+    )
     assert "Open the sub-agent" not in html(alice.get(reverse("session", args=[empty.pk])))

@@ -24,14 +24,12 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 6
+VERSION = 7
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
 MOST_STEPS = 8
 """Steps that are kept of each tool, file and command: the first ones."""
-MOST_AGENT_CALLS, LONGEST_ID = 200, 100
-"""The first calls that started sub-agents, whose steps are kept. Longer ids are left out."""
 MOST_SLOW, MOST_DEAR, MOST_TURNS, MOST_WAITS = 10, 20, 200, 5
 
 
@@ -134,8 +132,6 @@ class RunFigures:
     """Reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
     more_commands: int = 0
-    agent_calls: dict[str, int] = field(default_factory=dict)
-    """The steps of calls that started sub-agents, by the calls' ids."""
     written: int = 0
     """Tokens of all outputs by our own count, to compare with those that were reported."""
     compactions: int = 0
@@ -250,9 +246,6 @@ class RunFigures:
             _note(tool.likely_steps, number)
         if call.subject.kind == "shell":
             self._add_command(number, call)
-        is_kept = len(self.agent_calls) < MOST_AGENT_CALLS and 0 < len(call.id) <= LONGEST_ID
-        if call.subject.kind == "agent" and is_kept:
-            self.agent_calls[call.id] = number
         for file in call.subject.files:
             self._add_file(number, call, preview(file))
 

@@ -24,10 +24,10 @@ from historyapp.services.append import lock_session
 from historyapp.services.compression.automatic import set_thresholds
 from historyapp.services.imports.parser import ParsedOperation
 from historyapp.services.imports.reports import FileReport, SessionReport
-from historyapp.services.imports.subagents import link_calls
 from historyapp.services.imports.writer import DifferentBeginning, SessionWriter, shifted
 from historyapp.services.rewinds import begin_fork, rewind_locked
 from historyapp.services.sessions import change_session, dump_settings
+from historyapp.services.subagents import link_calls
 from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 

@@ -4,9 +4,8 @@ import json
 
 from hypothesis import given
 
-from historyapp.core.entries import Entry, ModelOutput, ToolCall, ToolResult, ToolResults
+from historyapp.core.entries import ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.core.overview.figures import (
-    MOST_AGENT_CALLS,
     MOST_COMMANDS,
     MOST_FILES,
     MOST_TOOLS,
@@ -15,7 +14,7 @@ from historyapp.core.overview.figures import (
     load_figures,
 )
 from tests.core.entries import LIVE
-from tests.core.overview.runs import START, Run
+from tests.core.overview.runs import Run
 
 
 def test_time_is_the_models_the_tools_or_a_persons() -> None:
@@ -158,15 +157,3 @@ def test_likely_failures_are_counted_apart_from_reported_ones() -> None:
     assert figures.commands["pytest"].likely_failures == 1
     assert figures.first_failure is not None
     assert (figures.first_failure.step, figures.first_failure.rule) == (1, "failed_tests")
-
-
-def test_the_steps_of_calls_that_started_sub_agents_are_kept_by_their_ids() -> None:
-    figures = RunFigures()
-    for number in range(MOST_AGENT_CALLS + 5):
-        calls = (
-            ToolCall(id=f"a{number}", name="Task", arguments={"prompt": "x"}),
-            ToolCall(id="b", name="ls"),
-        )
-        figures.add_run([Entry(number + 1, ModelOutput(tool_calls=calls), START)])
-    assert list(figures.agent_calls.items())[:2] == [("a0", 1), ("a1", 2)]
-    assert len(figures.agent_calls) == MOST_AGENT_CALLS

@@ -18,14 +18,12 @@ from historyapp.services.summaries import touch
 from historyapp.services.transactions import writing
 
 _STEPS_AT_ONCE = 50
+_FIRST_INPUTS = 5
+"""Inputs of a sub-agent among which its task is."""
 
 
 def link_calls(sessions: Iterable[UUID]) -> None:
-    """Notes for sub-agents of imported sessions, and for imported sub-agents, which call started them.
-
-    Args:
-        sessions: that were imported.
-    """
+    """Stores which call started the sub-agents of some sessions, and those that are sub-agents themselves."""
     ids = set(sessions)
     started = Session.objects.filter(pk__in=ids, spawned_by__isnull=False)
     parents = ids.union(started.values_list("spawned_by_id", flat=True))
@@ -49,9 +47,11 @@ def _traits(child: Session) -> SubagentTraits:
     source = ImportSource.objects.filter(session=child).values_list("source_id", flat=True).first() or ""
     named = (child.metadata.get("tool_call_id"), child.metadata.get("agent_id"))
     own = source.rpartition("/")[2].removeprefix("agent-")
-    first = History(child).first_input
     ids = [id for id in (*named, own) if isinstance(id, str) and id]
-    return SubagentTraits(ids, text_of(first.content).strip() if first else "")
+    # Some harnesses put the environment before the task.
+    first = History(child).entries(kinds=("model_input",), limit=_FIRST_INPUTS)
+    tasks = [text_of(entry.body.get("content")).strip() for entry in first]
+    return SubagentTraits(ids, [task for task in tasks if task])
 
 
 def _calls(parent: UUID) -> Iterator[SubagentCall]:

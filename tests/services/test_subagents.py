@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from historyapp.core.importers.base import Source
-from historyapp.models import Episode, Project, Session
+from historyapp.models import Episode, Project, Session, StaleOutcomes
 from historyapp.services.imports.files import import_file
+from historyapp.services.outcomes import work_out_outcomes
+from tests.core.importers import codex_lines as codex
 from tests.core.importers.claude_lines import S, answer, assistant, call, says, user
 from tests.shared import SHARED, needs
 
@@ -52,6 +54,33 @@ def test_the_call_is_found_by_the_agent_s_id_or_its_task(
     child = Session.objects.get(spawned_by__isnull=False)
     step = Episode.objects.get(session=child.spawned_by, number=2)
     assert child.spawned_position == step.first_position
+
+
+@pytest.mark.parametrize("by", ["thread", "task"])
+def test_a_thread_of_codex_is_found_by_the_result_that_names_it_or_by_its_task(
+    project: Project, by: str
+) -> None:
+    child = "019c8a4d-0000-7000-8000-000000000002"
+    call = {"call_id": "c2", "name": "spawn_agent", "arguments": '{"message": "find it"}'}
+    result = codex.output("c2", json.dumps({"agent_id": child if by == "thread" else "unknown"}))
+    first = [codex.meta(), codex.asks("go"), codex.call("c1"), codex.output("c1")]
+    imported(project, "rollout-1.jsonl", *first, codex.item("function_call", **call), result)
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": codex.S}}}
+    words = [codex.asks("<environment_context>here</environment_context>"), codex.asks("find it")]
+    lines = [codex.meta(id=child, source=spawn), *(words if by == "task" else []), codex.says("done")]
+    imported(project, "rollout-2.jsonl", *lines)
+    session = Session.objects.get(spawned_by__isnull=False)
+    step = Episode.objects.get(session=session.spawned_by, number=2)
+    assert (step.kind, session.spawned_position) == ("agent", step.first_position)
+
+
+def test_sub_agents_of_an_earlier_version_are_found_by_the_worker(project: Project) -> None:
+    for name, lines in (main(), sub()):
+        imported(project, name, *lines)
+    Session.objects.update(spawned_position=None)
+    StaleOutcomes.objects.bulk_create([StaleOutcomes(session=one) for one in Session.objects.all()])
+    assert work_out_outcomes(lambda: False) == 2
+    assert Session.objects.get(spawned_by__isnull=False).spawned_position is not None
 
 
 def test_a_sub_agent_of_no_known_call_stays_without_one(project: Project) -> None:
