@@ -73,7 +73,7 @@ def find_what_if(project: Project, what_if_id: UUID) -> WhatIf:
     """The project's saved What if.
 
     Raises:
-        NotFound: when the project has none of this id.
+        NotFound: when the project has no saved What if with this id.
     """
     if found := WhatIf.objects.filter(project=project, pk=what_if_id).first():
         return found
@@ -84,7 +84,7 @@ def delete_what_if(project: Project, what_if_id: UUID) -> None:
     """Deletes a saved What if. Sessions that use its settings keep them.
 
     Raises:
-        NotFound: when the project has none of this id.
+        NotFound: when the project has no saved What if with this id.
     """
     with writing():
         find_what_if(project, what_if_id).delete()

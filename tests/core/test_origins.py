@@ -60,7 +60,7 @@ def test_each_name_has_a_kind(name: str, kind: str) -> None:
         ("src/app/tests", "src/app/tokens.py\ntests/\n", "parts"),
         ("parser.py", "see src/app/parser.py", "whole"),
         ("/testbed", "in /testbed/setup.py", "whole"),
-        ("C:/work/app.py", r"in C:\work\app.py", "end"),
+        ("C:/repo/app.py", r"in C:\repo\app.py", "end"),
         ("1d7b2ce", "commit 1d7b2ce90f", "end"),
         ("1d7b2ce", "commit 1d7b2ce", "whole"),
         ("1d7b2ce90f", "a/x@1d7b2ce90f", "whole"),
