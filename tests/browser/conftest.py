@@ -3,13 +3,21 @@
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer
 from django.core.wsgi import get_wsgi_application
 from django.test.testcases import QuietWSGIRequestHandler
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from historyapp.models import Project
 from tests.browser.chromium import FLAGS, find
@@ -19,6 +27,7 @@ from tests.browser.visits import PATIENCE, sign_in
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 expect.set_options(timeout=PATIENCE)
+VIEWPORT: ViewportSize = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="package")
@@ -53,34 +62,50 @@ def server(_server: str, transactional_db: None) -> str:
 @pytest.fixture(scope="package")
 def _profile(browser: Browser, _server: str) -> Iterator[BrowserContext]:
     """One for all tests: a new one loads and compiles each script and style again."""
-    with browser.new_context(base_url=_server) as context:
+    with browser.new_context(base_url=_server, viewport=VIEWPORT) as context:
         context.set_default_timeout(PATIENCE)
         yield context
 
 
 @pytest.fixture(scope="package")
 def _profile_without_scripts(browser: Browser, _server: str) -> Iterator[BrowserContext]:
-    with browser.new_context(base_url=_server, java_script_enabled=False) as context:
+    with browser.new_context(base_url=_server, viewport=VIEWPORT, java_script_enabled=False) as context:
         context.set_default_timeout(PATIENCE)
         yield context
 
 
-@pytest.fixture
-def page(_profile: BrowserContext, server: str) -> Iterator[Page]:
-    """A page without cookies. Paths are relative to the server; an error in a script fails the test."""
-    with _new_page(_profile) as page:
-        complaints: list[str] = []
-
-        def note_error(error: Error) -> None:
-            complaints.append(str(error))
-
-        def note_console(message: ConsoleMessage) -> None:
-            if message.type == "error" and "Content Security Policy" in message.text:
-                complaints.append(message.text)
-
-        page.on("pageerror", note_error)
-        page.on("console", note_console)
+@pytest.fixture(scope="package")
+def _tab(_profile: BrowserContext) -> Iterator[Page]:
+    """One for all tests: to start one, and to compile the scripts in it, takes as long as a short test."""
+    with _profile.new_page() as page:
         yield page
+
+
+@pytest.fixture(scope="package")
+def _tab_without_scripts(_profile_without_scripts: BrowserContext) -> Iterator[Page]:
+    with _profile_without_scripts.new_page() as page:
+        yield page
+
+
+@pytest.fixture
+def page(_tab: Page, server: str) -> Iterator[Page]:
+    """A page without cookies. Paths are relative to the server; an error in a script fails the test."""
+    complaints: list[str] = []
+
+    def note_error(error: Error) -> None:
+        complaints.append(str(error))
+
+    def note_console(message: ConsoleMessage) -> None:
+        if message.type == "error" and "Content Security Policy" in message.text:
+            complaints.append(message.text)
+
+    _tab.on("pageerror", note_error)
+    _tab.on("console", note_console)
+    yield _tab
+    _tab.remove_listener("pageerror", note_error)
+    _tab.remove_listener("console", note_console)
+    _clean(_tab)
+    _tab.evaluate("localStorage.clear(), sessionStorage.clear()")
     assert complaints == []
 
 
@@ -91,17 +116,21 @@ def project(page: Page, server: str) -> Project:
 
 
 @pytest.fixture
-def plain(_profile_without_scripts: BrowserContext, server: str) -> Iterator[Page]:
+def plain(_tab_without_scripts: Page, server: str) -> Iterator[Page]:
     """A page without cookies in a browser that runs no scripts."""
-    with _new_page(_profile_without_scripts) as page:
-        yield page
+    yield _tab_without_scripts
+    _clean(_tab_without_scripts)
 
 
-@contextmanager
-def _new_page(profile: BrowserContext) -> Iterator[Page]:
-    """A page without cookies and without what scripts stored: the profile is as a new one."""
-    profile.clear_cookies()
-    with profile.new_page() as page:
-        yield page
-        if page.url.startswith("http"):
-            page.evaluate("localStorage.clear()")
+def _clean(page: Page) -> None:
+    """Makes a page as a new one is. A page of the same server keeps the process that draws it."""
+    page.unroute_all(behavior="ignoreErrors")
+    page.goto("/healthz")
+    page.context.clear_cookies()
+    page.context.clear_permissions()
+    page.set_viewport_size(VIEWPORT)
+    page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
+    page.mouse.move(0, 0)
+    for other in page.context.pages:
+        if other != page:
+            other.close()

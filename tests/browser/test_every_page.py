@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import ConsoleMessage, Page, Request
 
 from historyapp.core.entries import EntryDraft, ModelInput, ModelOutput, ToolCall, ToolResult, ToolResults
@@ -170,10 +170,11 @@ def _look_at_widths(page: Page, faults: Faults) -> None:
 
 
 def _look_for_barriers(page: Page, faults: Faults) -> None:
+    page.evaluate(AXE_SCRIPT)
     for width, scheme, options in LOOKS:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
-        found = Axe().run(page, options={"resultTypes": ["violations"], **options}).response
+        found = page.evaluate("options => axe.run(options)", {"resultTypes": ["violations"], **options})
         for barrier in found["violations"]:
             places = [node["html"][:100] for node in barrier["nodes"]]
             faults[barrier["id"]].add(f"{page.url}: {scheme}, {width} px: {places}")
