@@ -174,7 +174,7 @@ def test_original_and_summary_are_switched_and_the_choice_stays(page: Page, sess
 def test_a_summary_is_edited_by_hand(page: Page, session: Session) -> None:
     summarise(session.project, session.pk, (1, 2), SummaryText("the old words"))
     page.goto(page_of(session, "?shown=summary"))
-    page.get_by_role("link", name="Edit").click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     dialog = page.get_by_role("dialog", name="Edit the summary of steps 1–2")
     expect(dialog.get_by_label("Text")).to_have_value("the old words")
     dialog.get_by_label("Text").fill("better words")
