@@ -1,6 +1,6 @@
 """Reading rows whose bodies may be long, with a limit for what one request reads of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -11,7 +11,7 @@ from historyapp.core.errors import Invalid
 MOST_READ = 1 << 27
 """Bytes of entries from which one answer is made in memory. It takes about four times as much."""
 AT_ONCE = 1 << 24
-"""Bytes of rows, and one row more, that PostgreSQL's driver fetches at once."""
+"""Bytes of rows that are fetched at once."""
 bytes_left: ContextVar[int | None] = ContextVar("bytes_left", default=None)
 """What this request may still read of them; None: no limit, as in workers and commands."""
 
@@ -34,36 +34,62 @@ def count_read(size: int) -> None:
 
 
 def long_rows(
-    statement: str, values: Sequence[Any], order: str, columns: Sequence[str] = ("body",)
+    statement: str,
+    values: Sequence[Any],
+    order: str,
+    columns: Sequence[str] = ("body",),
+    *,
+    keep_open: bool = False,
 ) -> Iterator[Any]:
-    """The rows of a query, one after another: nobody holds those that the caller does not consume.
-
-    SQLite's driver fetches rows one by one, PostgreSQL's fetches all rows of a result at once.
+    """The rows of a query; at most :data:`AT_ONCE` bytes of them, and one row more, are in memory.
 
     Args:
         statement: with ``ORDER BY``, as ``order`` says.
         columns: the selected ones that may be long.
+        keep_open: on SQLite, fetches no row before the caller wants it. The caller must not write meanwhile:
+            SQLite refuses a transaction while a query that began before another one's commit is open.
     """
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            yield from cursor
-        return
     start, is_full = 0, True
     while is_full:
         with connection.cursor() as cursor:
-            cursor.execute(_portion(statement, order, columns, start), values)
-            rows = cursor.fetchall()
-        is_full = bool(rows) and rows[-1][-1] >= AT_ONCE
-        start += len(rows)
-        for row in rows:
-            yield row[:-1]
+            if connection.vendor != "sqlite":
+                cursor.execute(_portion(statement, order, columns, start), values)
+                rows = cursor.fetchall()
+                is_full = bool(rows) and rows[-1][-1] >= AT_ONCE
+                portion = [row[:-1] for row in rows]
+            else:
+                cursor.execute(_from(statement, order, start), values)
+                if keep_open:
+                    yield from cursor
+                    return
+                portion, is_full = _first(cursor)
+        yield from portion
+        start += len(portion)
+
+
+def _first(cursor: Iterable[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], bool]:
+    """The rows until one brings them to :data:`AT_ONCE` bytes, and whether there may be more."""
+    rows, size = [], 0
+    for row in cursor:
+        rows.append(row)
+        size += sum([len(value) for value in row if isinstance(value, (str, bytes))])
+        if size >= AT_ONCE:
+            return rows, True
+    return rows, False
+
+
+def _from(statement: str, order: str, start: int) -> str:
+    """The query from row ``start`` on, for SQLite."""
+    if not start:
+        return statement
+    return f"SELECT * FROM ({statement}) AS found ORDER BY {order} LIMIT -1 OFFSET {start}"  # noqa: S608 ours
 
 
 def _portion(statement: str, order: str, columns: Sequence[str], start: int) -> str:
-    """The rows from ``start`` on until one brings these columns to :data:`AT_ONCE` bytes.
+    """The rows from ``start`` on until one brings these columns to :data:`AT_ONCE` bytes, for PostgreSQL.
 
-    Their last column is the sum. PostgreSQL knows the length of a long text without reading it.
+    Its driver fetches all rows of a result, so the query itself has to end there. The last column is the sum.
+    PostgreSQL knows the length of a long text without reading it.
     """
     length = " + ".join([f"COALESCE(OCTET_LENGTH({column}), 0)" for column in columns])
     total = f"CAST(SUM({length}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bigint)"

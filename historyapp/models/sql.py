@@ -139,7 +139,8 @@ def _window_page(spans: Sequence[Span], limit: int) -> Iterator[LogRow]:
     values = [value for span in spans for value in (session_value(span.session), span.first, span.last)]
     kinds = ", ".join(["%s"] * len(READ))
     statement = f"{_WINDOW}({where}) AND kind IN ({kinds}) ORDER BY position DESC LIMIT {limit}"
-    for position, kind, at, tokens, metadata, body in long_rows(statement, [*values, *READ], "position DESC"):
+    rows = long_rows(statement, [*values, *READ], "position DESC", keep_open=True)
+    for position, kind, at, tokens, metadata, body in rows:
         stored = load_dumped(read_text(body)) if body else {}
         yield LogRow(position, kind, _aware(at), tokens, load_dumped(metadata), stored)
 
@@ -154,7 +155,8 @@ def _entries(spans: Sequence[Span], kinds: Sequence[str], order: str) -> list[En
         values += kinds
     direction = "position DESC" if order.startswith("position DESC") else "position"
     statement = f"{_ENTRIES}({where}) AND {kind_condition} ORDER BY {order}"
-    return list(map(_entry, long_rows(statement, values, direction, ("body", "metadata"))))
+    rows = long_rows(statement, values, direction, ("body", "metadata"), keep_open=True)
+    return list(map(_entry, rows))
 
 
 def _entry(row: tuple[int, str, datetime, str | bytes, str, int]) -> Entry:

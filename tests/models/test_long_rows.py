@@ -1,5 +1,6 @@
 """Rows with long bodies are read one after another, and one request reads a limited number of bytes."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +52,36 @@ def test_rows_come_in_portions_of_limited_size(direction: str, monkeypatch: pyte
     with CaptureQueriesContext(connection) as queries:
         assert list(long_rows.long_rows(query, [], f"position {direction}")) == expected
     assert len(queries) == (1 if connection.vendor == "sqlite" else 3)  # two results at once
+
+
+@pytest.mark.usefixtures("session")
+def test_on_sqlite_too_a_portion_ends_after_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT position, metadata FROM historyapp_entry ORDER BY position DESC"
+    expected = list(long_rows.long_rows(query, [], "position DESC", ("metadata",)))
+    assert len(expected) == 22
+    monkeypatch.setattr(long_rows, "AT_ONCE", 20)  # ten times {}
+    with CaptureQueriesContext(connection) as queries:
+        assert list(long_rows.long_rows(query, [], "position DESC", ("metadata",))) == expected
+    assert len(queries) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_reads_may_write_between_two_rows_even_after_somebody_else_did() -> None:
+    """SQLite refuses the transaction while a query that began before the other one's commit is open."""
+    session = create_session(Project.objects.create(name="Alice's"))
+    append(session.project, session.pk, [said("One."), said("Two.")])
+
+    def write_elsewhere() -> None:
+        append(session.project, session.pk, [said("Three.")])
+        connection.close()
+
+    rows = long_rows.long_rows(QUERY.format(""), [], "position")
+    assert next(rows)[0] == 1
+    thread = threading.Thread(target=write_elsewhere)
+    thread.start()
+    thread.join()
+    append(session.project, session.pk, [said("Four.")])
+    assert [row[0] for row in rows] == [2]
 
 
 @pytest.mark.usefixtures("limit")
