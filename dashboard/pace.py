@@ -7,10 +7,13 @@ screen hold for ×1 and are divided by the speed.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
+from math import ceil
 from typing import Literal, NamedTuple
 
 from historyapp.core.dates import known
 from historyapp.core.json import dump_json
+from historyapp.models.history import History
 
 LONGEST = 30_000
 """A stretch that took longer is shortened."""
@@ -21,6 +24,8 @@ LEAST = 500
 SLOWEST_TEXT = 20
 """Characters a second. A shorter text does not fill a long model call."""
 CHARACTERS_PER_TOKEN = 4
+MOST_SINGLE, MOST_SAMPLES = 400, 200
+"""Up to so many steps are all read to say how long a replay takes; of more, so many are drawn."""
 
 Name = Literal["pause", "model", "tools"]
 
@@ -96,6 +101,9 @@ class StepTimes(NamedTuple):
         return max(times, default=None)
 
 
+_UNKNOWN = StepTimes(None, None)
+
+
 def pace_of(
     times: StepTimes, before: StepTimes | None, asked_at: datetime | None, writing: Writing
 ) -> Pace | None:
@@ -131,3 +139,35 @@ def _text_in(model: Stretch, writing: Writing) -> tuple[int, int]:
     shown = round(min(model.shown * share, slowest))
     arguments = model.shown * (output - text - writing.hidden) / output if writing.tokens else 0
     return max(0, round(model.shown - arguments) - shown), shown
+
+
+class ReplayTime(NamedTuple):
+    """About how long a replay by recorded times takes."""
+
+    size: int
+    """Steps between two times."""
+    times: list[int]
+    """Of the last 0, ``size``, 2 × ``size`` … steps, in milliseconds; empty where most steps have no time."""
+
+
+def replay_time(history: History) -> ReplayTime:
+    """The time that is left at some steps; at most two queries, whatever the length.
+
+    The pause before an input and the model call after it count as one stretch. Of a long session, one step of
+    each share stands for all of it: none is long, because long stretches are shortened.
+    """
+    steps = history.steps
+    size = 1 if steps <= MOST_SINGLE else ceil(steps / MOST_SAMPLES)
+    numbers = list(range(steps % size or size, steps + 1, size))
+    rows = history.sample(numbers) if numbers else []
+    if size > 1:
+        rows += history.sample([number - 1 for number in numbers if number > 1])
+    times = {row.number: StepTimes(row.started_at, row.finished_at) for row in rows}
+    found: list[int] = []
+    for number in reversed(numbers):
+        pace = pace_of(times.get(number, _UNKNOWN), times.get(number - 1), None, Writing(0))
+        found += [pace.shown] if pace else []
+    is_known = len(found) * 2 > len(numbers)
+    return ReplayTime(
+        size, list(accumulate((size * shown for shown in found), initial=0)) if is_known else []
+    )

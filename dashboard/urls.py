@@ -49,6 +49,7 @@ urlpatterns = [
     path(f"{SESSION}/timeline", session.timeline, name="timeline"),
     path(f"{SESSION}/find", session.find, name="find"),
     path(f"{SESSION}/jump", jumps.jump, name="jump"),
+    path(f"{SESSION}/replay-time", jumps.replay_times, name="replay-time"),
     path(f"{SESSION}/steps", session.steps, name="steps"),
     path(f"{SESSION}/subagent-steps", session.subagent_steps, name="subagent-steps"),
     path(f"{SESSION}/takes/<int:position>", session.take, name="take"),

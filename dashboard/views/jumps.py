@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from dashboard.access import PersonRequest, signed_in
 from dashboard.jumps import find_jump
 from dashboard.location import find_location
+from dashboard.pace import StepTimes, replay_time
 from historyapp.core.errors import NotFound
 
 
@@ -17,14 +18,31 @@ from historyapp.core.errors import NotFound
 def jump(request: PersonRequest, session_id: UUID) -> HttpResponse:
     """Redirects from a step to the one that ``to`` names; for scripts: that step as JSON.
 
+    With ``to=next-turn`` scripts get when the turn of the step ended, too, in milliseconds since 1970.
+
     Raises:
         NotFound: without scripts, when there is no such step.
     """
     location = find_location(request, session_id)
     found = find_jump(location, request.GET.get("to", ""))
     if request.htmx:
-        return JsonResponse({"step": found.step, "searched_to": found.searched_to, "reason": found.reason})
+        answer = {"step": found.step, "searched_to": found.searched_to, "reason": found.reason}
+        if request.GET["to"] == "next-turn" and location.steps and found.searched_to is None:
+            last = location.history.row((found.step or location.steps + 1) - 1)
+            end = StepTimes(last.started_at, last.finished_at).end
+            answer["ended"] = round(end.timestamp() * 1000) if end else None
+        return JsonResponse(answer)
     target = found.step or found.searched_to
     if target is None:
         raise NotFound(found.reason)
     return redirect(location.address_of(target))
+
+
+@signed_in
+@require_safe
+def replay_times(request: PersonRequest, session_id: UUID) -> HttpResponse:
+    """How much time a replay has left at some steps; see :class:`dashboard.pace.ReplayTime`."""
+    location = find_location(request, session_id)
+    if not request.htmx:
+        return redirect(location.address)
+    return JsonResponse(replay_time(location.history)._asdict())

@@ -7,27 +7,13 @@ if (root && list) {
   const KEY = `folds-of-${root.dataset.page}`;
   const foldAll = document.querySelector("[data-fold-all]");
 
-  const stored = () => {
-    try {
-      return JSON.parse(sessionStorage.getItem(KEY)) ?? {};
-    } catch {
-      return {}; // a browser may refuse
-    }
-  };
-
   // Either all turns are folded but for some, or none is but for some.
-  let { all = false, others = [] } = stored();
+  let { all = false, others = [] } = JSON.parse(kept(KEY, undefined, "sessionStorage")) ?? {};
 
   const isFolded = (turn) => all !== others.includes(turn);
   const rowsOf = (turn) => [...list.querySelectorAll(`:scope > [data-turn="${turn}"]:not(.turn)`)];
 
-  function keep() {
-    try {
-      sessionStorage.setItem(KEY, JSON.stringify({ all, others }));
-    } catch {
-      // It holds until the page is left.
-    }
-  }
+  const keep = () => kept(KEY, JSON.stringify({ all, others }), "sessionStorage");
 
   /** Hides the rows of folded turns, and shows the others. */
   function show() {

@@ -53,17 +53,17 @@ async function follow(to, isWanted) {
 /** The step to which a jump leads, or the reason why it leads nowhere. */
 async function search(to, isWanted = () => true) {
   let step = at();
-  let reason = "";
+  let found = { reason: "" };
   for (let part = 0; part < MOST_PARTS && step && isWanted(); part += 1) {
     const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
     const address = `${root.dataset.page}/jump?step=${step}${asOf}${root.dataset.filter}&to=${to}`;
     const answer = await fetch(address, { headers: { "HX-Request": "true" } });
     if (!answer.ok) return { reason: await answer.text(), isRefused: true };
-    const found = await answer.json();
-    if (found.step) return found;
-    ({ searched_to: step, reason } = found);
+    found = await answer.json();
+    if (found.step) break;
+    step = found.searched_to;
   }
-  return { reason };
+  return found;
 }
 
 document.addEventListener("playhead:do", (event) => {
@@ -77,18 +77,8 @@ const own = {
 
 // Every key can be switched off, for people who speak to their computer or whose screen reader uses single keys.
 const switchOf = help.querySelector("[data-keys-on]");
-try {
-  switchOf.checked = localStorage.getItem("keys") !== "off";
-} catch {
-  // A browser may refuse to store: the keys are on.
-}
-switchOf.addEventListener("change", () => {
-  try {
-    localStorage.setItem("keys", switchOf.checked ? "on" : "off");
-  } catch {
-    // It holds until the page is left.
-  }
-});
+switchOf.checked = kept("keys") !== "off";
+switchOf.addEventListener("change", () => kept("keys", switchOf.checked ? "on" : "off"));
 
 /** The key as the table has it: of a keyboard with other letters the Latin one at its place; caps lock changes nothing. */
 function keyOf(event) {

@@ -6,13 +6,7 @@ const RESTING = 500; // milliseconds: steps that are only passed on the way are 
 const step = document.getElementById("step");
 let waiting = 0;
 
-const stored = (name, value) => {
-  try {
-    return value === undefined ? sessionStorage.getItem(name) : sessionStorage.setItem(name, value);
-  } catch {
-    return null; // the browser refuses storage
-  }
-};
+const stored = (name, value) => kept(name, value, "sessionStorage");
 
 const box = document.createElement("div");
 box.id = "origin-box";

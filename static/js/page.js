@@ -2,6 +2,17 @@
 
 const notice = document.getElementById("notice");
 
+/** What the browser keeps under a name; with a value, keeps that. Null where there is nothing or it refuses. */
+window.kept = (name, value, storage = "localStorage") => {
+  try {
+    if (value === undefined) return window[storage].getItem(name);
+    window[storage].setItem(name, value);
+  } catch {
+    // It holds until the page is left.
+  }
+  return null;
+};
+
 /** Shows the error bar. `source` is the id of a part of the page that loads automatically, or empty. */
 function showError(message, source = "") {
   notice.dataset.source = source;

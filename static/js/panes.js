@@ -6,14 +6,6 @@ if (panes) {
   const BOUNDS = { list: [240, 640], context: [280, 720] }; // pixels
   const KEY_STEP = 16;
 
-  const stored = (name) => {
-    try {
-      return Number(localStorage.getItem(`width-of-${name}`));
-    } catch {
-      return 0; // a browser may refuse
-    }
-  };
-
   /** Sets a pane's width and keeps it. */
   function setWidth(handle, width) {
     const name = handle.dataset.resize;
@@ -21,16 +13,12 @@ if (panes) {
     const bounded = Math.round(Math.min(most, Math.max(least, width)));
     panes.style.setProperty(`--${name}-width`, `${bounded}px`);
     handle.setAttribute("aria-valuenow", bounded);
-    try {
-      localStorage.setItem(`width-of-${name}`, bounded);
-    } catch {
-      // It holds until the page is left.
-    }
+    kept(`width-of-${name}`, bounded);
   }
 
   for (const handle of panes.querySelectorAll("[data-resize]")) {
     const isList = handle.dataset.resize === "list";
-    const width = stored(handle.dataset.resize);
+    const width = Number(kept(`width-of-${handle.dataset.resize}`));
     if (width) setWidth(handle, width);
     handle.addEventListener("pointerdown", (event) => {
       event.preventDefault();

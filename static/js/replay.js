@@ -1,14 +1,15 @@
-// Replay: shows one step after the other, by the recorded times or one step or turn a beat. How long a step stays,
-// and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
+// Replay: shows one step after the other, by the recorded times or one a beat, or turn after turn. How long a step
+// stays, and when its text was written, the server says at the step (dashboard/pace.py), in milliseconds at ×1.
 
 const BEATS = { step: 1000, turn: 2000 }; // milliseconds at ×1 where the recorded times do not count
+const [LONGEST, SHORTENED, LEAST] = [30_000, 2_000, 500]; // as in dashboard/pace.py
 const FASTEST_TEXT = 1000; // characters a second; nobody can follow more
 const BRIEFEST_TEXT = 300; // milliseconds on the screen; a text that takes less is shown at once
 const STALE = 1000; // milliseconds after which the context says that it waits
 const TEXTS = ".part-thought, .part-text, .part-answer";
 const UNREACHABLE = "The server cannot be reached. Check the connection, then play again.";
 const BLOCKS = "p, li, pre, table, blockquote, h4, h5, h6";
-const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for" };
+const STRETCHES = { pause: "pause of", model: "model call of", tools: "tools for", turn: "turn of" };
 
 const root = document.querySelector("[data-playhead]");
 const panel = document.getElementById("step");
@@ -102,25 +103,49 @@ if (panel) {
     return detail.done;
   }
 
-  /** How long the step in view stays. A step without a time takes a beat. */
-  function pace() {
-    const recorded = view().dataset.pace;
+  /** How long the step in view stays, or the turn that ended then. A step without a time takes a beat. */
+  function pace(ended) {
+    const recorded = view().dataset.pace && JSON.parse(view().dataset.pace);
     const choice = part("pace-choice").value;
-    if (choice === "recorded" && recorded) return JSON.parse(recorded);
-    return { shown: BEATS[choice] ?? BEATS.step, stretches: [], text: [0, 0] };
+    if (choice === "recorded" && recorded) return recorded;
+    const beat = { shown: BEATS[choice] ?? BEATS.step, stretches: [], text: [0, 0] };
+    if (choice !== "turn" || !recorded || !ended) return beat;
+    const begins = recorded.begins + recorded.stretches[0][1];
+    const took = Math.max(0, ended - begins);
+    const shown = took > LONGEST ? SHORTENED : Math.max(LEAST, took);
+    return { ...beat, begins, stretches: [["turn", took, shown]], shown };
+  }
+
+  let timesLeft = null; // of the last 0, size, 2 × size … steps
+
+  async function loadTimesLeft() {
+    const asOf = root.dataset.asOf && `?as_of=${root.dataset.asOf}`;
+    const answer = await fetch(`${root.dataset.page}/replay-time${asOf}`, { headers: { "HX-Request": "true" } }).catch(() => {});
+    if (answer?.ok) timesLeft = await answer.json();
+  }
+
+  /** How long the steps after the one in view take, at ×1; undefined where that is not known. */
+  function timeLeft(choice) {
+    const left = steps() - at();
+    if (choice === "step") return left * BEATS.step;
+    if (choice === "turn" || !timesLeft?.times.length) return undefined;
+    const place = left / timesLeft.size;
+    const before = timesLeft.times[Math.floor(place)] ?? timesLeft.times.at(-1);
+    const after = timesLeft.times[Math.ceil(place)] ?? before;
+    return before + (after - before) * (place % 1);
   }
 
   async function play() {
     const mine = {};
     run = mine;
     showPlaying();
+    if (!timesLeft) loadTimesLeft();
     if (at() === steps()) await send("show", { step: 1 });
     else if (stopped.step === at()) elapsed = stopped.elapsed;
     else elapsed = pace().stretches[0]?.[2] ?? 0; // the reader has waited long enough
     while (run === mine) {
-      const turn = part("pace-choice").value === "turn" ? nextTurn() : null;
-      await stay(mine);
-      const { step: next, reason } = turn ? await turn : nextStep();
+      const { step: next, reason, ended } = part("pace-choice").value === "turn" ? await nextTurn() : nextStep();
+      if (!reason) await stay(mine, ended);
       if (run !== mine) return;
       if (reason) return stop(reason);
       if (next === null) break;
@@ -135,16 +160,16 @@ if (panel) {
   /** The step after the next input of a person, or the newest step; a reason where the server does not answer. */
   async function nextTurn() {
     try {
-      const { step, reason, isRefused } = await send("search-jump", { to: "next-turn" });
-      return isRefused ? { reason } : { step: step ?? (at() < steps() ? steps() : null) };
+      const { step, reason, isRefused, ended } = await send("search-jump", { to: "next-turn" });
+      return isRefused ? { reason } : { step: step ?? (at() < steps() ? steps() : null), ended };
     } catch {
       return { reason: UNREACHABLE };
     }
   }
 
   /** Waits until the time of the step is over. */
-  async function stay(mine) {
-    const own = pace();
+  async function stay(mine, ended) {
+    const own = pace(ended);
     appear(own);
     let before = performance.now();
     while (run === mine && elapsed < own.shown) {
@@ -175,7 +200,7 @@ if (panel) {
   function showProgress(own) {
     const place = placeIn(own, elapsed);
     if (place.time) showTime(place.time);
-    showNote(place);
+    showNote(place, own.shown - elapsed);
     showContextWaits();
     if (!text) return;
     const [from, length] = own.text;
@@ -187,14 +212,13 @@ if (panel) {
     }
   }
 
-  function showNote({ name, took, shown, time }) {
-    const { ends } = root.dataset;
+  function showNote({ name, took, shown }, ownLeft) {
     const choice = part("pace-choice").value;
+    const left = timeLeft(choice);
     const notes = [];
     if (name && took >= 1000) notes.push(`${STRETCHES[name]} ${duration(took)}`);
     if (name && took > shown) notes.push(`shortened to ${Number((shown / speed() / 1000).toFixed(2))} s`);
-    if (time && ends) notes.push(`${duration(Math.max(0, ends * 1000 - time))} of the run left`);
-    else if (!time && choice !== "turn") notes.push(`${duration(((steps() - at()) * BEATS.step) / speed())} left`);
+    if (left !== undefined) notes.push(`${choice === "step" ? "" : "about "}${duration((left + Math.max(0, ownLeft)) / speed())} left`);
     write(part("replay-note"), notes.join(", "));
   }
 
@@ -263,6 +287,7 @@ if (panel) {
   function changeSpeed(by) {
     const { options, selectedIndex } = part("speed");
     part("speed").selectedIndex = Math.min(options.length - 1, Math.max(0, selectedIndex + by));
+    kept("replay-speed", part("speed").value);
   }
 
   const actions = {
@@ -289,8 +314,11 @@ if (panel) {
   }
   document.addEventListener("visibilitychange", () => document.hidden && stop());
 
-  // A menu that was used by mouse gives the keys back to the playhead.
-  for (const field of [part("speed"), part("pace-choice")]) {
+  // This browser keeps what was chosen. A menu that was used by mouse gives the keys back to the playhead.
+  for (const [name, field] of [["replay-speed", part("speed")], ["replay-pace", part("pace-choice")]]) {
+    const chosen = [...field.options].find((option) => option.value === kept(name) && !option.disabled);
+    if (chosen) field.value = chosen.value;
+    field.addEventListener("change", () => kept(name, field.value));
     let isPointed = false;
     field.addEventListener("pointerdown", () => (isPointed = true));
     field.addEventListener("keydown", () => (isPointed = false));

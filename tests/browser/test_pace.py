@@ -1,5 +1,6 @@
 """The pace of a replay: recorded times, shortened pauses, beats, text that appears, and what stops it."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -74,7 +75,7 @@ def test_a_long_pause_is_shortened_and_says_so(page: Page, project: Project) -> 
     page.get_by_label("Speed").select_option("0.5")
     note = page.locator("[data-replay-note]")
     expect(note).to_contain_text("pause of 12 min 0 s, shortened to 4 s")
-    expect(note).to_contain_text("of the run left")
+    expect(note).to_contain_text("left")
     page.get_by_label("Speed").select_option("64")
     expect_stopped_at(page, 3)
     expect(note).to_be_empty()
@@ -107,18 +108,50 @@ def test_a_run_without_times_goes_one_step_a_beat_and_says_why(page: Page, proje
     assert second - first >= 490
 
 
-def test_one_turn_a_beat_shows_the_first_step_of_each_turn(page: Page, project: Project) -> None:
+def test_turn_by_turn_shows_the_first_step_of_each_turn(page: Page, project: Project) -> None:
     turns = [step_at(n, n + 0.1, n + 0.2, asked=n % 3 == 0) for n in range(8)]
     session = record(project, *turns)
     page.goto(page_of(session))
     shown = steps_shown(page)
     page.get_by_label("Speed").select_option("8")
-    page.get_by_label("Pace", exact=True).select_option("one turn a beat")
+    page.get_by_label("Pace", exact=True).select_option("turn by turn")
     page.get_by_role("button", name="Play").click()
     expect_stopped_at(page, 8)
     assert [each["step"] for each in shown.json_value()] == [4, 7, 8]
     times = [each["milliseconds"] for each in shown.json_value()]
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 240
+    whole, newest = (later - earlier for earlier, later in pairwise(times))
+    assert whole >= 270  # 2.2 s at ×8
+    assert newest >= 140
+
+
+def test_a_turn_stays_as_long_as_it_took_or_is_shortened(page: Page, project: Project) -> None:
+    quick = [step_at(0, 1, 2, asked=True), step_at(2, 3, 8)]
+    session = record(project, *quick, step_at(60, 61, 62, asked=True), step_at(62, 80, 182))
+    play(page, session, "0.5", "turn")
+    note = page.locator("[data-replay-note]")
+    expect(note).to_have_text("turn of 8.0 s")
+    page.goto(page_of(session, "?step=3"))  # with the same speed and pace
+    page.get_by_role("button", name="Play").click()
+    expect(note).to_have_text("turn of 2 min 2 s, shortened to 4 s")
+
+
+def test_the_time_left_is_that_of_the_replay_at_its_speed(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(722, 725, 726, asked=True), step_at(726, 740, 746))
+    play(page, session, "0.5")
+    # 2 s for the pause and the call, 1 s for the tools, and 20 s; twice as long at half the speed.
+    expect(page.locator("[data-replay-note]")).to_contain_text(re.compile("about 4[5-8][.]. s left"))
+
+
+def test_speed_and_pace_stay_after_a_reload(page: Page, project: Project) -> None:
+    session = record(project, step_at(0, 1, 2), step_at(2, 3, 4))
+    page.goto(page_of(session))
+    page.get_by_label("Pace", exact=True).select_option("turn")
+    page.get_by_label("Speed").select_option("8")
+    page.get_by_label("Speed").blur()
+    page.keyboard.press(">")
+    page.reload()
+    expect(page.get_by_label("Speed")).to_have_value("16")
+    expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
 
 
 def test_a_turn_that_cannot_be_found_stops_the_replay(page: Page, project: Project) -> None:
@@ -184,7 +217,7 @@ def test_nothing_moves_when_a_replay_starts(page: Page, project: Project, width:
     top = "document.querySelector('.panes').getBoundingClientRect().top"
     before = page.evaluate(top)
     page.get_by_role("button", name="Play").click()
-    expect(page.locator("[data-replay-note]")).to_contain_text("of the run left")
+    expect(page.locator("[data-replay-note]")).to_contain_text("left")
     assert page.evaluate(top) == before
 
 

@@ -84,6 +84,7 @@ def compressed(response: Any) -> int:
         ("continue", "?step=60"),
         ("step", ""),
         ("steps", "?around=60"),
+        ("replay-time", ""),
         ("steps", "?after=60"),
         ("news", "?revision=0&steps=60&seen=60&step=60"),
         ("rewind", "?step=60"),

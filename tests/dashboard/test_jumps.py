@@ -52,6 +52,13 @@ def test_while_likely_failures_are_listed_they_are_errors(alice: Client, project
     assert fragment(alice, address(session, "step=1&to=next-error")).json()["step"] is None
 
 
+def test_scripts_learn_when_the_turn_ended(alice: Client, session: Session) -> None:
+    newest = session.last_entry_at
+    assert newest is not None
+    found = fragment(alice, address(session, "step=1&to=next-turn")).json()
+    assert found["ended"] == round(newest.timestamp() * 1000)
+
+
 def test_an_unknown_jump_names_the_known_ones(alice: Client, session: Session) -> None:
     page = alice.get(address(session, "step=1&to=next-dream"))
     assert page.status_code == 422

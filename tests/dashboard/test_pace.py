@@ -1,11 +1,18 @@
 """How long a replay shows a step."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from dashboard.pace import LEAST, SHORTENED, Pace, StepTimes, Writing, pace_of
+from dashboard.pace import LEAST, LONGEST, SHORTENED, Pace, StepTimes, Writing, pace_of, replay_time
 from historyapp.core.dates import UNDATED
+from historyapp.models import Project
+from historyapp.models.history import History
+from historyapp.services.append import append
+from historyapp.services.sessions import create_session
+from tests.dashboard.long_sessions import long_session
+from tests.services.drafts import act, draft, ok
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NOTHING = Writing(0)
@@ -134,3 +141,36 @@ def test_the_text_stays_within_its_call_whatever_was_reported(tokens: int) -> No
 
 def test_a_step_without_text_has_nothing_to_reveal() -> None:
     assert pace(4, 5).text_for == 0
+
+
+def test_scripts_shorten_turns_by_the_same_rule() -> None:
+    script = Path("static/js/replay.js").read_text()
+    assert f"[LONGEST, SHORTENED, LEAST] = [{LONGEST:_}, {SHORTENED:_}, {LEAST}]" in script
+
+
+def record(project: Project, *times: tuple[float, float]) -> History:
+    """Steps by when their outputs and their results came."""
+    session = create_session(project)
+    drafts = [(draft(act("ls").body, after(a)), draft(ok().body, after(b))) for a, b in times]
+    append(project, session.pk, [each for pair in drafts for each in pair])
+    session.refresh_from_db()
+    return History(session)
+
+
+def test_the_time_of_a_replay_counts_shortened_stretches(project: Project) -> None:
+    history = record(project, (0, 4), (1_000, 1_000), (1_003, 1_023))
+    last, middle, first = 3_000 + 20_000, SHORTENED, 4_000
+    assert replay_time(history) == (1, [0, last, last + middle, last + middle + first])
+
+
+def test_a_run_without_times_has_no_time_of_a_replay(project: Project) -> None:
+    session = create_session(project)
+    append(project, session.pk, [draft(act("ls").body, UNDATED), draft(ok().body, UNDATED)])
+    session.refresh_from_db()
+    assert replay_time(History(session)).times == []
+
+
+def test_the_time_of_a_long_replay_is_estimated_from_some_steps(project: Project) -> None:
+    found = replay_time(History(long_session(project, 1_003)))
+    assert found.size == 6
+    assert found.times == [6 * LEAST * n for n in range(169)]
