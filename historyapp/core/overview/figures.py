@@ -139,6 +139,8 @@ class RunFigures:
     repeated: RepeatedWork = field(default_factory=RepeatedWork)
     slowest: list[StepFigure] = field(default_factory=list)
     dearest: list[StepFigure] = field(default_factory=list)
+    interrupted: list[int] = field(default_factory=list)
+    """The first steps in which a person refused or stopped a call."""
     first_failure: FailedStep | None = None
     last_command: FailedStep | None = None
     """The newest command; its ``line`` is empty unless it failed."""
@@ -244,6 +246,8 @@ class RunFigures:
             _note(tool.error_steps, number)
         if call.likely_failure:
             _note(tool.likely_steps, number)
+        if call.status == "interrupted_by_human":
+            _note(self.interrupted, number)
         if call.subject.kind == "shell":
             self._add_command(number, call)
         for file in call.subject.files:

@@ -91,6 +91,8 @@ def _findings(figures: RunFigures, ending: Ending) -> Iterator[Notice]:
     if failure:
         likely = ", likely" if failure.rule else ""
         yield Notice("first_failure", f"First failure{likely}: {failure.tool}", (failure.step,))
+    if figures.interrupted and tuple(figures.interrupted) != ending.steps:
+        yield Notice("interrupted_steps", "Interrupted by a person", tuple(figures.interrupted))
     if ending.is_bad or ending.kind == "unanswered":
         yield Notice(ending.kind, ending.text.capitalize(), ending.steps)
     found = figures.repeated.findings()

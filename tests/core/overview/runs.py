@@ -49,6 +49,10 @@ class Run:
         result = ToolResult(tool_call_id="1", status="error", reason=reason)
         return self.add(ToolResults(results=(result,)), after)
 
+    def stopped(self) -> "Run":
+        result = ToolResult(tool_call_id="1", status="interrupted_by_human", feedback="Not that.")
+        return self.add(ToolResults(results=(result,)))
+
     def answer(self, after: float = 0) -> "Run":
         return self.add(ModelOutput(text="done"), after)
 

@@ -59,6 +59,15 @@ def test_long_pauses_and_steps_are_findings_with_their_length() -> None:
     ]
 
 
+def test_where_a_person_interrupted_is_a_finding_of_its_own() -> None:
+    run = Run().said().call(command="git add .").stopped().said().call(command="rm x").stopped().said()
+    found = worth_a_look(run.answer().figures, ending_of(run.figures, is_live=False))
+    assert [(one.kind, one.steps) for one in found] == [("interrupted_steps", (1, 2))]
+    once = Run().said().call(command="git add .").stopped().figures
+    ending = ending_of(once, is_live=False)
+    assert [one.kind for one in worth_a_look(once, ending)] == ["interrupted"], "said once"
+
+
 def test_a_run_without_trouble_has_no_finding() -> None:
     figures = Run().said().call(command="ls", after=1).ok(after=1).answer(after=1).figures
     assert worth_a_look(figures, ending_of(figures, is_live=False)) == []
