@@ -8,10 +8,13 @@ like size are merged into one, so there are few of them at any length.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from django.db import models
+from django.db.models import Q
 
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.name_pages import GROUPS, Group, group_at, place_of, position_of, unpack_places
@@ -216,31 +219,57 @@ def key_places(spans: Spans, keys: Collection[int]) -> dict[int, KeyPlaces]:
     A key takes a few reads of the primary key, however often it stands.
     """
     found: dict[int, KeyPlaces] = {}
+    wanted = [(key, group) for key in keys for group in GROUPS]
     for reader, own in _readers(spans):
-        # Most names stand in one page of a run: the others are read afterwards.
-        reader.load(place_of(key, group, span.first) for span in own for key in keys for group in GROUPS[::2])
-        bounds = {(key, span): _bounds(key, span) for span in own for key in keys}
-        reader.load(place for some in bounds.values() for low, high in some for place in (low, high))
-        for (key, _), some in bounds.items():
-            first = tuple([_inside(reader.above(low), low, high) for low, high in some])
-            last = tuple([_inside(reader.below(high), low, high) for low, high in some])
-            if any(first):
-                places = KeyPlaces(first, last)
-                found[key] = found[key].joined(places) if key in found else places
+        # What the agent was given and what it said stand beside each other, mostly in one page.
+        reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
+        firsts, lasts = (_ends(reader, wanted, own, newest=newest) for newest in (False, True))
+        for key in {key for key, _ in firsts}:
+            first, last = (tuple([ends.get((key, group)) for group in GROUPS]) for ends in (firsts, lasts))
+            places = KeyPlaces(first, last)
+            found[key] = found[key].joined(places) if key in found else places
+    return found
+
+
+def _ends(
+    reader: PlaceReader, wanted: Collection[tuple[int, Group]], spans: Sequence[Span], *, newest: bool
+) -> dict[tuple[int, Group], int]:
+    """The first or the newest position of keys in some spans of one index, where they stand.
+
+    The next place of a key is read once for all spans; only where it lies between two spans, the search goes
+    on at the next one.
+
+    Args:
+        spans: ascending.
+    """
+    found: dict[tuple[int, Group], int] = {}
+    waiting = dict.fromkeys(wanted, len(spans) - 1 if newest else 0)
+    while waiting:
+        probes = {
+            one: place_of(*one, spans[at].last if newest else spans[at].first) for one, at in waiting.items()
+        }
+        reader.load(probes.values())
+        waiting = {}
+        for one, probe in probes.items():
+            place = reader.below(probe) if newest else reader.above(probe)
+            position = _inside(place, place_of(*one, spans[0].first), place_of(*one, spans[-1].last))
+            if position is None:
+                continue
+            at = bisect_right(spans, position, key=lambda span: span.first) - 1
+            if position <= spans[at].last:
+                found[one] = position
+            else:
+                waiting[one] = at if newest else at + 1
     return found
 
 
 def first_actions(spans: Spans, keys: Collection[int]) -> dict[int, int]:
     """The position of the first action in some spans that has each key. Keys of no action are left out."""
     found: dict[int, int] = {}
+    wanted: list[tuple[int, Group]] = [(key, "action") for key in keys]
     for reader, own in _readers(spans):
-        reader.load(place_of(key, "action", span.first) for span in own for key in keys)
-        for span in own:
-            for key in keys:
-                low, high = place_of(key, "action", span.first), place_of(key, "action", span.last)
-                position = _inside(reader.above(low), low, high)
-                if position is not None:
-                    found[key] = min(position, found.get(key, position))
+        for (key, _), position in _ends(reader, wanted, own, newest=False).items():
+            found[key] = min(position, found.get(key, position))
     return found
 
 
@@ -281,12 +310,12 @@ def _downwards(reader: PlaceReader, low: int, high: int, limit: int) -> Iterator
 
 
 def _readers(spans: Spans) -> Iterator[tuple[PlaceReader, list[Span]]]:
-    """A reader for each index, with the spans of its session."""
+    """A reader for each index, with the spans of its session, ascending."""
     by_index: dict[int, list[Span]] = {}
     for index, span in spans:
         by_index.setdefault(index, []).append(span)
     for index, own in by_index.items():
-        yield PlaceReader(index), own
+        yield PlaceReader(index), own[::-1]
 
 
 def _bounds(key: int, span: Span) -> list[tuple[int, int]]:
@@ -300,14 +329,11 @@ def _inside(place: int | None, low: int, high: int) -> int | None:
 
 
 def flagged_steps(spans: Spans, limit: int) -> list[StepNames]:
-    """The first steps in some spans that named what was unseen or gone, at most ``limit``."""
-    found: list[StepNames] = []
-    for index, span in reversed(spans):
-        rows = StepNames.objects.filter(index_id=index, position__range=(span.first, span.last))
-        found += rows.order_by("position")[: limit - len(found)]
-        if len(found) >= limit:
-            break
-    return found
+    """The first steps in some spans that named what was unseen or gone, at most ``limit``; one query."""
+    if not spans:
+        return []
+    within = (Q(index_id=index, position__range=(span.first, span.last)) for index, span in spans)
+    return list(StepNames.objects.filter(reduce(or_, within)).order_by("position")[:limit])
 
 
 def steps_that_named(lineage: Lineage, what: Flag) -> list[int]:
