@@ -17,6 +17,7 @@ from dashboard.access import (
     spender,
 )
 from dashboard.location import newest_step, page_context, read_number
+from dashboard.session_head import head_context
 from dashboard.views.compression_forms import run_url, wake_workers
 from historyapp.core.errors import Invalid
 from historyapp.models import CompressionItem, CompressionRun
@@ -33,7 +34,10 @@ SHOWN = 8_000
 @signed_in
 @require_safe
 def compressions(request: PersonRequest) -> HttpResponse:
-    """The project's runs, or those of ``session``, the newest first; for htmx the rows of the next page."""
+    """The project's runs, or those of ``session`` below its head, the newest first.
+
+    For htmx: the rows of the next page.
+    """
     mine = projects(request)
     project = current_project(request, mine)
     session_id, before = _read_uuid(request.GET, "session"), _read_uuid(request.GET, "cursor")
@@ -52,8 +56,10 @@ def compressions(request: PersonRequest) -> HttpResponse:
         "older": page[-1].pk if len(runs) > PAGE else None,
         "is_first_page": before is None,
     }
-    is_more = request.htmx and request.htmx.target == "more"
-    return render(request, "_run_rows.html" if is_more else "compressions.html", context)
+    if request.htmx and request.htmx.target == "more":
+        return render(request, "_run_rows.html", context)
+    head = head_context(request, newest_step(session)) if session else {}
+    return render(request, "compressions.html", context | head)
 
 
 def _read_uuid(query: QueryDict, name: str) -> UUID | None:

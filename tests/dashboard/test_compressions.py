@@ -80,11 +80,13 @@ def test_a_cursor_or_session_that_is_none_is_refused(
     assert charlie.get(f"/compressions?session={session.pk}").status_code == 404
 
 
-def test_the_list_can_be_of_one_session(alice: Client, project: Project, session: Session) -> None:
+def test_the_list_of_one_session_has_its_head(alice: Client, project: Project, session: Session) -> None:
     run = ended(session)
     other = create_session(project, names={"title": "Another"})
     assert page_of(run) in html(alice.get(f"/compressions?session={session.pk}"))
-    assert page_of(run) not in html(alice.get(f"/compressions?session={other.pk}"))
+    page = html(alice.get(f"/compressions?session={other.pk}"))
+    assert page_of(run) not in page
+    assert '<h1 dir="auto" title="Another">Another</h1>' in page
 
 
 def test_a_stranger_sees_no_run(charlie: Client, session: Session) -> None:
