@@ -58,6 +58,7 @@ urlpatterns = [
     path(f"{SESSION}/steps/<int:number>/calls", steps.calls, name="calls"),
     path(f"{SESSION}/steps/<int:number>/raw", steps.raw, name="raw"),
     path(f"{SESSION}/steps/<int:number>/blocks/<slug:key>", steps.block, name="block"),
+    path(f"{SESSION}/steps/<int:number>/texts/<slug:key>", steps.whole_text, name="whole-text"),
     path(f"{SESSION}/steps/<int:number>/images/<slug:key>", steps.image, name="image"),
     path(f"{SESSION}/steps/<int:number>/origins", origins.origins, name="origins"),
     path(f"{SESSION}/steps/<int:number>/origins/places", origins.origin_places, name="origin-places"),

@@ -13,6 +13,8 @@ from dashboard.rendering.tree import tree
 
 HEAD_LINES, HEAD_CHARACTERS = 40, 4_000
 """The most lines and characters that are shown of one block before it is opened."""
+LONG = 10_000
+"""Hidden characters from which a text has a link to a page of its own."""
 PAGE_CHARACTERS = 60_000
 """Characters added each time a reader opens more."""
 STEP_CHARACTERS = 16_000
@@ -113,6 +115,11 @@ class Block:
     def hidden_lines(self) -> int:
         rest = self.text[self.end :]
         return rest.count("\n") + (not rest.endswith("\n")) if rest else 0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its first part has a link to a page of its own, with a search in it."""
+        return not self.start and self.hidden_characters > LONG and self.language != IMAGE
 
     @property
     def added(self) -> int:

@@ -130,9 +130,11 @@ def zoom_url(location: Location, factor: float) -> str:
 
 @register.simple_tag
 def block_url(location: Location, block: Block, part: str = "rest") -> str:
-    """The address of the rest of a block, of its ``start``, or of an image."""
-    page = "image" if block.shape == IMAGE else "block"
+    """The address of the rest of a block, of its ``start``, of its ``whole`` text, or of an image."""
+    page = "image" if block.shape == IMAGE else "whole-text" if part == "whole" else "block"
     address = reverse(page, args=[location.session.pk, location.step, block.key])
+    if part == "whole":
+        return f"{address}{location.as_of_query}"
     return f"{address}?start={block.end if part == 'rest' else 0}{location.as_of_parameter}"
 
 

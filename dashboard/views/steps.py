@@ -1,6 +1,7 @@
 """One step: its panel, further tool calls, its raw entries and the rest of its long texts."""
 
 import re
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -12,8 +13,10 @@ from dashboard.location import Location, find_location, read_number, render_frag
 from dashboard.rendering.blocks import IMAGE, SPLIT, Block
 from dashboard.rendering.images import image_bytes
 from dashboard.rendering.step import load_inputs, load_step, raw_blocks
+from dashboard.rendering.whole_text import WholeText
 from dashboard.views.preferences import YEAR
 from historyapp.core.errors import NotFound
+from historyapp.models.text_search import wanted_text
 
 CACHED = 600
 """Seconds that a browser keeps a step of one revision of its session, for playing back and forth."""
@@ -71,6 +74,25 @@ def block(request: PersonRequest, session_id: UUID, number: int, key: str) -> Ht
     response = render_fragment(request, "_block_page.html", location, shown)
     response.set_cookie("diff", chosen, max_age=YEAR, samesite="Lax", httponly=True)
     return response
+
+
+@signed_in
+@require_safe
+def whole_text(request: PersonRequest, session_id: UUID, number: int, key: str) -> HttpResponse:
+    """A text of a step on a page of its own, in parts, with a search in it.
+
+    ``q`` is the text to find, ``from`` how many found lines to skip, ``start`` where the text begins.
+    """
+    location = find_location(request, session_id, number)
+    block = _find_block(location, key)
+    if block.language == IMAGE:
+        raise NotFound(f"Step {location.step} has no text {key}.")
+    query = request.GET
+    wanted = wanted_text(query["q"]) if query.get("q", "").strip() else ""
+    first = max(0, read_number(query, "from") or 0)
+    shown = WholeText(block.text, wanted, read_number(query, "start"), first)
+    address = f"?{urlencode({'q': wanted})}{location.as_of_parameter}"
+    return render_fragment(request, "_whole_text.html", location, {"shown": shown, "address": address})
 
 
 @signed_in

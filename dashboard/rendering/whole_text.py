@@ -1,0 +1,174 @@
+"""A long text of a step on a page of its own: a part of its lines, and the lines that have a text to find.
+
+Everything is one scan of the text, whatever is looked for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.rendering.text import visible
+from historyapp.core.searchable import lowered
+
+PAGE_CHARACTERS = 20_000
+"""Of the text on one page."""
+MOST_LINES = 50
+"""Lines with the text to find that are listed on one page."""
+MOST_COUNTED = 10_000
+"""Lines with it that are counted."""
+LINES_BEFORE = 3
+"""Lines that stand before a line that was found."""
+AROUND = 80
+"""Characters on each side of a match in the list."""
+MOST_MARKED = 1_000
+"""Matches that are marked on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A line with the text to find, cut to what is around the first match."""
+
+    number: int
+    """From 1."""
+    start: int
+    """Where a page begins that shows the line."""
+    before: str
+    match: str
+    after: str
+
+
+@dataclass(frozen=True)
+class WholeText:
+    """One page of a text.
+
+    Args:
+        raw: as the agent wrote it.
+        wanted: the text to find, in any case; empty: none.
+        start: the character at which the page begins, of the text without escape sequences.
+        first: how many found lines stand on earlier pages of the list.
+    """
+
+    raw: str
+    wanted: str = ""
+    start: int | None = None
+    first: int = 0
+
+    @cached_property
+    def text(self) -> str:
+        return visible(self.raw)
+
+    @cached_property
+    def _lowered(self) -> str:
+        return lowered(self.text)
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, int]]:
+        """Of the lines with the wanted text: the number, and where the first match is."""
+        return list(_found(self._lowered, lowered(self.wanted))) if self.wanted else []
+
+    @property
+    def count(self) -> int:
+        """Lines that have the wanted text, up to :data:`MOST_COUNTED`."""
+        return min(len(self._lines), MOST_COUNTED)
+
+    @property
+    def has_more(self) -> bool:
+        return len(self._lines) > MOST_COUNTED
+
+    @cached_property
+    def found(self) -> list[FoundLine]:
+        """The lines to list."""
+        counted = self._lines[: self.count]
+        return [self._line(*line) for line in counted[self.first : self.first + MOST_LINES]]
+
+    @property
+    def next_first(self) -> int | None:
+        """``first`` of the next page of the list; None on the last one."""
+        following = self.first + MOST_LINES
+        return following if following < self.count else None
+
+    def _line(self, number: int, at: int) -> FoundLine:
+        begin, end = self.text.rfind("\n", 0, at) + 1, at + len(self.wanted)
+        line_end = self.text.find("\n", end, end + AROUND)
+        before = self.text[max(begin, at - AROUND) : at]
+        after = self.text[end : line_end if line_end >= 0 else end + AROUND]
+        least = max(0, at - PAGE_CHARACTERS // 2)
+        start = max(begin, least)
+        for _ in range(LINES_BEFORE):
+            if start > least:
+                start = max(least, self.text.rfind("\n", least, start - 1) + 1)
+        return FoundLine(number, start, before, self.text[at:end], after)
+
+    @cached_property
+    def page_start(self) -> int:
+        """Where the page begins: as wanted, else at the first line that is listed."""
+        start = self.start
+        if start is None:
+            start = self.found[0].start if self.found else 0
+        return max(0, min(start, len(self.text)))
+
+    @cached_property
+    def page_end(self) -> int:
+        end = self.page_start + PAGE_CHARACTERS
+        if end >= len(self.text):
+            return len(self.text)
+        newline = self.text.rfind("\n", self.page_start + PAGE_CHARACTERS // 2, end)
+        return newline + 1 if newline >= 0 else end
+
+    @property
+    def next_start(self) -> int | None:
+        """Where the next page begins; None on the last one."""
+        return self.page_end if self.page_end < len(self.text) else None
+
+    @property
+    def previous_start(self) -> int | None:
+        """Where the page before begins; None on the first one."""
+        if not self.page_start:
+            return None
+        least = max(0, self.page_start - PAGE_CHARACTERS)
+        return self.text.find("\n", least, self.page_start - 1) + 1 if least else 0
+
+    @property
+    def html(self) -> SafeString:
+        """The lines of the page with their numbers, with matches marked."""
+        number = self.text.count("\n", 0, self.page_start) + 1
+        shown = self.text[self.page_start : self.page_end].removesuffix("\n")
+        lines = self._marked(shown).split("\n")
+        width = len(str(number + len(lines)))
+        rows = (
+            f'<span data-n="{number + index:>{width}}"><code>{line}\n</code></span>'
+            for index, line in enumerate(lines)
+        )
+        return mark_safe("".join(rows))  # noqa: S308 the lines are escaped
+
+    def _marked(self, shown: str) -> str:
+        needle = lowered(self.wanted)
+        if not needle:
+            return escape(shown)
+        pieces, position, folded = list[str](), 0, lowered(shown)
+        for _ in range(MOST_MARKED):
+            at = folded.find(needle, position)
+            if at < 0:
+                break
+            end = at + len(needle)
+            pieces += [escape(shown[position:at]), f"<mark>{escape(shown[at:end])}</mark>"]
+            position = end
+        return "".join([*pieces, escape(shown[position:])])
+
+
+def _found(folded: str, needle: str) -> Iterator[tuple[int, int]]:
+    """The lines with the needle, one more than are counted: their numbers and their first matches."""
+    number, position, at = 1, 0, folded.find(needle)
+    for _ in range(MOST_COUNTED + 1):
+        if at < 0:
+            return
+        number += folded.count("\n", position, at)
+        yield number, at
+        position = at
+        line_end = folded.find("\n", at)
+        if line_end < 0:
+            return
+        at = folded.find(needle, line_end)
