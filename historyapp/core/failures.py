@@ -130,10 +130,14 @@ def _is_of_runner(line: str) -> bool:
 def error_line(result: ToolResult) -> str:
     """The first line of a result that is not blank, at most 200 characters.
 
-    What a runner of commands writes around the output, such as the exit code, is taken only if there is
-    nothing else.
+    Of a command that a runner ran, it is the line in which a rule finds the failure, else the first that the
+    program wrote. What the runner writes around the output is taken only if there is nothing else.
     """
     text = returned_text(result).strip()
-    lines = [line for line in _lines(text[:_HEAD]) if line != "Output:"]
-    written = (line for line in lines if exit_code_by_runner(line) is None)
-    return preview(next(written, lines[0] if lines else text.partition("\n")[0]))
+    first = text.partition("\n")[0]
+    if not first.startswith(_SHOWN_BY_RUNNER) and exit_code_by_runner(first) is None:
+        return preview(first)
+    lines = [line for line in _lines(_ends_of(text)) if line != "Output:"]
+    written = [line for line in lines if exit_code_by_runner(line) is None]
+    found = filter(None, (rule(written, ()) for rule in OF_PROGRAMS if rule is not exit_code))
+    return preview(next(found, (written or lines or [first])[0]).strip())

@@ -169,6 +169,8 @@ def test_the_line_says_what_failed_in_at_most_200_characters() -> None:
         ("Chunk ID: 1f\nWall time: 2 seconds\nProcess exited with code 1\nOutput:\nno rule\n", "no rule"),
         ("Chunk ID: 1f\nProcess exited with code 1\nOutput:\n", "Process exited with code 1"),
         ("Exit code 2\nmake: no rule", "make: no rule"),
+        ("Exit code 1\nSwitched to branch 'main'\nfatal: no such remote\n", "fatal: no such remote"),
+        ("Switched to branch 'main'\nfatal: no such remote\n", "Switched to branch 'main'"),
         ("Wall time: 2 seconds", "Wall time: 2 seconds"),
     ],
 )
