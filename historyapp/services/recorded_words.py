@@ -68,7 +68,7 @@ def _rounded(tokens: int) -> int:
 
 _NO_USAGE = "The usage of this model call is not recorded: the size of the whole request is unknown."
 _CLOSE = 0.01
-"""A difference that is an error of counting, as a share of the billed input."""
+"""A difference that is an error of counting, as a share of the billed input or of its cost."""
 
 
 def _difference(tokens: RequestTokens) -> str:
@@ -168,7 +168,7 @@ def cost_note(request: RecordedRequest, changes: RequestChanges | None) -> str:
     if changes is None or changes.cached_cost is None or changes.place == "removed":
         return ""
     billed = "unknown" if request.billed is None else dollar_text(request.billed)
-    if request.billed is not None and request.billed <= changes.cached_cost:
-        return f"The provider read all that both requests share from its cache; billed: {billed}."
+    if request.billed is not None and request.billed <= changes.cached_cost * (1 + _CLOSE):
+        return f"The provider read what both requests share from its cache; billed: {billed}."
     cost = dollar_text(changes.cached_cost)
     return f"With the whole shared part read from a cache the model call costs {cost}; billed: {billed}."

@@ -175,7 +175,7 @@ def test_a_cache_that_held_everything_is_not_compared_with_one_that_costs_more(
     assert compared in panel(alice, imported, "?step=2")
     append(imported.project, imported.pk, [billed(88_000, 87_990)])
     whole = panel(alice, imported, "?step=3")
-    assert "The provider read all that both requests share from its cache; billed: $" in whole
+    assert "The provider read what both requests share from its cache; billed: $" in whole
     assert compared not in whole
 
 
