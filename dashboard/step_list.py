@@ -178,6 +178,8 @@ class _Matches:
 
 def matches_around(location: Location, step: int) -> FilteredRows:
     """Matches before a step, the step itself if it matches, and matches after it."""
+    if location.filter.step_filter.is_listed:
+        location.history.load({step - 1, step})  # both searches begin there
     before, after = _search(location, before=step), _search(location, after=step - 1)
     rows = _as_listed(location, [*before.rows[::-1], *after.rows])
     return FilteredRows(

@@ -50,6 +50,7 @@ class StepSample(NamedTuple):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     turn: int = 0
+    turn_first: int = 0
     compactions: int = 0
     entry_totals: Mapping[str, Any] | None = None
     """As stored with the entry at the anchor; read only where they are asked for."""

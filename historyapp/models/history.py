@@ -10,6 +10,7 @@ from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter
+from uuid import UUID
 
 from historyapp.core import entries as core
 from historyapp.core import episodes as episodes_core
@@ -46,6 +47,7 @@ class History:
         self._window: list[Episode] = []
         """The rows that were read last, but for single ones: a page reads a list, and then rows of it."""
         self._loaded, self._sampled = dict[int, Episode](), dict[int, StepSample]()
+        self.ends_of_blocks: dict[UUID, int] = {}  # of texts, in sessions in which a page has searched
 
     @cached_property
     def tail(self) -> Tail:

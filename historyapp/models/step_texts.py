@@ -1,8 +1,6 @@
 """The steps that have a text, or whose calls name a file: candidates for a search among steps."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from uuid import UUID
 
 from historyapp.core.named_files import names_file
@@ -11,13 +9,8 @@ from historyapp.models.entries import Entry
 from historyapp.models.history import History
 from historyapp.models.text_search import MOST_HITS, FoundText, TextSearch
 
-_FIRST_WINDOW, _LARGEST_WINDOW = 256, 131_072
-"""Entries of the first and of the largest window of a search from the newest end. Each window has eight times
-the entries of the one before.
-
-The first window has fewer blocks than one search may read, so every search gets on."""
-_ENOUGH = 100
-"""Steps after which a search from the newest end stops."""
+MOST_BACKWARDS = 400
+"""Hits after which a search from the newest end stops. Lists show a few steps, and go on from there."""
 
 
 @dataclass(slots=True)
@@ -38,7 +31,7 @@ def steps_with_text(history: History, text: str, within: range) -> StepNumbers:
         text: see :func:`historyapp.models.text_search.wanted_text`.
         within: the numbers, ascending or descending by 1.
     """
-    return _search(history, within, partial(TextSearch, history, text))
+    return _search(history, within, TextSearch(history, text))
 
 
 def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
@@ -48,48 +41,31 @@ def steps_with_file(history: History, file: str, within: range) -> StepNumbers:
     def accepts(passage: Passage) -> bool:
         return passage.field == "call" and names_file(passage.text, wanted)
 
-    return _search(history, within, partial(TextSearch, history, file, accepts=accepts))
+    return _search(history, within, TextSearch(history, file, accepts=accepts))
 
 
-def _search(history: History, within: range, new_search: Callable[[], TextSearch]) -> StepNumbers:
+def _search(history: History, within: range, search: TextSearch) -> StepNumbers:
     found = StepNumbers()
     if not within:
         return found
     lowest, highest = sorted((within[0], within[-1]))
     start = history.row(lowest - 1).first_position if lowest > 1 else 0
     end = history.row(highest + 1).first_position if highest < history.steps else history.lineage.last
-    text = new_search().find(MOST_HITS, start, end)
-    if text.more is None or within.step > 0:
+    if within.step > 0:
+        text = search.find(MOST_HITS, start, end)
         _add(found, history, text, within)
         if text.more is not None:
             # Later entries of this step have not been searched. A search has to get on, so at least one step.
             found.reached = max(lowest, min(highest, _step_at(history, text.more) - 1))
             found.numbers = [number for number in found.numbers if number <= found.reached]
         return found
-    _search_backwards(found, history, within, new_search, (start, end))
-    return found
-
-
-def _search_backwards(
-    found: StepNumbers,
-    history: History,
-    within: range,
-    new_search: Callable[[], TextSearch],
-    between: tuple[int, int],
-) -> None:
-    """Searches growing windows of entries, the newest first."""
-    (start, upper), size = between, _FIRST_WINDOW
-    while upper > start and size <= _LARGEST_WINDOW and len(found.numbers) < _ENOUGH:
-        lower = max(start, upper - size)
-        text = new_search().find(size, lower, upper)
-        if text.more is not None:
-            break
-        _add(found, history, text, within)
-        upper, size = lower, size * 8
-    if upper > start:
-        # An input of the next step may stand before the window.
-        found.reached = min(within[0], _step_at(history, upper) + 2)
+    text = search.find(MOST_BACKWARDS, start, end, newest_first=True)
+    _add(found, history, text, within)
+    if text.more is not None:
+        # An input of the next step may stand before what was searched.
+        found.reached = max(lowest, min(highest, _step_at(history, text.more) + 2))
         found.numbers = [number for number in found.numbers if number >= found.reached]
+    return found
 
 
 def _add(found: StepNumbers, history: History, text: FoundText, within: range) -> None:

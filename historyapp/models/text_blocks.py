@@ -5,7 +5,7 @@ Forks share the blocks of the sessions that they were forked from.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -29,15 +29,17 @@ from historyapp.models.sql import fetch_all
 
 BLOCK_CHARACTERS, BLOCK_ENTRIES = 1 << 16, 512
 """A block ends with the entry that brings it to one of them."""
-_SIGNATURES_AT_ONCE, _TEXTS_AT_ONCE, _ENTRIES_AT_ONCE = 256, 16, 256
+_SIGNATURES_AT_ONCE, _ENTRIES_AT_ONCE = 256, 256
+_TEXTS_AT_ONCE = (16, 64, 160)
+"""Blocks of the first query, of the second one and of further ones: most searches end in the first."""
 _SIGNATURES = (
-    "SELECT first_position, last_position, signature FROM historyapp_textblock "
-    "WHERE session_id = %s AND first_position > %s AND first_position <= %s AND last_position >= %s "
-    "ORDER BY first_position LIMIT %s"
+    "SELECT first_position, signature FROM historyapp_textblock "
+    "WHERE session_id = %s AND first_position BETWEEN %s AND %s AND last_position >= %s "
+    "ORDER BY {order} LIMIT %s"
 )
 _TEXTS = (
     "SELECT first_position, last_position, text FROM historyapp_textblock "
-    "WHERE session_id = %s AND first_position IN ({}) ORDER BY first_position"
+    "WHERE session_id = %s AND first_position IN ({marks}) ORDER BY {order}"
 )
 _NEWEST = (
     "SELECT last_position FROM historyapp_textblock WHERE session_id = %s "
@@ -45,15 +47,16 @@ _NEWEST = (
 )
 _ENTRIES = (
     "SELECT position, kind, body, totals FROM historyapp_entry WHERE session_id = %s AND position > %s "
-    "AND position <= %s ORDER BY position"
+    "AND position <= %s ORDER BY {order}"
 )
 
 
 class ReadPassages(NamedTuple):
     """What a search has read."""
 
-    position: int
-    """Up to which all texts of the session have been read."""
+    first: int
+    """The position of the entry, or those of the first and of the last one of the block."""
+    last: int
     passages: list[Passage]
     size: int
     """Characters that were read for them."""
@@ -99,46 +102,58 @@ def indexed_to(session: UUID) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def candidates(session: UUID, first: int, last: int, wanted: set[int]) -> Iterator[int]:
-    """Where blocks begin that may have all the trigrams between two positions, oldest first."""
-    start = -1
+def candidates(
+    session: UUID, first: int, last: int, wanted: set[int], *, newest_first: bool = False
+) -> Iterator[int]:
+    """Where blocks begin that may have all the trigrams between two positions, in order."""
+    statement = _SIGNATURES.format(order=_ordered("first_position", newest_first))
+    lowest, highest = 0, last
     while True:
-        rows = fetch_all(_SIGNATURES, [uuid_value(session), start, last, first, _SIGNATURES_AT_ONCE])
-        for begin, _, bits in rows:
+        rows = fetch_all(statement, [uuid_value(session), lowest, highest, first, _SIGNATURES_AT_ONCE])
+        for begin, bits in rows:
             if may_contain(bits, wanted):
                 yield begin
         if len(rows) < _SIGNATURES_AT_ONCE:
             return
-        start = rows[-1][0]
+        lowest, highest = (lowest, rows[-1][0] - 1) if newest_first else (rows[-1][0] + 1, highest)
 
 
-def read_texts(session: UUID, firsts: Iterator[int], needle: str, most: int) -> Iterator[ReadPassages]:
-    """The passages of each block that have the text.
+def read_texts(
+    session: UUID, firsts: Iterator[int], needle: str, most: int, *, newest_first: bool = False
+) -> Iterator[ReadPassages]:
+    """The passages of each block that have the text, in the order of ``firsts``.
 
     Args:
         needle: in lower case.
         most: blocks.
     """
-    firsts = islice(firsts, most)
-    while batch := list(islice(firsts, _TEXTS_AT_ONCE)):
-        query = _TEXTS.format(", ".join(["%s"] * len(batch)))
-        values = [uuid_value(session), *batch]
-        for _, last, stored in long_rows(query, values, "first_position", ("text",)):
+    firsts, order = islice(firsts, most), _ordered("first_position", newest_first)
+    for size in chain(_TEXTS_AT_ONCE, repeat(_TEXTS_AT_ONCE[-1])):
+        batch = list(islice(firsts, size))
+        if not batch:
+            return
+        query = _TEXTS.format(marks=", ".join(["%s"] * len(batch)), order=order)
+        for first, last, stored in long_rows(query, [uuid_value(session), *batch], order, ("text",)):
             text = unpack_text(stored)
-            yield ReadPassages(last, load_passages(text, needle), len(text))
+            yield ReadPassages(first, last, load_passages(text, needle), len(text))
 
 
-def read_entries(session: UUID, after: int, last: int) -> Iterator[ReadPassages]:
-    """The passages of each entry of a session after one position and up to another."""
-    while after < last:
+def read_entries(
+    session: UUID, after: int, last: int, *, newest_first: bool = False
+) -> Iterator[ReadPassages]:
+    """The passages of each entry of a session after one position and up to another, in order."""
+    starts, order = range(after, last, _ENTRIES_AT_ONCE), _ordered("position", newest_first)
+    for start in reversed(starts) if newest_first else starts:
         # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-        end = min(last, after + _ENTRIES_AT_ONCE)
-        for position, kind, packed, totals in long_rows(
-            _ENTRIES, [uuid_value(session), after, end], "position"
-        ):
+        values = [uuid_value(session), start, min(last, start + _ENTRIES_AT_ONCE)]
+        for position, kind, packed, totals in long_rows(_ENTRIES.format(order=order), values, order):
             steps, body = load_dumped(totals).get("steps", 0), unpack(packed)
-            yield ReadPassages(position, list(passages(position, steps, kind, load_dumped(body))), len(body))
-        after = end
+            found = list(passages(position, steps, kind, load_dumped(body)))
+            yield ReadPassages(position, position, found, len(body))
+
+
+def _ordered(column: str, newest_first: bool) -> str:
+    return f"{column} DESC" if newest_first else column
 
 
 def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
@@ -148,7 +163,7 @@ def blocks(session: UUID, after: int, last: int) -> Iterator[TextBlock]:
         after: where a block ends or, before the first one, the fork position.
     """
     held, first, characters = list[Passage](), after + 1, 0
-    for position, found, _ in read_entries(session, after, last):
+    for position, _, found, _ in read_entries(session, after, last):
         held += found
         characters += sum([len(passage.text) for passage in found])
         if characters >= BLOCK_CHARACTERS or position - first + 1 >= BLOCK_ENTRIES:

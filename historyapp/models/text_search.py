@@ -16,6 +16,7 @@ from historyapp.models.history import History
 from historyapp.models.text_blocks import (
     BLOCK_CHARACTERS,
     BLOCK_ENTRIES,
+    ReadPassages,
     candidates,
     indexed_to,
     read_entries,
@@ -93,38 +94,47 @@ class TextSearch:
         self.blocks_left, self.block_text_left = MOST_BLOCKS, MOST_BLOCK_TEXT
         self.entries_left, self.text_left = MOST_ENTRIES, MOST_TEXT
 
-    def find(self, limit: int, after: int = 0, last: int | None = None) -> FoundText:
-        """At most ``limit`` hits after a position, and up to ``last`` where that is given."""
+    def find(
+        self, limit: int, after: int = 0, last: int | None = None, *, newest_first: bool = False
+    ) -> FoundText:
+        """At most ``limit`` hits after a position, and up to ``last`` where that is given; in order.
+
+        Newest first, what precedes the position ``more`` has not been searched.
+        """
         found = FoundText()
-        for part in self._parts():
+        for part in reversed(self._parts()) if newest_first else self._parts():
             end = part.last if last is None else min(part.last, last)
             session, first = UUID(part.session), max(part.first, after + 1)
             if end < first:
                 continue
-            reached = first - 1
-            for position, passages in self._read(session, first, end, found):
-                accepted = filter(self.accepts, passages) if self.accepts else passages
-                for match in matches(accepted, self.needle):
-                    if not first <= match.position <= end:
-                        continue
-                    live = self.history.lineage.session_at(match.position) == part.session
-                    if not (live or self.with_takes):
-                        continue
+            reached = end + 1 if newest_first else first - 1
+            for read in self._read(session, Span(part.session, first, end), found, newest_first=newest_first):
+                hits = self._hits(read.passages, Span(part.session, first, end))
+                for hit in hits[::-1] if newest_first else hits:
                     if len(found.hits) == limit:
                         found.more = found.hits[-1].match.position
                         return found
-                    found.hits.append(Hit(session, live, match))
-                reached = position
+                    found.hits.append(hit)
+                reached = read.first if newest_first else read.last
             if self._is_spent:
-                found.more = min(reached, end)
+                found.more = max(reached, first) if newest_first else min(reached, end)
                 return found
         return found
+
+    def _hits(self, read: Iterable[Passage], within: Span) -> list[Hit]:
+        accepted = filter(self.accepts, read) if self.accepts else read
+        hits = [
+            Hit(UUID(within.session), self.history.lineage.session_at(one.position) == within.session, one)
+            for one in matches(accepted, self.needle)
+            if within.first <= one.position <= within.last
+        ]
+        return [hit for hit in hits if hit.live or self.with_takes]
 
     @property
     def _is_spent(self) -> bool:
         return min(self.blocks_left, self.block_text_left, self.entries_left, self.text_left) <= 0
 
-    def _parts(self) -> Iterable[Span]:
+    def _parts(self) -> list[Span]:
         """For each session whose entries may be live or in a take one range, oldest first."""
         session = self.history.session
         last = session.head if self.history.as_of is None else self.history.as_of
@@ -134,34 +144,45 @@ class TextSearch:
         return [*parts(chain_of, last, {ancestor.id for ancestor in chain_of})][::-1]
 
     def _read(
-        self, session: UUID, first: int, last: int, found: FoundText
-    ) -> Iterator[tuple[int, list[Passage]]]:
-        """Passages that may have the text, each time with the position up to which all have been read."""
-        end = indexed_to(session)
-        if end >= first:
-            wanted = trigrams(self.needle) if len(self.needle.encode("utf-8", "surrogatepass")) > 2 else set()
-            firsts = candidates(session, first, last, wanted)
-            for position, passages, size in read_texts(session, firsts, self.needle, self.blocks_left):
-                self.blocks_left -= 1
-                self.block_text_left -= size
-                yield position, passages
-                if self._is_spent:
-                    return
-        yield from self._read_entries(session, max(first - 1, end), last, found)
+        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+    ) -> Iterator[ReadPassages]:
+        """Passages that may have the text: those in blocks, and those of the entries after the last block."""
+        end = self.history.ends_of_blocks.get(session)
+        if end is None:
+            end = self.history.ends_of_blocks[session] = indexed_to(session)
+        in_blocks = within if end >= within.first else None
+        others = Span(within.session, max(within.first, end + 1), within.last) if end < within.last else None
+        for part in (others, in_blocks) if newest_first else (in_blocks, others):
+            if part is None or self._is_spent:
+                continue
+            read_part = self._read_blocks if part is in_blocks else self._read_entries
+            yield from read_part(session, part, found, newest_first=newest_first)
 
-    def _read_entries(
-        self, session: UUID, after: int, last: int, found: FoundText
-    ) -> Iterator[tuple[int, list[Passage]]]:
-        read, text = 0, 0
-        for position, passages, size in read_entries(session, after, last):
-            read, text = read + 1, text + sum([len(passage.text) for passage in passages])
-            self.entries_left -= 1
-            self.text_left -= size
-            yield position, passages
+    def _read_blocks(
+        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+    ) -> Iterator[ReadPassages]:
+        wanted = trigrams(self.needle) if len(self.needle.encode("utf-8", "surrogatepass")) > 2 else set()
+        firsts = candidates(session, within.first, within.last, wanted, newest_first=newest_first)
+        for read in read_texts(session, firsts, self.needle, self.blocks_left, newest_first=newest_first):
+            self.blocks_left -= 1
+            self.block_text_left -= read.size
+            yield read
             if self._is_spent:
                 break
-        if read >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
-            found.unindexed.add(session)
+
+    def _read_entries(
+        self, session: UUID, within: Span, found: FoundText, *, newest_first: bool
+    ) -> Iterator[ReadPassages]:
+        count, text = 0, 0
+        for read in read_entries(session, within.first - 1, within.last, newest_first=newest_first):
+            count, text = count + 1, text + sum([len(passage.text) for passage in read.passages])
+            self.entries_left -= 1
+            self.text_left -= read.size
+            if count >= BLOCK_ENTRIES or text >= BLOCK_CHARACTERS:
+                found.unindexed.add(session)
+            yield read
+            if self._is_spent:
+                break
 
 
 def in_steps(hits: Iterable[Hit], steps: int) -> dict[int, list[Hit]]:

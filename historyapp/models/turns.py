@@ -17,6 +17,9 @@ _AT_ONCE = 400
 
 def first_step(history: History, turn: int) -> int | None:
     """The first step of a turn, or of the next one if the turn is none; None where no turn is as late."""
+    for row in history.known_rows.values():
+        if row.turn == turn and row.turn_first:
+            return row.turn_first
     return _search(history, turn)[0]
 
 

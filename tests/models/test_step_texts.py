@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -47,8 +48,7 @@ def long(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.M
         assert index_text(session.pk)
     if request.param == "in parts":
         monkeypatch.setattr(step_texts, "MOST_HITS", 5)
-        monkeypatch.setattr(step_texts, "_ENOUGH", 3)
-        monkeypatch.setattr(step_texts, "_FIRST_WINDOW", 16)
+        monkeypatch.setattr(step_texts, "MOST_BACKWARDS", 5)
     return session
 
 
@@ -129,3 +129,22 @@ def test_notes_and_texts_are_combined(project: Project) -> None:
     session.refresh_from_db()
     assert found(session, StepFilter(text="two", noted=True), range(1, 4)) == [2]
     assert found(session, StepFilter(text="two", since=datetime(2100, 1, 1, tzinfo=UTC)), range(1, 4)) == []
+
+
+def test_a_search_from_the_newest_end_takes_few_queries(
+    long: Session, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(8):
+        numbers = step_texts.steps_with_text(History(long), "even", range(COUNT, 0, -1)).numbers
+    assert numbers[0] == COUNT
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def test_both_sides_of_a_step_share_what_is_known_of_the_index(
+    long: Session, django_assert_max_num_queries: Any
+) -> None:
+    history = History(long)
+    step_texts.steps_with_text(history, "even", range(9, 0, -1))
+    assert list(history.ends_of_blocks) == [long.pk]
+    with django_assert_max_num_queries(7):
+        step_texts.steps_with_text(history, "even", range(10, 20))
