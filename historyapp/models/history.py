@@ -138,7 +138,7 @@ class History:
         if rows is None:
             totals = spread(self.lineage, self.steps, numbers[1] - numbers[0])
             rows = [StepSample.at(self.session.pk, *total) for total in totals]
-        if (shown := self.newest_shown) and numbers[-1:] == [self.steps]:
+        if numbers and numbers[-1] == self.steps and (shown := self.newest_shown):
             columns = {name: getattr(shown, name) for name in StepSample._fields[:-1]}
             newest = StepSample(**columns, entry_totals=self.tail.totals.dump())
             rows = [*(row for row in rows if row.number < self.steps), newest]

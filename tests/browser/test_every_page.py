@@ -41,8 +41,8 @@ LONG = "An unbroken name of 300 characters: " + "x" * 264
 @pytest.fixture
 def addresses(project: Project) -> list[str]:
     """One address of every kind of page, with much and with odd things to show."""
-    session = record_session(project, 120)
-    rewound = rewind(project, session.pk, Target(to_step=100), reason="the wrong way")
+    session = record_session(project, 40)
+    rewound = rewind(project, session.pk, Target(to_step=30), reason="the wrong way")
     summarise(project, session.pk, (1, 3), SummaryText("looked around"))
     fork(project, session.pk, at_step=3)
     run, first, *_ = _compressions(project, session)
@@ -57,16 +57,16 @@ def addresses(project: Project) -> list[str]:
         NOWHERE,
         "/docs/errors",
         page_of(session),
-        page_of(session, "?step=50"),
-        page_of(session, "?step=110&as_of=" + str(session.head)),
+        page_of(session, "?step=20"),
+        page_of(session, "?step=35&as_of=" + str(session.head)),
         page_of(session, "/rewinds?step=2"),
         page_of(session, f"/rewinds/{rewound.position}/undo"),
-        page_of(session, "/continue?step=50"),
+        page_of(session, "/continue?step=20"),
         page_of(session, "/connect"),
         page_of(session, "/steps/5/raw"),
-        page_of(session, "/context?step=50&view=diff"),
+        page_of(session, "/context?step=20&view=diff"),
         page_of(odd, "/context?view=messages"),
-        page_of(session, "/ledger?step=50"),
+        page_of(session, "/ledger?step=20"),
         page_of(session, "/overview"),
         page_of(session, "?step=2&shown=summary"),
         page_of(session, "/settings"),
