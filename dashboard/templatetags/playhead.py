@@ -1,6 +1,7 @@
 """Template tags and filters for every page."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -184,8 +185,9 @@ def agent(text: object) -> str:
 
 @register.filter
 def names(tools: list[str]) -> str:
-    """The first tools of a step, for a list."""
-    return visible(", ".join(tools[:4]))
+    """The first tools of a step, for a list; how often those were called that were called repeatedly."""
+    counts = list(Counter(tools).items())[:4]
+    return visible(", ".join(f"{name} ×{count}" if count > 1 else name for name, count in counts))
 
 
 @register.filter

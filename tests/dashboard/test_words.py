@@ -78,6 +78,11 @@ def test_durations(span: timedelta | None, shown: str) -> None:
     assert playhead.duration(span) == shown
 
 
+def test_tools_that_were_called_repeatedly_are_named_once() -> None:
+    tools = ["Read", "Bash", "Read", "Edit", "Grep", "Glob"]
+    assert playhead.names(tools) == "Read ×2, Bash, Edit, Grep"
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(5, "just now"), (-60, "just now"), (300, "5 min ago"), (7_200, "2 h ago"), (3 * 86_400, "3 d ago")],
