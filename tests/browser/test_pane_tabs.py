@@ -66,12 +66,18 @@ def test_the_controls_stand_in_one_row(page: Page, session: Session) -> None:
     assert all(box and box["x"] + box["width"] <= 360 for box in boxes)
 
 
-def test_a_wide_screen_shows_all_panes(page: Page, session: Session) -> None:
+def test_a_wide_screen_shows_all_panes_and_each_kind_of_control_in_one_row(
+    page: Page, session: Session
+) -> None:
     page.set_viewport_size({"width": 1440, "height": 930})
     page.goto(page_of(session))
     for pane in PANES.values():
         expect(page.locator(pane)).to_be_visible()
     expect(page.locator(".pane-tabs")).to_be_hidden()
+    for row in (".transport", ".chips", ".tab-row"):
+        box = page.locator(row).bounding_box()
+        assert box is not None
+        assert box["height"] < 50, row
 
 
 def test_the_tabs_work_without_scripts(plain: Page, server: str) -> None:
