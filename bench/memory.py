@@ -1,4 +1,4 @@
-"""The resident memory of the processes of ``playhead up``: idle, at work, and idle again."""
+"""The memory of the processes of ``playhead up``: idle, at work, and idle again."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -25,8 +26,10 @@ def main() -> None:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
-    rows = [(what, f"{whole} MB ({processes})", bound) for what, (whole, processes), bound in figures]
-    report("Resident memory of all processes of `playhead up`", rows)
+    rows = [
+        (what, f"{whole} MB (resident: {processes})", bound) for what, (whole, processes), bound in figures
+    ]
+    report("Memory of all processes of `playhead up`", rows)
 
 
 def _up(folder: Path) -> tuple[subprocess.Popen[str], str, int]:
@@ -73,9 +76,31 @@ def _measure(parent: psutil.Process, client: Client) -> list[tuple[str, tuple[in
 
 
 def _memory(parent: psutil.Process) -> tuple[int, str]:
-    """Megabytes of all processes together, and of each."""
-    each = [process.memory_info().rss // 1_000_000 for process in (parent, *parent.children(recursive=True))]
-    return sum(each), " + ".join(map(str, each))
+    """Megabytes of all processes together, each shared page counted once, and the resident ones of each."""
+    processes = [parent, *parent.children(recursive=True)]
+    own, files = 0, Counter[str]()
+    for process in processes:
+        own += int(re.findall(r"Pss_Anon: +(\d+)", _read(process, "smaps_rollup"))[0])
+        files |= _file_pages(_read(process, "smaps"))
+    resident = [process.memory_info().rss // 1_000_000 for process in processes]
+    return (own + files.total()) * 1024 // 1_000_000, " + ".join(map(str, resident))
+
+
+def _file_pages(mappings: str) -> Counter[str]:
+    """Kilobytes of each file that are in memory. Two processes have the same pages of one."""
+    found = Counter[str]()
+    path = ""
+    for line in mappings.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("Rss", "Anonymous"):
+            found[path] += int(value.split()[0]) * (1 if name == "Rss" else -1)
+        elif "-" in name.partition(" ")[0]:
+            path = line.partition("/")[2]
+    return found
+
+
+def _read(process: psutil.Process, name: str) -> str:
+    return Path(f"/proc/{process.pid}/{name}").read_text()
 
 
 if __name__ == "__main__":
