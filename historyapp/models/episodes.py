@@ -131,10 +131,14 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
             rows = self._at(_rows_by_place(lineage, first, last, row_places))
         return rows
 
-    def some(self, lineage: Lineage, numbers: Iterable[int]) -> list["Episode"]:
-        """The live steps with these numbers, at any distances; not for a lineage with very many spans."""
-        rows = self.filter(session_id__in=session_ids(lineage), number__in=list(numbers)).defer("excerpt")
-        return live_rows(rows, lineage)
+    def some(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
+        """Some steps at any distances; None where too many rows or too many spans would be read for that."""
+        if lineage.older:
+            return None
+        most = few_rows(1, len(numbers))
+        rows = self.filter(session_id__in=session_ids(lineage), number__in=numbers).defer("excerpt")
+        several = list(rows[: most + 1])
+        return live_rows(several, lineage) if len(several) <= most else None
 
     def outlines(self, lineage: Lineage, first: int, last: int) -> list[OutlineRow]:
         """The same steps as contexts are chosen from them."""

@@ -118,11 +118,12 @@ class History:
 
     def load(self, numbers: Iterable[int]) -> dict[int, Episode]:
         """Reads the rows of some steps at once, so that reading one of them again takes no query."""
-        wanted = {number for number in numbers if 1 <= number <= self.steps} - self._loaded.keys()
-        if self.lineage.older:
-            self._loaded |= {number: self.row(number) for number in wanted}
-        elif wanted:
-            self._loaded |= {row.number: row for row in Episode.objects.some(self.lineage, wanted)}
+        wanted = [number for number in set(numbers) - self._loaded.keys() if 1 <= number <= self.steps]
+        found = Episode.objects.some(self.lineage, wanted) if wanted else []
+        rows = [self.row(number) for number in wanted] if found is None else found
+        self._loaded |= {row.number: row for row in rows}
+        if self.newest and self.steps in self._loaded:
+            self._loaded[self.steps] = self.newest
         return self._loaded
 
     def sample(self, numbers: Sequence[int], *, with_totals: bool = False) -> list[StepSample]:

@@ -90,3 +90,29 @@ def test_a_turn_of_a_long_session_takes_few_queries(project: Project) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert steps_of_turn(History(session), 1) == range(40_001, 99_999)
     assert len(queries) <= 8
+
+
+@pytest.mark.parametrize("takes", [2, 40])
+def test_rows_that_are_read_ahead_are_the_live_ones(project: Project, takes: int) -> None:
+    session = with_turns(project, 2)
+    for number in range(takes):
+        append(project, session.pk, [act("read", path=f"{number}"), ok()])
+        rewind(project, session.pk, Target(to_step=3))
+    append(project, session.pk, [act("read", path="kept"), ok(), act(), ok()])
+    session.refresh_from_db()
+    history = History(session)
+    loaded = history.load([1, 4, 5, 9])
+    assert sorted(loaded) == [1, 4, 5]
+    assert loaded[4].target == "kept"
+    with CaptureQueriesContext(connection) as queries:
+        assert history.row(4).anchor == loaded[4].anchor
+    assert not queries.captured_queries
+
+
+def test_the_newest_row_is_the_one_as_of_the_position(project: Project) -> None:
+    session = with_turns(project, 1)
+    append(project, session.pk, [act()])
+    append(project, session.pk, [ok()])
+    session.refresh_from_db()
+    then = History(session, session.head - 1)
+    assert then.load([3])[3].status == "in_flight"
