@@ -6,7 +6,7 @@ from historyapp.models import Project, Session
 from historyapp.services.append import append
 from historyapp.services.sessions import change_session
 from tests.browser.visits import page_of, record_session, sign_in
-from tests.services.drafts import act, failed
+from tests.services.drafts import act, failed, ok
 
 
 def steps(page: Page) -> list[str]:
@@ -36,14 +36,20 @@ def test_without_scripts_the_form_filters_and_keeps_the_place(plain: Page, serve
 
 def test_moving_keeps_the_filter_in_the_address(page: Page, project: Project) -> None:
     session = record_session(project, 12)
+    append(project, session.pk, [act("bash", command="make"), ok(outputs="make: *** [all] Error 2")])
     filter_by_error(page, session)
     page.keyboard.press("ArrowRight")
     expect(page.locator("#step h2").first).to_have_text("Step 6")
     assert page.url.endswith("step=6&status=error")
     assert steps(page) == ["3", "6", "9", "12"]
-    page.get_by_role("link", name="all 12").click()
-    expect(page.locator("#rows [data-step]")).to_have_count(12)
+    page.get_by_role("link", name="all 13").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(13)
     expect(page.locator("#step h2").first).to_have_text("Step 6")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step h2").first).to_have_text("Step 7")
+    page.locator(".facts a", has_text="likely failed").click()
+    expect(page.locator("#rows [data-step]")).to_have_count(1)
+    expect(page.locator("#step h2").first).to_have_text("Step 7")
 
 
 def test_a_live_list_gains_what_matches_only(page: Page, project: Project) -> None:
