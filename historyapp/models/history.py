@@ -18,7 +18,7 @@ from historyapp.core.conversation import InputMessage, input_messages
 from historyapp.core.errors import Invalid, NotFound
 from historyapp.core.lineage import Lineage
 from historyapp.core.policies.base import StepOutline
-from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.core.projection import Tail
 from historyapp.models.entries import Entry
 from historyapp.models.episodes import Episode, StepSample
 from historyapp.models.outlines import outlined
@@ -26,6 +26,7 @@ from historyapp.models.samples import spread, steps_at
 from historyapp.models.sessions import Session
 from historyapp.models.sql import OutlineRow, live_entries, newest_first, outermost
 from historyapp.models.summaries import Summary, own_by_step
+from historyapp.models.tails import tail_of
 
 FIRST_READ, LARGEST_READ = 8, 256
 """Steps read at once: the first time, and at most."""
@@ -360,41 +361,3 @@ def _runs(rows: Sequence[Episode]) -> Iterator[list[Episode]]:
 def _as_row(episode: episodes_core.Episode, row: Episode | StepOutline) -> episodes_core.Episode:
     """A slice does not show that a later output abandoned its last step; the step's row does."""
     return episodes_core.abandon(episode) if row.status == "abandoned" else episode
-
-
-def tail_of(lineage: Lineage) -> Tail:
-    """The tail of any lineage, from its newest entry and the step that this belongs to."""
-    newest = Entry.objects.newest(lineage)
-    if newest is None:
-        return Tail()
-    totals = Totals.load(newest.totals)
-    step = _newest_step(lineage, totals)
-    after = step.first_position if step else 0
-    pending = Tail()
-    for entry in Entry.objects.live(lineage, after=after, kinds=("model_input", "debug_log")):
-        pending = advance(pending, entry.core()).tail
-    return pending._replace(totals=totals, step=step)
-
-
-def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
-    if not totals.steps:
-        return None
-    *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
-    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
-    first, *rest = within
-    before = totals._replace(steps=totals.steps - 1)
-    step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
-    for entry in rest:
-        step = advance(Tail(totals, step), entry.core()).tail.step
-    assert step is not None
-    last = rest[-1] if rest else first
-    # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
-    own = Totals.load(last.totals)
-    likely = step.total_likely_failures + sum(one.total_likely_failures for one in previous)
-    return step._replace(
-        anchor=row.anchor,
-        total_tokens=own.tokens,
-        total_errors=own.errors,
-        total_likely_failures=likely,
-        **{name: getattr(row, name) for name in ("turn", "turn_first", "compactions", "kind_totals")},
-    )

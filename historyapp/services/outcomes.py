@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
-from historyapp.models.history import tail_of
+from historyapp.models.tails import tail_of
 from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
 from historyapp.wire.problems import StorageFailed

@@ -10,7 +10,7 @@ from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
 from historyapp.models.episodes import columns
-from historyapp.models.history import tail_of
+from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail
 from historyapp.services.name_index import rebuild_names
 from historyapp.services.outcomes import OUTCOMES

@@ -13,7 +13,8 @@ from historyapp.core.lineage import Lineage
 from historyapp.core.prepared import prepare
 from historyapp.core.projection import Tail
 from historyapp.models import Entry, Episode, Project, Session
-from historyapp.models.history import History, tail_of
+from historyapp.models.history import History
+from historyapp.models.tails import tail_of
 from historyapp.services.append import apply_tail, check_open, check_position, lock_session
 from historyapp.services.audit import add_audit_record
 from historyapp.services.compression.automatic import THRESHOLDS, set_thresholds

@@ -4,7 +4,7 @@ from django.db import connection
 
 from historyapp.core.entries import EntryDraft, ModelOutput, ToolCall, ToolResult, ToolResults
 from historyapp.models import Project, Session
-from historyapp.models.history import tail_of
+from historyapp.models.tails import tail_of
 from historyapp.services.append import append, apply_tail
 from historyapp.services.sessions import create_session
 

@@ -4,9 +4,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from historyapp.core.entries import EntryDraft, ModelInput
+from historyapp.core.entries import DebugLog, EntryDraft, ModelInput
 from historyapp.models import Episode, Project, Session
 from historyapp.models.history import History
+from historyapp.models.tails import tail_of
 from historyapp.models.turns import first_step, last_step, steps_of_turn
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
@@ -61,6 +62,22 @@ def test_turns_count_on_after_a_rewind_and_in_a_fork(project: Project) -> None:
     assert turns(session) == [0, 1, 1, 2, 3]
     assert turns(session, head) == [0, 1, 1, 2, 2]
     assert turns(child)[-1] == turns(child)[-2] + 1 == 2
+
+
+def test_many_notes_after_the_newest_step_do_not_hide_an_input(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = create_session(project)
+    note = EntryDraft(DebugLog(category="retry", message="again"))
+    append(project, session.pk, [act(), ok(), said("go on"), *[note] * 150])
+    session.refresh_from_db()
+    then = session.lineage(session.head - 1)
+    tail = tail_of(then)
+    assert (tail.begins_turn, tail.input_preview) == (True, "go on")
+    monkeypatch.setattr("historyapp.models.tails.MOST_PENDING", 20)
+    with CaptureQueriesContext(connection) as queries:
+        assert tail_of(then) == tail
+    assert all("LIMIT" in query["sql"] for query in queries if "debug_log" in query["sql"])
 
 
 def test_the_steps_of_each_turn_are_found(project: Project) -> None:

@@ -1,0 +1,67 @@
+"""The tail of a history at any position, computed from its newest entries.
+
+The tail of a session's newest entry is stored with it; rewinds, forks and views of the past need others.
+"""
+
+from operator import attrgetter
+
+from historyapp.core import entries as core
+from historyapp.core.lineage import Lineage
+from historyapp.core.projection import Step, Tail, Totals, advance
+from historyapp.models.entries import Entry
+from historyapp.models.episodes import Episode
+
+MOST_PENDING = 100
+"""Inputs, and notes, after the newest step that are read: the newest ones."""
+
+
+def tail_of(lineage: Lineage) -> Tail:
+    """The tail of any lineage, from its newest entry and the step that this belongs to."""
+    newest = Entry.objects.newest(lineage)
+    if newest is None:
+        return Tail()
+    totals = Totals.load(newest.totals)
+    step = _newest_step(lineage, totals)
+    after = step.first_position if step else 0
+    pending = Tail()
+    for entry in _pending_entries(lineage, after):
+        pending = advance(pending, entry.core()).tail
+    return pending._replace(totals=totals, step=step)
+
+
+def _pending_entries(lineage: Lineage, after: int) -> list[Entry]:
+    """The newest inputs and notes after a position, in order; many notes do not hide the inputs."""
+
+    def newest(*kinds: str) -> list[Entry]:
+        return list(
+            Entry.objects.live(lineage, after=after, kinds=kinds, newest_first=True, limit=MOST_PENDING)
+        )
+
+    found = newest("model_input", "debug_log")
+    if len(found) == MOST_PENDING:
+        found = newest("model_input") + newest("debug_log")
+    return sorted(found, key=attrgetter("position"))
+
+
+def _newest_step(lineage: Lineage, totals: Totals) -> Step | None:
+    if not totals.steps:
+        return None
+    *previous, row = Episode.objects.numbered(lineage, max(1, totals.steps - 1), totals.steps)
+    within = Entry.objects.live(lineage, after=row.first_position - 1, kinds=core.STEP_KINDS)
+    first, *rest = within
+    before = totals._replace(steps=totals.steps - 1)
+    step = advance(Tail(before, input_preview=row.input_preview), first.core()).tail.step
+    for entry in rest:
+        step = advance(Tail(totals, step), entry.core()).tail.step
+    assert step is not None
+    last = rest[-1] if rest else first
+    # The row's anchor is that of a cut if there was one; the totals are those of the step's own last entry.
+    own = Totals.load(last.totals)
+    likely = step.total_likely_failures + sum(one.total_likely_failures for one in previous)
+    return step._replace(
+        anchor=row.anchor,
+        total_tokens=own.tokens,
+        total_errors=own.errors,
+        total_likely_failures=likely,
+        **{name: getattr(row, name) for name in ("turn", "turn_first", "compactions", "kind_totals")},
+    )
