@@ -12,6 +12,7 @@ from dashboard.rendering.values import LabelledValue, argument_values, tree_bloc
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.content import are_parts
 from historyapp.core.entries import ToolResult
+from historyapp.core.failures import bare_error
 
 MOST_PARTS = 20
 """The most images and other parts of one result that are shown one by one."""
@@ -48,7 +49,9 @@ class RecordedCall:
         """What came back: the outputs, or the reason of an error."""
         if self.result is None:
             return None
-        return self.result.reason if self.result.outputs is None else self.result.outputs
+        if self.result.outputs is None:
+            return None if self.result.reason is None else bare_error(self.result.reason)
+        return self.result.outputs
 
     @cached_property
     def answer(self) -> list[MessagePart]:

@@ -51,6 +51,7 @@ _PLANNERS = {
     "taskupdate",
     "tasklist",
     "taskget",
+    "task_tracker",
     "update_plan",
     "think",
 }

@@ -127,13 +127,18 @@ def _is_of_runner(line: str) -> bool:
     return line.startswith(_SHOWN_BY_RUNNER) or exit_code_by_runner(line) == 0
 
 
+def bare_error(text: str) -> str:
+    """An error without the tag that Claude Code writes around its own."""
+    return text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
+
+
 def error_line(result: ToolResult) -> str:
     """The first line of a result that is not blank, at most 200 characters.
 
     Of a command that a runner ran, it is the line in which a rule finds the failure, else the first that the
     program wrote. What the runner writes around the output is taken only if there is nothing else.
     """
-    text = returned_text(result).strip()
+    text = bare_error(returned_text(result).strip())
     first = text.partition("\n")[0]
     if not first.startswith(_SHOWN_BY_RUNNER) and exit_code_by_runner(first) is None:
         return preview(first)

@@ -10,12 +10,13 @@ from historyapp.core.json import parse_lenient
 STREAMS = ("output", "stdout", "stderr", "interrupted")
 _HEADS = (
     "Chunk ID:", "Wall time", "Process ", "Exit code", "Original token count:", "Total output lines:",
-    "Script completed", "Script running",
+    "Script completed", "Script running", "Command:", "Directory:",
 )  # fmt: skip
-"""How the lines begin that Codex and Claude Code write before the output."""
+"""How the lines begin that Codex, Claude Code and Gemini CLI write before the output."""
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _CODE = "<returncode>"
 """How mini-swe-agent begins."""
+_OUTPUT, _EMPTY = "Output:", "(empty)"
 _MOST_HEADS = 8
 _LONGEST = 1e9
 """Seconds; a larger number is no time of a command."""
@@ -50,7 +51,8 @@ def printed(text: str) -> str:
     """What the program printed, without the lines that a harness wrote before it; does not read JSON."""
     if text.startswith(_CODE):
         return shell_output(text).text
-    return _head_and_rest(text)[1]
+    output = _head_and_rest(text)[1]
+    return "" if output.startswith(_EMPTY) else output
 
 
 def _exit_code(text: str) -> int | None:
@@ -62,9 +64,9 @@ def _head_and_rest(text: str) -> tuple[str, str]:
     """The lines about the command, and the output after them."""
     position = 0
     for _ in range(_MOST_HEADS):
-        if text.startswith("Output:", position):
-            newline = text.find("\n", position)
-            return text[:position], text[newline + 1 :] if newline >= 0 else ""
+        if text.startswith(_OUTPUT, position):
+            begin = position + len(_OUTPUT)
+            return text[:position], text[begin + text.startswith((" ", "\n"), begin) :]
         if not text.startswith(_HEADS, position):
             break
         newline = text.find("\n", position)

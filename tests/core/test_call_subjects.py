@@ -45,6 +45,7 @@ TODOS = [
         ("TodoWrite", {"todos": TODOS}, "plan", "1 of 3 done · Fixing it"),
         ("update_plan", {"plan": []}, "plan", ""),
         ("think", {"thought": "hm"}, "plan", "hm"),
+        ("task_tracker", {"command": "view"}, "plan", ""),
         ("Task", {"description": "Explore", "prompt": "Look around"}, "agent", "Explore"),
         ("get_user_details", {"user_id": "mia_3668"}, "other", "mia_3668"),
         ("list_all_airports", {}, "other", ""),

@@ -182,6 +182,11 @@ def test_the_line_of_a_reported_error_is_the_first_that_is_not_blank() -> None:
     assert error_line(ToolResult(status="error", reason="\n\n no \x1b such\nfile")) == "no \x1b such"
 
 
+def test_the_tag_around_an_error_of_claude_code_is_no_part_of_its_line() -> None:
+    reason = "<tool_use_error>File does not exist.</tool_use_error>"
+    assert error_line(ToolResult(status="error", reason=reason)) == "File does not exist."
+
+
 @pytest.mark.parametrize(
     "text",
     ["Traceback (most recent call last):\n", "= 1 failed", "1 ", "\x1b[", "a:1:1: ", "E: " * 99 + "\n"],

@@ -9,6 +9,8 @@ from historyapp.core.shell_output import ShellOutput, output_of, shell_output
     ("text", "expected"),
     [
         ("just output", ShellOutput("just output")),
+        ("Output: On branch main\nclean", ShellOutput("Output: On branch main\nclean")),
+        ("Command: ls\nDirectory: (root)\nOutput: a\nb", ShellOutput("a\nb")),
         ("<returncode>3</returncode>\n<output>\nbad\n</output>", ShellOutput("bad", 3)),
         ("Exit code 1\nFAIL", ShellOutput("FAIL", 1)),
         ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\na\n", ShellOutput("a\n", 0, 0.1)),
