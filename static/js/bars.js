@@ -7,7 +7,6 @@ const frame = document.getElementById("timeline");
 
 if (frame) {
   const part = (name) => frame.querySelector(`[data-${name}]`);
-  const send = (action, fields) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
 
   let known = null; // the bars, which are drawn again while a session grows
 
@@ -57,7 +56,7 @@ if (frame) {
 
   const actions = {
     position: (detail) => showPlayhead(detail.step),
-    places: (detail) => (detail.places = detail.steps.map(placeOf)),
+    places: (detail) => (detail.done = detail.steps.map(placeOf)),
   };
   document.addEventListener("playhead:do", (event) => actions[event.detail.action]?.(event.detail));
 

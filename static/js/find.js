@@ -23,12 +23,11 @@ if (form && panel) {
 
   /** The page's address with the search, and the searches that follow. */
   const query = (after) => {
-    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    return `step=${at()}${asOf}${root.dataset.filter}${root.dataset.view}${root.dataset.find}${after ? `&find_after=${after}` : ""}`;
+    const { asOf, filter, view, find } = root.dataset;
+    return `step=${at()}${asOf}${filter}${view}${find}${after ? `&find_after=${after}` : ""}`;
   };
 
-  const load = (after) =>
-    htmx.ajax("GET", `${root.dataset.page}/find?${query(after)}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+  const load = (after) => loadInto(frame, `${root.dataset.page}/find?${query(after)}`);
 
   async function search(after = "") {
     const text = field.value.trim();
@@ -146,9 +145,7 @@ if (form && panel) {
   function markTimeline(found) {
     const layer = document.querySelector("#timeline [data-hits]");
     if (!layer) return;
-    const detail = { action: "places", steps: found };
-    document.dispatchEvent(new CustomEvent("playhead:do", { detail })); // bars.js knows
-    const places = new Set(detail.places.filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one
+    const places = new Set(send("places", { steps: found }).filter((x) => x !== null).map((x) => x.toFixed(1))); // closer marks are one
     layer.replaceChildren(...[...places].map(hit));
   }
 

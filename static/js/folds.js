@@ -45,8 +45,7 @@ if (root && list) {
   }
 
   function load(step) {
-    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    htmx.ajax("GET", `${root.dataset.page}/steps?around=${step}${asOf}`, { target: list, swap: "innerHTML" });
+    loadInto(list, `${root.dataset.page}/steps?around=${step}${root.dataset.asOf}`);
   }
 
   list.addEventListener("click", (event) => {

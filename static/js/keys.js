@@ -8,13 +8,6 @@ const NOTE = 5000; // milliseconds that a note stays
 const table = new Map([...help.querySelectorAll("[data-key]")].map((each) => [each.dataset.key, each.dataset]));
 const at = () => document.querySelector("#step [data-at]")?.dataset.at;
 
-/** Asks the parts of the page for an action. Whoever does it may leave a promise in `done`. */
-function send(action, fields = {}) {
-  const detail = { action, ...fields };
-  document.dispatchEvent(new CustomEvent("playhead:do", { detail }));
-  return detail.done;
-}
-
 // The palette asks for jumps by their names.
 const JUMPS = new Set([...table.values()].map((each) => each.jump).filter(Boolean));
 document.addEventListener("playhead:do", (event) => JUMPS.has(event.detail.action) && jump(event.detail.action));
@@ -55,8 +48,8 @@ async function search(to, isWanted = () => true) {
   let step = at();
   let found = { reason: "" };
   for (let part = 0; part < MOST_PARTS && step && isWanted(); part += 1) {
-    const asOf = root.dataset.asOf && `&as_of=${root.dataset.asOf}`;
-    const address = `${root.dataset.page}/jump?step=${step}${asOf}${root.dataset.filter}&to=${to}`;
+    const { page, asOf, filter } = root.dataset;
+    const address = `${page}/jump?step=${step}${asOf}${filter}&to=${to}`;
     const answer = await fetch(address, { headers: { "HX-Request": "true" } });
     if (!answer.ok) return { reason: await answer.text(), isRefused: true };
     found = await answer.json();

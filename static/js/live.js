@@ -18,7 +18,7 @@ if (frame) {
     polling = true;
     const before = { ...state() };
     const query = new URLSearchParams({ revision: before.revision, step: at(), steps: before.steps, seen });
-    await htmx.ajax("GET", `${root.dataset.page}/news?${query}${root.dataset.filter}${root.dataset.view}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+    await loadInto(frame, `${root.dataset.page}/news?${query}${root.dataset.filter}${root.dataset.view}`);
     if (state().revision !== before.revision) await notify(before, state());
     polling = false;
     wait();

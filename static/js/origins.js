@@ -87,7 +87,7 @@ if (step) {
   };
   const load = (section) => {
     const body = section?.querySelector(".origins-body");
-    if (body?.querySelector(".loading")) htmx.ajax("GET", section.getAttribute("hx-get"), { target: body }).catch(() => {});
+    if (body?.querySelector(".loading")) loadInto(body, section.getAttribute("hx-get"));
   };
   new MutationObserver(rest).observe(step, { childList: true });
   rest();

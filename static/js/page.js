@@ -13,6 +13,17 @@ window.kept = (name, value, storage = "localStorage") => {
   return null;
 };
 
+/** Asks the parts of the session page for an action. Whoever does it may leave an answer in `done`. */
+window.send = (action, fields = {}) => {
+  const detail = { action, ...fields };
+  document.dispatchEvent(new CustomEvent("playhead:do", { detail }));
+  return detail.done;
+};
+
+/** Swaps in the server's answer; the error bar shows what goes wrong. Each part of the page is the source of its own
+ * requests: from the same source, a request would wait until the one before it is answered. */
+window.loadInto = (target, url) => htmx.ajax("GET", url, { source: target, target, swap: "innerHTML" }).catch(() => {});
+
 /** Shows the error bar. `source` is the id of a part of the page that loads automatically, or empty. */
 function showError(message, source = "") {
   notice.dataset.source = source;

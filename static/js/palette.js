@@ -78,8 +78,6 @@ if (button && dialog) {
     if (all.length) select(all[(all.indexOf(active()) + by + all.length) % all.length]);
   }
 
-  const ask = (action, fields = {}) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
-
   /** What the session page does without loading a page. Returns whether it does. */
   function doHere(option) {
     if (!document.querySelector("#step [data-at]")) return false;
@@ -87,8 +85,8 @@ if (button && dialog) {
     const opener = path && [...document.querySelectorAll("main a[data-dialog]")].find((link) => link.pathname === path);
     if (!option.dataset.go && !option.dataset.do && !opener) return false;
     dialog.close();
-    if (option.dataset.go) ask("go", { step: Number(option.dataset.go) });
-    else if (option.dataset.do) ask(option.dataset.do);
+    if (option.dataset.go) send("go", { step: Number(option.dataset.go) });
+    else if (option.dataset.do) send(option.dataset.do);
     else opener.click();
     return true;
   }

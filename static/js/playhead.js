@@ -13,13 +13,13 @@ if (panel) {
   const view = () => panel.querySelector("[data-at]");
   const number = (name) => Number(view().dataset[name]);
   const part = (name) => root.querySelector(`[data-${name}]`);
-  const asOf = root.dataset.asOf;
-  const filter = root.dataset.filter; // of the list: empty, or what follows in an address
+  const { asOf } = root.dataset; // empty, or what follows in an address
+  const { filter } = root.dataset; // of the list: likewise
 
-  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf && `&as_of=${asOf}`}${filter}${root.dataset.view}${root.dataset.find}`;
-  const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf && `&as_of=${asOf}`}`;
-  const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf && `&as_of=${asOf}`}`;
-  const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf && `&as_of=${asOf}`}${filter}`;
+  const pageUrl = (step) => `${root.dataset.page}?step=${step}${asOf}${filter}${root.dataset.view}${root.dataset.find}`;
+  const tabUrl = (tab, step) => `${root.dataset.page}/${tab.dataset.tab}?step=${step}${asOf}`;
+  const stepUrl = (step) => `${root.dataset.page}/steps/${step}?revision=${root.dataset.revision}${asOf}`;
+  const rowsUrl = (step) => `${root.dataset.page}/steps?around=${step}${asOf}${filter}`;
   const within = (step) => Math.min(Math.max(1, step), number("steps"));
 
   // Where each control leads from the step in view.
@@ -34,9 +34,6 @@ if (panel) {
   let next = null; // the step to load once the current request has ended
   let moving = null;
 
-  /** Swaps in the server's answer. The error bar shows what goes wrong. */
-  const load = (url, target) => htmx.ajax("GET", url, { target, swap: "innerHTML" }).catch(() => {});
-
   /** Brings a step into view. While a step loads, only the last request is kept. */
   function go(step, { remember = true } = {}) {
     next = { step: within(step), remember };
@@ -49,7 +46,7 @@ if (panel) {
       const { step, remember } = next;
       const before = number("at");
       next = null;
-      await load(stepUrl(step), panel);
+      await loadInto(panel, stepUrl(step));
       if (number("at") !== step) {
         stop();
         showPosition(number("at"));
@@ -131,17 +128,11 @@ if (panel) {
     for (const tab of root.querySelectorAll(".tab[open]")) {
       const chart = tab.querySelector("[data-chart]");
       if (!reload && chart && at >= Number(chart.dataset.first) && at <= Number(chart.dataset.last)) continue;
-      await load(tabUrl(tab, at), tab.querySelector(".tab-body"));
+      await loadInto(tab.querySelector(".tab-body"), tabUrl(tab, at));
     }
   }
 
   function updateLink(link) {
-    if (link.matches("[data-dialog]")) {
-      const query = new URLSearchParams(link.search);
-      query.set("step", number("at"));
-      link.search = query;
-      return;
-    }
     const step = moves[link.dataset.move]();
     if (step) {
       link.href = pageUrl(step);
@@ -155,7 +146,7 @@ if (panel) {
   /** Marks the step's row, and fetches the rows around it when the list holds others. */
   async function markRow(at) {
     const row = () => root.querySelector(`#rows [data-step="${at}"]`);
-    if (!row() && !filter) await load(rowsUrl(at), "#rows"); // a filtered list need not hold the step
+    if (!row() && !filter) await loadInto("#rows", rowsUrl(at)); // a filtered list need not hold the step
     root.querySelector("#rows [aria-current]")?.removeAttribute("aria-current");
     row()?.setAttribute("aria-current", "step");
     row()?.dispatchEvent(new CustomEvent("playhead:marked", { bubbles: true }));
@@ -171,7 +162,6 @@ if (panel) {
   }
 
   const isPlaying = () => "playing" in root.dataset;
-  const send = (action, fields) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
   const stop = () => send("stop");
 
   function jump(step) {
@@ -181,7 +171,7 @@ if (panel) {
 
   async function openDialog(url) {
     stop();
-    await load(url, "#dialog-body");
+    await loadInto("#dialog-body", url);
     const dialog = document.getElementById("dialog");
     if (dialog.querySelector("form")) dialog.showModal();
   }
@@ -244,7 +234,7 @@ if (panel) {
     showPosition(at);
     showControls(at);
     if (before.head === now.head) return;
-    if (wasRewound || filter) await load(rowsUrl(within(at)), "#rows");
+    if (wasRewound || filter) await loadInto("#rows", rowsUrl(within(at)));
     else extend(Number(before.steps), rows);
     if (wasNewest && !isPlaying() && !isReading()) await go(number("steps"), { remember: false });
     else if (wasRewound) await go(at, { remember: false });

@@ -97,12 +97,6 @@ if (panel) {
   let stopped = {}; // the step at which the reader stopped, and its milliseconds
   let text = null; // the text of the step while it appears
 
-  function send(action, fields = {}) {
-    const detail = { action, ...fields };
-    document.dispatchEvent(new CustomEvent("playhead:do", { detail }));
-    return detail.done;
-  }
-
   /** How long the step in view stays, or the turn that ended then. A step without a time takes a beat. */
   function pace(ended) {
     const recorded = view().dataset.pace && JSON.parse(view().dataset.pace);
@@ -119,8 +113,7 @@ if (panel) {
   let timesLeft = null; // of the last 0, size, 2 × size … steps
 
   async function loadTimesLeft() {
-    const asOf = root.dataset.asOf && `?as_of=${root.dataset.asOf}`;
-    const answer = await fetch(`${root.dataset.page}/replay-time${asOf}`, { headers: { "HX-Request": "true" } }).catch(() => {});
+    const answer = await fetch(`${root.dataset.page}/replay-time?${root.dataset.asOf}`, { headers: { "HX-Request": "true" } }).catch(() => {});
     if (answer?.ok) timesLeft = await answer.json();
   }
 

@@ -11,12 +11,11 @@ const panel = document.getElementById("step");
 if (frame && panel) {
   const at = () => Number(panel.querySelector("[data-at]").dataset.at);
   const map = () => frame.querySelector("[data-map]");
-  const send = (action, fields) => document.dispatchEvent(new CustomEvent("playhead:do", { detail: { action, ...fields } }));
 
   /** Draws the timeline as a query says. The address of the page and the other links of it follow. */
   async function draw(query) {
     const focused = document.activeElement?.dataset?.mapEdge;
-    await htmx.ajax("GET", `${root.dataset.page}/timeline${query}`, { target: frame, swap: "innerHTML" }).catch(() => {});
+    await loadInto(frame, `${root.dataset.page}/timeline${query}`);
     const view = frame.querySelector("[data-timeline]").dataset.view;
     root.dataset.view = view;
     history.replaceState(history.state, "", `${root.dataset.page}${query}`);
@@ -40,7 +39,7 @@ if (frame && panel) {
     const { asOf, filter, view, find } = root.dataset;
     const rest = view.replace(/&zoom=[\d-]+/, "");
     const isWhole = map() && first === 1 && last === steps();
-    await draw(`?step=${step}${asOf && `&as_of=${asOf}`}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
+    await draw(`?step=${step}${asOf}${filter}${rest}${isWhole ? "" : `&zoom=${first}-${last}`}${find}`);
     if (isMoved) send("go", { step });
   }
 

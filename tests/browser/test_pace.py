@@ -15,6 +15,7 @@ from historyapp.services.append import append
 from historyapp.services.sessions import create_session
 from tests.browser.test_replay import expect_shown, expect_step, steps_shown
 from tests.browser.visits import page_of, record_session, step_in_view
+from tests.dashboard.long_sessions import long_session
 from tests.services.drafts import draft, said
 
 START = datetime(2026, 3, 1, 14, 3, 22, tzinfo=UTC)
@@ -152,6 +153,29 @@ def test_speed_and_pace_stay_after_a_reload(page: Page, project: Project) -> Non
     page.reload()
     expect(page.get_by_label("Speed")).to_have_value("16")
     expect(page.get_by_label("Pace", exact=True)).to_have_value("turn")
+
+
+def test_a_session_of_100_000_steps_is_replayed(page: Page, project: Project) -> None:
+    session = long_session(project, 100_000)
+    page.goto(page_of(session, "?step=50000"))
+    shown = steps_shown(page)
+    page.get_by_label("Speed").select_option("64")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("[data-replay-note]")).to_contain_text(re.compile("about 6 min .* left"))
+    page.wait_for_function("shown => shown.length >= 10", arg=shown)
+    page.keyboard.press("Space")
+    expect_stopped(page)
+    assert [each["step"] for each in shown.json_value()][:10] == list(range(50_001, 50_011))
+
+
+def test_a_replay_does_not_wait_for_other_parts_of_the_page(page: Page, project: Project) -> None:
+    session = record(project, *(step_at(n, n + 0.1, n + 0.2) for n in range(4)), status="live")
+    page.goto(page_of(session))
+    page.route("**/news?**", lambda route: None)  # never answered
+    with page.expect_request("**/news?**"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.get_by_role("button", name="Play").click()
+    expect_stopped_at(page, 4)
 
 
 def test_a_turn_that_cannot_be_found_stops_the_replay(page: Page, project: Project) -> None:

@@ -120,7 +120,7 @@ def test_the_bar_goes_once_the_session_goes_on(alice: Client, project: Project, 
 
 def test_the_past_cannot_be_rewound_but_forked(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?as_of=5")))
-    assert 'data-move="rewind"' not in page
+    assert f'href="{reverse("rewind", args=[session.pk])}' not in page
     assert f'action="{reverse("fork", args=[session.pk])}?step=1&amp;as_of=5"' in page
 
 
@@ -199,7 +199,7 @@ def test_an_archived_session_offers_no_rewind(alice: Client, project: Project, s
     rewind(project, session.pk, Target(to_step=2))
     alice.post(reverse("change-status", args=[session.pk]), {"status": "archived"})
     page = html(alice.get(page_of(session)))
-    assert 'data-move="rewind"' not in page
+    assert f'href="{reverse("rewind", args=[session.pk])}' not in page
     assert ">Undo" not in page
     assert "Unarchive" in page
 
