@@ -1,4 +1,4 @@
-"""The palette: one search for sessions, steps, pages and actions."""
+"""The palette: one search for sessions, steps, files, pages and actions."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +16,13 @@ from dashboard.location import Location
 from historyapp.core.exporters import EXPORTERS
 from historyapp.core.text import fold
 from historyapp.models import Project, Session
+from historyapp.services.known_files import known_files
 
 MOST_CHARACTERS = 200
 """Of what is typed."""
 MOST_SESSIONS = 8
 MOST_ACTIONS = 8
+MOST_FILES = 8
 SHORTEST_ID = 4
 """Digits of a session's ID that are looked up."""
 _STEP = re.compile(r"(?:step\s*|#)?([0-9]{1,9})", re.ASCII)
@@ -70,6 +72,7 @@ def search(project: Project, text: str, location: Location | None, *, is_staff: 
     pages = _matching(_pages(location, is_staff=is_staff), words)
     groups = (
         PaletteGroup("Steps", list(_step(location, text))),
+        PaletteGroup("Files", list(_files(location, text))),
         PaletteGroup("Actions", actions[:MOST_ACTIONS]),
         PaletteGroup("Pages", pages),
         PaletteGroup("Sessions", list(_sessions(project, text, location))),
@@ -94,6 +97,17 @@ def _step(location: Location | None, text: str) -> Iterator[PaletteItem]:
     yield PaletteItem(
         f"Step {step:,}", location.address_of(step), f"kind-{row.kind or 'other'}", detail, step=step
     )
+
+
+def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
+    """The files that the session read or edited; each leads to the list of its steps."""
+    if location is None or not location.steps or not text:
+        return
+    for file in known_files(location.history, text)[:MOST_FILES]:
+        counts = (file.reads, "read"), (file.edits, "edit")
+        detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
+        address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
+        yield PaletteItem(file.path, address, "kind-edit" if file.edits else "kind-read", detail)
 
 
 def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:

@@ -141,6 +141,22 @@ def test_a_search_takes_few_queries_in_any_session(alice: Client, project: Proje
         assert len(queries) <= MOST_QUERIES
 
 
+def test_a_file_leads_to_the_steps_that_read_or_edit_it(alice: Client, project: Project) -> None:
+    session = create_session(project)
+    for path in ("src/app.py", "src/app.py", "docs/Größe & more.md"):
+        append(project, session.pk, [act("read_file", path=path), ok()])
+    append(project, session.pk, [act("edit_file", path="src/app.py", old_str="1", new_str="2"), ok()])
+    here = f"session={session.pk}&step=2"
+    page = found(alice, f"{here}&q=app src")
+    assert f'href="/sessions/{session.pk}?step=2&amp;file=src/app.py"' in page
+    assert "2 reads, 1 edit" in page
+    assert "Größe" not in page
+    address = f"/sessions/{session.pk}?step=2&file=docs/Gr%C3%B6%C3%9Fe%20%26%20more.md"
+    assert address.replace("&", "&amp;") in found(alice, f"{here}&q=GRÖSSE")
+    assert 'data-step="3"' in html(alice.get(address))
+    assert "app.py" not in found(alice, f"{here}&q=") + found(alice, "q=app")
+
+
 def test_without_scripts_a_page_has_the_same_results(alice: Client, session: Session) -> None:
     page = html(alice.get(f"/palette?session={session.pk}&step=3&q=3"))
     assert f'href="/sessions/{session.pk}?step=3"' in page

@@ -1,0 +1,43 @@
+"""The files of a run that are known without reading its log."""
+
+from typing import NamedTuple
+
+from historyapp.core.overview.figures import load_figures
+from historyapp.core.text import fold
+from historyapp.models import FiguresCheckpoint
+from historyapp.models.history import History
+
+NEWEST = 250
+"""The newest steps whose rows are read: mostly more than those after the newest checkpoint."""
+
+
+class KnownFile(NamedTuple):
+    path: str
+    reads: int
+    edits: int
+    """Calls that are counted; a run may have more of both."""
+
+
+def known_files(history: History, text: str) -> list[KnownFile]:
+    """The files whose paths have all words of a text, the most used first; a few queries at any length.
+
+    They are those of the newest checkpoint of the figures, and those of the steps after it.
+    """
+    owners = history.session.owners(history.lineage)
+    stored = FiguresCheckpoint.objects.newest_in(history.lineage, owners, history.steps)
+    found: dict[str, list[int]] = {}
+    if stored:
+        for path, file in load_figures(stored.state).files.items():
+            found[path] = [file.reads, file.edits]
+    counted = stored.steps if stored else 0
+    for row in history.rows(max(counted, history.steps - NEWEST) + 1, history.steps):
+        if row.kind in ("read", "edit") and row.target:
+            found.setdefault(row.target, [0, 0])[row.kind == "edit"] += 1
+    words = [fold(word) for word in text.split()]
+    files = [KnownFile(path, *calls) for path, calls in found.items() if _has_all(path, words)]
+    return sorted(files, key=lambda file: (-file.reads - file.edits, file.path))
+
+
+def _has_all(path: str, words: list[str]) -> bool:
+    folded = fold(path)
+    return all(word in folded for word in words)
