@@ -106,8 +106,9 @@ def test_a_fork_finds_what_its_parent_had(project: Project, session: Session) ->
 def test_results_show_which_later_actions_used_them(project: Project, session: Session) -> None:
     listing = ok(outputs="src/a.py\nsrc/b.py")
     append(project, session.pk, [act(), listing, read("other_1"), ok(), read("src/b.py"), ok(outputs="x_1")])
-    used = origins(session, 1).used
-    assert [(line.line, line.names) for line in used] == [(2, [("src/b.py", 3)])]
+    first = origins(session, 1)
+    assert [(line.line, line.names) for line in first.used] == [(2, [("src/b.py", 3)])]
+    assert first.is_used is True
     unused = origins(session, 3)
     assert (unused.used, unused.is_used) == ([], False)
     assert origins(session, 2).is_used is None
