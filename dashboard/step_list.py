@@ -162,6 +162,8 @@ class FilteredRows:
     """Likewise the steps after this one."""
     is_whole: bool = False
     """Whether both sides were searched."""
+    moved_turn: int = 0
+    """The turn whose head was above the row after this window, and is now in it; 0: none."""
     earlier_step: int = 1
     """The step that the link to earlier matches opens without JavaScript."""
     later_step: int = 1
@@ -204,8 +206,16 @@ def matches_after(location: Location, step: int) -> FilteredRows:
 def matches_before(location: Location, step: int) -> FilteredRows:
     """The last matches before a step."""
     found = _search(location, before=step)
+    location.history.load([step])
     rows = _as_listed(location, found.rows[::-1])
-    return FilteredRows(location, rows, earlier=found.rest, earlier_step=max(1, (found.rest or 1) - 1))
+    turn = location.history.row(step).turn if rows and step <= location.steps else 0
+    return FilteredRows(
+        location,
+        rows,
+        earlier=found.rest,
+        moved_turn=turn if rows and rows[-1].row.turn == turn else 0,
+        earlier_step=max(1, (found.rest or 1) - 1),
+    )
 
 
 def _search(location: Location, *, after: int = 0, before: int | None = None) -> _Matches:

@@ -160,6 +160,9 @@ def test_a_filtered_list_has_heads_of_turns_and_sub_agents(alice: Client, projec
     later = fragment(alice, lists.replace("?", "/steps?after=2&"))
     assert "Turn 1" not in html(later), "its head is above"
     assert "3 steps" in html(alice.get(f"/sessions/{session.pk}?turn=1&tool=task"))
+    earlier = html(fragment(alice, lists.replace("?", "/steps?before=4&")))
+    assert '<li id="matches-of-1" hx-swap-oob="delete"></li>' in earlier, "its head moves up"
+    assert "hx-swap-oob" not in html(fragment(alice, lists.replace("?", "/steps?before=5&")))
 
 
 def test_matches_of_a_text_come_25_at_a_time_from_the_playhead_on(alice: Client, project: Project) -> None:
