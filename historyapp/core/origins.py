@@ -27,6 +27,9 @@ from historyapp.core.identifiers import identifiers, new_identifiers, texts_in
 from historyapp.core.json import listing, mapping
 from historyapp.core.name_pages import Group, key_of
 
+VERSION = 1
+"""Of the rules that say which names a text has and under which keys they stand. Indexes of another version
+are not read, and made again."""
 NameKind = Literal["path", "url", "hash", "number", "name"]
 NAME_KINDS: tuple[NameKind, ...] = get_args(NameKind)
 Role = Literal["input", "instruction", "notebook", "summary", "result", "thought", "text", "action"]

@@ -18,6 +18,7 @@ from django.db.models import Q
 
 from historyapp.core.lineage import Lineage, Span
 from historyapp.core.name_pages import GROUPS, Group, group_at, place_of, position_of, unpack_places
+from historyapp.core.origins import VERSION
 from historyapp.models.entries import Entry, in_spans
 from historyapp.models.sessions import Session
 from historyapp.models.sql import fetch_all
@@ -54,6 +55,8 @@ class NameIndex(models.Model):
     """Its own entries up to here are in."""
     unread = models.PositiveIntegerField(default=0)
     """The first entry that is only partly in, or 0."""
+    version = models.PositiveSmallIntegerField(default=VERSION)
+    """Of the rules by which it was made, see :data:`historyapp.core.origins.VERSION`."""
 
     def __str__(self) -> str:
         return f"names up to {self.position}"
@@ -204,7 +207,8 @@ def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]
             break
         spans.append(span)
     ids = {UUID(span.session) for span in spans}
-    known = {str(row.session_id): row for row in NameIndex.objects.filter(session_id__in=ids)}
+    indexes = NameIndex.objects.filter(session_id__in=ids, version=VERSION)
+    known = {str(row.session_id): row for row in indexes}
     found = [(known[span.session].pk, span) for span in spans if span.session in known]
     is_whole = len(spans) < MOST_SPANS and len(found) == len(spans)
     for span in spans if is_whole else ():

@@ -16,6 +16,7 @@ from historyapp.core.entries import INPUT_KINDS
 from historyapp.core.lineage import Lineage
 from historyapp.core.name_pages import pack_places, pages, place_of
 from historyapp.core.origins import (
+    VERSION,
     Lookup,
     calls_of,
     files_acted_on,
@@ -86,7 +87,7 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
             break
     is_whole = True
     for session_id, last in reversed(newest.items()):
-        index = NameIndex.objects.filter(session_id=UUID(session_id)).first()
+        index = NameIndex.objects.filter(session_id=UUID(session_id), version=VERSION).first()
         if index and index.position >= last:
             continue
         session = Session.objects.get(pk=UUID(session_id))
@@ -106,12 +107,7 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
         last: the last position that is needed; None: the newest one.
         is_short: whether somebody waits for it.
     """
-    index = NameIndex.objects.filter(session=session).first()
-    if index is None:
-        with writing():
-            index, _ = NameIndex.objects.get_or_create(
-                session=session, defaults={"position": session.fork_position}
-            )
+    index = NameIndex.objects.filter(session=session, version=VERSION).first() or _begin(session)
     wanted = session.head if last is None else min(last, session.head)
     if index.position >= wanted:
         return False
@@ -124,6 +120,19 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
             _store(held, piece)
     merge_runs(index, is_short=is_short)
     return held is not None and piece.last < wanted
+
+
+def _begin(session: Session) -> NameIndex:
+    """An empty index, also in place of one that other rules made. Workers delete the pages of that one."""
+    start = {"position": session.fork_position, "unread": 0, "version": VERSION}
+    with writing():
+        index, is_new = NameIndex.objects.select_for_update().get_or_create(session=session, defaults=start)
+        if not is_new and index.version != VERSION:
+            NameRun.objects.filter(index=index).update(is_live=False)
+            StepNames.objects.filter(index=index).delete()
+            NameIndex.objects.filter(pk=index.pk).update(**start)
+            index.refresh_from_db()
+    return index
 
 
 def _store(index: NameIndex, piece: Piece) -> None:
@@ -250,9 +259,9 @@ def _last_seen(ways: Iterable[Lookup], newest: dict[int, int]) -> int:
 def rebuild_names(session: Session) -> list[str]:
     """Makes the index of a session again and says whether the stored one differed.
 
-    Does nothing where a session has no index.
+    Does nothing where a session has no index, or one of an earlier version, which its next reader replaces.
     """
-    index = NameIndex.objects.filter(session=session).first()
+    index = NameIndex.objects.filter(session=session, version=VERSION).first()
     if index is None:
         return []
     before = _content(index)

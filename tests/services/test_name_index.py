@@ -8,6 +8,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput, SystemInstruction
+from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
@@ -233,3 +234,17 @@ def test_a_reader_goes_without_what_cannot_be_stored(
     history = History(Session.objects.get(pk=session.pk))
     assert not index_names_of(history)
     assert [name.origin for name in origins_of(history, 1).names] == ["unknown"]
+
+
+def test_an_index_of_other_rules_is_not_read_and_made_again(project: Project, session: Session) -> None:
+    append(
+        project, session.pk, [act(), ok(outputs="src/app.py"), read("src/app.py"), ok(), read("src/no.py")]
+    )
+    assert origin(session, 2).origin == "given"
+    NameIndex.objects.update(version=0)
+    history = History(Session.objects.get(pk=session.pk))
+    assert origins_of(history, 2).names[0].origin == "unknown"
+    assert rebuild(session).differences == []
+    assert origin(session, 2).origin == "given"
+    assert len(flagged(session, "unseen")) == 1
+    assert (NameIndex.objects.get().version, NameRun.objects.filter(is_live=True).count()) == (VERSION, 1)
