@@ -3,7 +3,6 @@
 
 const MOST_MARKED = 2000; // matches that are marked in one step
 const MOST_PARTS = 20; // requests that one search makes until a step is found
-const BLOCK = "p, pre, li, td, th, dt, dd, summary, h2, h3, h4, h5, h6, div, section, figure";
 
 const root = document.querySelector("[data-playhead]");
 const form = document.querySelector("form[data-find]");
@@ -94,23 +93,6 @@ if (form && panel) {
   // The text of the step.
   let reveal = false; // whether the first match is to be scrolled into view
 
-  /** The text nodes of a step, those of one paragraph or line together: a match may stand in several of them. */
-  function* blocks() {
-    const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
-    let block = null;
-    let nodes = [];
-    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      const own = node.parentElement.closest(BLOCK);
-      if (own !== block && nodes.length) {
-        yield nodes;
-        nodes = [];
-      }
-      block = own;
-      nodes.push(node);
-    }
-    if (nodes.length) yield nodes;
-  }
-
   function rangesIn(nodes, needle, room) {
     const text = folded(nodes.map((node) => node.data).join(""));
     const ranges = [];
@@ -134,7 +116,7 @@ if (form && panel) {
     const needle = root.dataset.find ? folded(field.value.trim()) : "";
     const ranges = [];
     if (needle) {
-      for (const nodes of blocks()) ranges.push(...rangesIn(nodes, needle, MOST_MARKED - ranges.length));
+      for (const nodes of textBlocks(panel)) ranges.push(...rangesIn(nodes, needle, MOST_MARKED - ranges.length));
     }
     CSS.highlights.set("find", new Highlight(...ranges));
     if (reveal) ranges.find((range) => range.getBoundingClientRect().height)?.startContainer.parentElement.scrollIntoView({ block: "nearest" });

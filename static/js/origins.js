@@ -2,6 +2,7 @@
 // what the section says of the name. From then on the section of each step that is looked at is loaded by itself.
 
 const WANTED = "playhead-origins";
+const UNMARKED = ".result, a, button, summary, .visually-hidden";
 const RESTING = 500; // milliseconds: steps that are only passed on the way are not asked for
 const step = document.getElementById("step");
 let waiting = 0;
@@ -27,30 +28,44 @@ function show(mark) {
 }
 
 // Where a name begins in a text, as a whole word; -1: nowhere.
-function placeOf(text, name) {
-  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+function placeOf(text, name, from = 0) {
+  for (let at = text.indexOf(name, from); at >= 0; at = text.indexOf(name, at + 1)) {
     const around = `${text[at - 1] ?? " "}${text[at + name.length] ?? " "}`;
     if (!/[\p{L}\p{N}_]/u.test(around)) return at;
   }
   return -1;
 }
 
-function markIn(node, names) {
+// Where names stand in a text, the last first; the longer of two names that overlap.
+function placesIn(text, names) {
+  const places = [];
   for (const { name, state } of names) {
-    const at = placeOf(node.data, name);
-    if (at < 0) continue;
-    const after = node.splitText(at);
-    const rest = after.splitText(name.length);
+    for (let start = placeOf(text, name); start >= 0; start = placeOf(text, name, start + name.length)) {
+      const end = start + name.length;
+      if (places.every((place) => end <= place.start || start >= place.end)) places.push({ start, end, name, state });
+    }
+  }
+  return places.sort((one, other) => other.start - one.start);
+}
+
+// Marks the names in text nodes of one line. A name may stand in several of them, where it has colours.
+function markIn(nodes, names) {
+  let length = 0;
+  const ends = nodes.map((node) => (length += node.length));
+  const text = nodes.map((node) => (node.parentElement.closest(UNMARKED) ? " ".repeat(node.length) : node.data)).join("");
+  for (const { start, end, name, state } of placesIn(text, names)) {
+    const first = ends.findIndex((each) => each > start);
+    const last = ends.findIndex((each) => each >= end);
+    const range = new Range();
+    range.setStart(nodes[first], start - (ends[first - 1] ?? 0));
+    range.setEnd(nodes[last], end - (ends[last - 1] ?? 0));
     const mark = document.createElement("button");
     mark.type = "button";
     mark.className = `origin-mark is-${state}`;
     mark.dataset.of = name;
     mark.title = state === "nowhere" ? "From nowhere" : "Where did it get this from?";
-    after.replaceWith(mark);
-    mark.append(after);
-    markIn(node, names);
-    markIn(rest, names);
-    return;
+    mark.append(range.extractContents());
+    range.insertNode(mark);
   }
 }
 
@@ -61,12 +76,7 @@ function markNames() {
   for (const mark of step.querySelectorAll(".origin-mark")) mark.replaceWith(...mark.childNodes);
   for (const call of step.querySelectorAll(".action")) {
     call.normalize();
-    const walker = document.createTreeWalker(call, NodeFilter.SHOW_TEXT);
-    const texts = [];
-    while (walker.nextNode()) texts.push(walker.currentNode);
-    for (const text of texts) {
-      if (!text.parentElement.closest(".result, a, button, summary, .visually-hidden")) markIn(text, names);
-    }
+    for (const nodes of [...textBlocks(call)]) markIn(nodes, names);
   }
 }
 

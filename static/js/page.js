@@ -24,6 +24,25 @@ window.send = (action, fields = {}) => {
  * requests: from the same source, a request would wait until the one before it is answered. */
 window.loadInto = (target, url) => htmx.ajax("GET", url, { source: target, target, swap: "innerHTML" }).catch(() => {});
 
+const BLOCK = "p, pre, li, td, th, dt, dd, summary, h2, h3, h4, h5, h6, div, section, figure";
+
+/** The text nodes of an element, those of one paragraph or line together: a word may stand in several of them. */
+window.textBlocks = function* (element) {
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  let block = null;
+  let nodes = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const own = node.parentElement.closest(BLOCK);
+    if (own !== block && nodes.length) {
+      yield nodes;
+      nodes = [];
+    }
+    block = own;
+    nodes.push(node);
+  }
+  if (nodes.length) yield nodes;
+};
+
 /** Shows the error bar. `source` is the id of a part of the page that loads automatically, or empty. */
 function showError(message, source = "") {
   notice.dataset.source = source;

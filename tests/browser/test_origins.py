@@ -3,10 +3,11 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from historyapp.core.entries import ModelInput
 from historyapp.models import Session
 from historyapp.services.append import append
 from tests.browser.visits import page_of, record_session, sign_in
-from tests.services.drafts import act, ok
+from tests.services.drafts import act, draft, ok
 
 
 @pytest.fixture
@@ -33,6 +34,28 @@ def test_a_mark_opens_a_box_that_leads_to_the_first_place(page: Page, session: S
     expect(box.locator(".origin-places li")).to_have_count(2)
     box.get_by_role("link", name="step 7").first.click()
     expect(page.locator(".step-head h2")).to_contain_text("7")
+
+
+def test_a_name_that_colours_divide_is_one_mark(page: Page, session: Session) -> None:
+    change = {"old_str": "points = 1\n", "new_str": "points = contact.playerClass + 1\n"}
+    append(session.project, session.pk, [act("edit_file", path="src/app.py", **change), ok()])
+    page.goto(page_of(session, "?step=10"))
+    page.get_by_text("Where did it get this from?").click()
+    mark = page.locator(".origin-mark[data-of='contact.playerClass']")
+    expect(mark).to_have_text("contact.playerClass")
+    assert mark.locator("*").count() > 1
+    mark.click()
+    expect(page.locator("#origin-box")).to_contain_text("from nowhere")
+
+
+def test_what_was_compacted_away_is_marked(page: Page, session: Session) -> None:
+    summary = draft(ModelInput(channel="compaction", content="Nothing of note so far."))
+    append(session.project, session.pk, [summary, act("read_file", path="src/app.py"), ok()])
+    page.goto(page_of(session, "?step=10"))
+    page.get_by_text("Where did it get this from?").click()
+    mark = page.locator(".origin-mark.is-gone")
+    mark.click()
+    expect(page.locator("#origin-box")).to_contain_text("no longer in what the model saw: compacted away")
 
 
 def test_the_next_step_is_marked_by_itself(page: Page, session: Session) -> None:
