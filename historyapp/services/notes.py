@@ -39,6 +39,7 @@ def put_note(
     with writing():
         history = History(lock_session(project, session_id), as_of)
         owner, position, number = _place(history, number)
+        touch(session_id, {owner})  # first: it locks the owner, for which a fork may write at the same time
         note = StepNote.objects.filter(session_id=owner, position=position).first()
         if note is None:
             if StepNote.objects.filter(session_id=owner).count() >= MOST_NOTES:
@@ -48,7 +49,6 @@ def put_note(
             note = StepNote(session_id=owner, position=position, number=number)
         note.text, note.actor, note.updated_at = clean(text), actor, timezone.now()
         note.save()
-        touch(session_id, {owner})
         return note
 
 
@@ -61,10 +61,10 @@ def delete_note(project: Project, session_id: UUID, number: int, *, as_of: int |
     with writing():
         history = History(lock_session(project, session_id), as_of)
         owner, position, number = _place(history, number)
+        touch(session_id, {owner})
         deleted, _ = StepNote.objects.filter(session_id=owner, position=position).delete()
         if not deleted:
             raise NotFound(f"Step {number} has no note.")
-        touch(session_id, {owner})
 
 
 def _place(history: History, number: int) -> tuple[UUID, int, int]:
