@@ -5,7 +5,8 @@ are tried depends on the call: a program that only shows text (``cat``, ``git lo
 and other tools than shells fail in their first line. How often this is right is in docs/likely-failures.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import Kind, call_subject, command_line
@@ -88,7 +89,7 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
         return None
     text = returned_text(result)
     if check.rules == "tool":  # it says first what went wrong: the rest of a long text is not read
-        said = refused(_lines(text.lstrip()[:_FIRST])[:2], ())
+        said = refused(list(islice(_lines_of(text.lstrip()[:_FIRST]), 2)), ())
         return Finding(refused.__name__, preview(said.strip())) if said else None
     has_exit_code_0 = bool(check.exit_code_of) and any(mark in text[:_HEAD] + text[-_CODE:] for mark in _ZERO)
     if has_exit_code_0 and check.exit_code_of == "all":
@@ -96,7 +97,7 @@ def likely_failure(result: ToolResult, check: Check) -> Finding | None:
     text, shows = _ends_of(text), check.rules == "viewer"
     if not has_sign(text, SIGNS_OF_VIEWERS if shows else SIGNS):  # of most results
         return None
-    lines, rules = _lines(text), OF_VIEWERS if shows else OF_PROGRAMS
+    lines, rules = list(_lines_of(text)), OF_VIEWERS if shows else OF_PROGRAMS
     if has_exit_code_0:
         rules = tuple(rule for rule in rules if rule not in OF_THE_END)
     later = after_passed_tests(lines) if check.rules == "program" else lines
@@ -111,15 +112,12 @@ def _ends_of(text: str) -> str:
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
-def _lines(text: str) -> list[str]:
+def _lines_of(text: str) -> Iterator[str]:
     """The lines that rules read."""
-    text = without_colours(text)
-    lines = []
-    for line in text.splitlines():
-        line = line.rstrip()[:_LONGEST_LINE]
+    for whole in without_colours(text).splitlines():
+        line = whole.rstrip()[:_LONGEST_LINE]
         if line and not (line[0] in _BEGIN_OF_RUNNER and _is_of_runner(line)):
-            lines.append(line)
-    return lines
+            yield line
 
 
 def _is_of_runner(line: str) -> bool:
@@ -142,7 +140,7 @@ def error_line(result: ToolResult) -> str:
     first = text.partition("\n")[0]
     if not first.startswith(_SHOWN_BY_RUNNER) and exit_code_by_runner(first) is None:
         return preview(first)
-    lines = [line for line in _lines(_ends_of(text)) if line != "Output:"]
+    lines = [line for line in _lines_of(_ends_of(text)) if line != "Output:"]
     written = [line for line in lines if exit_code_by_runner(line) is None]
     found = filter(None, (rule(written, ()) for rule in OF_PROGRAMS if rule is not exit_code))
     return preview(next(found, (written or lines or [first])[0]).strip())

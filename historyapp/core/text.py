@@ -45,6 +45,8 @@ def clean_value(value: Any) -> Any:
 
 def preview(text: str, length: int = 200) -> str:
     """The first ``length`` characters on one line, for lists that never load bodies."""
+    if len(text) <= length and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()  # as most names and paths: nothing else is white space
     head = " ".join(text[: length + 50].split())
     if len(head) <= length < len(text):  # white space left less than enough
         head = " ".join(text[: length * 4].split())

@@ -23,3 +23,8 @@ def test_a_preview_is_one_short_line(text: str, length: int) -> None:
     assert len(shown) <= length
     assert len(shown.splitlines()) <= 1
     shown.encode("utf-8")
+
+
+@given(st.text(st.sampled_from("a/é \t\n\x00\x7f"), max_size=12))
+def test_a_preview_of_a_short_text_is_its_words(text: str) -> None:
+    assert preview(text) == clean(" ".join(text.split()))
