@@ -23,7 +23,7 @@ from historyapp.models.text_blocks import BLOCK_ENTRIES
 from historyapp.services.compression.automatic import compress_if_due, due_sessions
 from historyapp.services.compression.items import runs_left
 from historyapp.services.imports.reports import FileReport
-from historyapp.services.name_index import catch_up
+from historyapp.services.name_index import catch_up, indexed_up_to
 from historyapp.services.outcomes import stale_sessions
 from historyapp.services.outcomes import work_out_outcomes as work_out
 from historyapp.services.run_figures import count_ahead, sessions_behind
@@ -159,6 +159,11 @@ def index_names_of(history: History) -> bool:
     if not is_complete:
         want_name_index(history.session.pk)
     return is_complete
+
+
+def name_index_state(history: History) -> str:
+    """Indexes names as :func:`index_names_of`. Returns a text that changes when more of them are in."""
+    return "complete" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
 
 
 def want_name_index(session: UUID) -> None:

@@ -20,7 +20,7 @@ from historyapp.models import Episode, Session
 from historyapp.models.history import History
 from historyapp.models.step_filters import SearchCursor, StepFilter, StepSearch
 from historyapp.models.text_search import MOST_CHARACTERS, wanted_text
-from historyapp.tasks import index_names_of, want_text_index
+from historyapp.tasks import name_index_state, want_text_index
 from historyapp.wire.episodes import EpisodeItem, EpisodeOut, EpisodePage
 from historyapp.wire.problems import NotValid
 
@@ -89,10 +89,8 @@ def list_episodes(request: ApiRequest, session_id: SessionId, filter: Query[Epis
     session = find_session(request, session_id)
     wanted = filter.wanted
     if wanted:
-        is_indexed = not wanted.names or index_names_of(History(session, filter.as_of))
-        return reply_or_304(
-            request, session, lambda: _filtered(session, filter, wanted), state=str(is_indexed)
-        )
+        state = name_index_state(History(session, filter.as_of)) if wanted.names else ""
+        return reply_or_304(request, session, lambda: _filtered(session, filter, wanted), state=state)
     return reply_or_304(request, session, lambda: _page(session, filter))
 
 

@@ -42,7 +42,7 @@ def read_origins(
     session = find_session(request, session_id)
     history = History(session, query.as_of)
     number = history.resolve(number)
-    is_complete = tasks.index_names_of(history)
+    state = tasks.name_index_state(history)
 
     def make() -> OriginsOut:
         found = origins_of(history, number)
@@ -65,7 +65,7 @@ def read_origins(
             places=None if query.name is None else _places(history, number, query.name),
         )
 
-    return reply_or_304(request, session, make, state=str(is_complete))
+    return reply_or_304(request, session, make, state=state)
 
 
 def _places(history: History, number: int, name: str) -> list[NamePlaceOut]:

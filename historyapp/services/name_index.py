@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import Sum
+
 from historyapp.core import entries as core
 from historyapp.core.compactions import SeenRows
 from historyapp.core.entries import INPUT_KINDS
@@ -98,6 +100,13 @@ def catch_up(lineage: Lineage, seconds: float = READ_SECONDS, *, at_most: int | 
             if time.monotonic() >= end:
                 return False
     return is_whole
+
+
+def indexed_up_to(lineage: Lineage) -> int:
+    """The sum of the positions up to which the sessions of a lineage are in. Grows with each piece."""
+    spans, _ = indexed_spans(lineage, 1, lineage.last)
+    found = NameIndex.objects.filter(pk__in={index for index, _ in spans}).aggregate(sum=Sum("position"))
+    return int(found["sum"] or 0)
 
 
 def add_piece(session: Session, last: int | None = None, *, is_short: bool = False) -> bool:

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from historyapp import tasks
-from historyapp.models import NameIndex
+from historyapp.models import NameIndex, Session
 from historyapp.services import name_index
 from tests.api.agent import Agent, said
 
@@ -65,6 +65,22 @@ def test_an_answer_is_not_made_again_while_nothing_changed(searched: Agent) -> N
     first = searched.get("/episodes/2/origins")
     again = searched.get("/episodes/2/origins", headers={"If-None-Match": first.headers["ETag"]})
     assert again.status == 304
+
+
+@pytest.mark.parametrize("path", ["/episodes/2/origins", "/episodes?names=unseen"])
+def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
+    searched: Agent, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 0})
+    monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 2)
+    monkeypatch.setattr(tasks, "want_name_index", lambda _: None)
+    tags = [searched.get(path).headers["ETag"]]
+    for _ in range(3):
+        again = searched.get(path, headers={"If-None-Match": tags[-1]})
+        assert again.status == 304, "nothing was added"
+        name_index.add_piece(Session.objects.get())
+        tags.append(searched.get(path, headers={"If-None-Match": tags[-1]}).headers["ETag"])
+    assert len(set(tags)) == 4, "the last one is of the whole index"
 
 
 def test_a_step_that_is_not_there_is_a_404(searched: Agent) -> None:
