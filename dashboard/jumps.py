@@ -8,7 +8,6 @@ from historyapp.core.errors import Invalid
 from historyapp.models import landmarks
 from historyapp.models.history import History
 from historyapp.models.landmarks import Landmark
-from historyapp.models.step_filters import LIKELY_FAILED
 
 
 class JumpTarget(NamedTuple):
@@ -29,12 +28,10 @@ class _Kind(NamedTuple):
     """What is searched, for "There is no later …"."""
 
 
-def _likely_failure(history: History, start: int, forwards: bool) -> Landmark:
-    return landmarks.failure(history, start, forwards, likely=True)
-
-
+_ERROR = _Kind(landmarks.error, "step that ended in an error")
+"""Where the list shows reported errors alone."""
 _KINDS: Mapping[str, _Kind] = {
-    "error": _Kind(landmarks.failure, "step that ended in an error"),
+    "error": _Kind(landmarks.failure, "step that failed or likely failed"),
     "turn": _Kind(landmarks.turn, "input of a person"),
     "edit": _Kind(landmarks.edit, "edit of the same file"),
     "compaction": _Kind(landmarks.compaction, "compaction by the agent"),
@@ -53,9 +50,8 @@ def find_jump(location: Location, name: str) -> JumpTarget:
     if name not in JUMPS:
         raise Invalid(f"to must be one of {', '.join(JUMPS)}.")
     direction, _, kind = name.partition("-")
-    forwards, (search, words) = direction == "next", _KINDS[kind]
-    if kind == "error" and location.filter.status == LIKELY_FAILED:
-        search = _likely_failure
+    found_kind = _ERROR if kind == "error" and location.errors_alone else _KINDS[kind]
+    forwards, (search, words) = direction == "next", found_kind
     if not location.steps:
         return JumpTarget(name, None, None, "The session has no steps yet.")
     found = search(location.history, location.step, forwards)

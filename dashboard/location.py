@@ -18,9 +18,8 @@ from historyapp.core.errors import Invalid
 from historyapp.core.text import clean
 from historyapp.models import Session, StepNote
 from historyapp.models.history import History
-from historyapp.models.landmarks import next_error
+from historyapp.models.landmarks import has_later_failure
 from historyapp.models.relatives import Relatives, relatives_of
-from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
 from historyapp.models.takes import Take
 from historyapp.models.text_search import MOST_CHARACTERS
 from historyapp.models.turns import steps_of_turn
@@ -136,15 +135,15 @@ class Location:
         row = self.history.row(self.step)
         return StepNote.objects.at(self.history.lineage, [row.first_position]).get(self.step)
 
+    @property
+    def errors_alone(self) -> bool:
+        """Whether jumps lead to reported errors alone: where the list shows only these."""
+        return self.filter.status == "error"
+
     @cached_property
-    def next_error(self) -> int | None:
-        """The next step that ended in an error, or None; where these are listed, likely failures too."""
-        error = next_error(self.history, self.step)
-        if self.filter.status != LIKELY_FAILED or self.step == self.steps:
-            return error
-        later = range(self.step + 1, (error or self.steps) + 1)
-        likely = StepSearch(self.history, StepFilter(LIKELY_FAILED), later).find(1).rows
-        return likely[0].number if likely else error
+    def has_later_failure(self) -> bool:
+        """Whether a later step failed or likely failed, as far as jumps lead to these."""
+        return has_later_failure(self.history, self.step, likely=not self.errors_alone)
 
 
 def find_location(request: PersonRequest, session_id: UUID, step: int | None = None) -> Location:

@@ -221,4 +221,5 @@ def _jumps(location: Location) -> Iterator[PaletteItem]:
     address = f"{reverse('jump', args=[location.session.pk])}?{location.query}&to="
     for name in JUMPS:
         shown = f"Go to the {name.replace('-', ' ').replace('edit', 'edit of this file')}"
+        shown = shown.replace("error", "error or likely failure")
         yield PaletteItem(shown, f"{address}{name}", words="jump", action=name, key=keys[name])

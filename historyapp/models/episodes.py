@@ -24,7 +24,6 @@ _MOST_SPANS = 100
 """Spans whose steps are read at once. SQLite takes a few hundred conditions."""
 ENTRIES_OF_STEP = 2
 """Of most steps: an output and its results. Where steps have more, more queries find them."""
-_FAILED_AT_ONCE = 16
 INDEXED_STATUSES = ("error", "interrupted_by_human", "answered", "abandoned")
 """Each has its own index. Most steps end as ``success`` and write to none."""
 _STATUS_INDEXES = ("episode_errors", "episode_interrupted", "episode_answered", "episode_abandoned")
@@ -161,16 +160,6 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
         rows = _few_rows_of(lineage, first, last, read)
         return _rows_by_place(lineage, first, last, read_in) if rows is None else rows
-
-    def failed_after(self, lineage: Lineage, number: int) -> tuple[list[int], bool]:
-        """The numbers of the first live steps after ``number`` that ended in an error, and whether these are
-        all. Of many rows, which may be those of takes, it reads a few.
-        """
-        failed = self.filter(session_id__in=session_ids(lineage), status="error", number__gt=number)
-        ordered = failed.order_by("number", "session", "anchor").values_list("number", "session_id", "anchor")
-        rows = list(ordered[:_FAILED_AT_ONCE])
-        live = [number for number, session, anchor in rows if is_live_row(lineage, str(session), anchor)]
-        return live, len(rows) < _FAILED_AT_ONCE
 
     def _in_sessions(self, lineage: Lineage, first: int, last: int, most: int) -> Self:
         return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]

@@ -6,7 +6,6 @@ rows, so what it costs does not depend on the session's length.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,9 +20,8 @@ from historyapp.models.episodes import Episode, live_rows
 from historyapp.models.fields import session_value, unpack
 from historyapp.models.history import History
 from historyapp.models.long_rows import long_rows
-from historyapp.models.places import first_with, totals_at
 from historyapp.models.sql import RowPlace
-from historyapp.models.step_filters import LIKELY_FAILED, StepFilter, StepSearch
+from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.models.takes import takes
 
 MOST_ROWS = 2_000
@@ -50,53 +48,34 @@ class Landmark(NamedTuple):
 NOWHERE = Landmark(None)
 
 
-def next_error(history: History, after: int) -> int | None:
-    """The first step after ``after`` that ended in an error, or None; mostly one query or none."""
-    newest = history.newest_shown
-    if newest is None or after >= newest.number:
-        return None
-    known = history.known_rows
-    if after in known and known[after].total_errors == newest.total_errors:
-        return None
-    near = takewhile(known.__contains__, range(after + 1, newest.number + 1))
-    if (failed := next((number for number in near if known[number].status == "error"), None)) is not None:
-        return failed
-    if not history.lineage.older:
-        numbers, are_all = Episode.objects.failed_after(history.lineage, after)
-        # The stored row of the newest step may be newer than the history.
-        found = (n for n in numbers if n < newest.number or newest.status == "error")
-        if (failed := next(found, None)) is not None or are_all:
-            return failed
-    return _next_error_by_totals(history, after)
-
-
-def _next_error_by_totals(history: History, after: int) -> int | None:
-    """The same by the running totals of entries, where takes have many failed steps."""
-    place = first_with(history.lineage, "steps", after + 1)
-    while place is not None and (totals := totals_at(*place)) is not None:
-        if history.row(totals["steps"]).status == "error":
-            return int(totals["steps"])
-        place = first_with(history.lineage, "errors", totals.get("errors", 0) + 1)
-    return None
-
-
-def failure(history: History, start: int, forwards: bool, *, likely: bool = False) -> Landmark:
-    """The nearest step that ended in an error.
+def has_later_failure(history: History, step: int, *, likely: bool = True) -> bool:
+    """Whether a step after ``step`` failed or likely failed, by the running totals of the rows.
 
     Args:
-        likely: a step that likely failed counts, too.
+        step: 0: before the first one.
+        likely: False: only steps that ended in an error count.
     """
+    newest = history.newest_shown
+    if newest is None or step >= newest.number:
+        return False
+    row = (history.known_rows.get(step) or history.row(step)) if step else None
+    if newest.total_errors != (row.total_errors if row else 0):
+        return True
+    return likely and newest.total_likely_failures != (row.total_likely_failures if row else 0)
+
+
+def failure(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step that failed or likely failed."""
+    return _first_with(history, FAILED, start, forwards)
+
+
+def error(history: History, start: int, forwards: bool) -> Landmark:
+    """The nearest step that ended in an error."""
+    return _first_with(history, "error", start, forwards)
+
+
+def _first_with(history: History, status: str, start: int, forwards: bool) -> Landmark:
     within = range(start + 1, history.steps + 1) if forwards else range(start - 1, 0, -1)
-    found = _first_with(history, "error", within)
-    if likely:
-        if found.step is not None:
-            within = within[: within.index(found.step)]
-        nearer = _first_with(history, LIKELY_FAILED, within)
-        return nearer if nearer.step is not None else found
-    return found
-
-
-def _first_with(history: History, status: str, within: range) -> Landmark:
     search, cursor = StepSearch(history, StepFilter(status), within), None
     for _ in range(MOST_SEARCHES):
         found = search.find(1, cursor)

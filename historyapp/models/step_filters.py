@@ -35,6 +35,9 @@ from historyapp.models.turns import steps_of_turn
 LIKELY_FAILED = "likely_failed"
 """In the place of a status: steps with a ``likely_failure``, whatever their status is."""
 STATUS_FILTERS = (*STATUSES, LIKELY_FAILED)
+FAILED = "failed"
+"""In the place of a status, for jumps: steps that ended in an error, and steps with a ``likely_failure``."""
+_ERROR = Q(status="error")
 _LIKELY_FAILED = Q(likely_failure__gt="")
 """The condition of the partial index."""
 MOST_READ = 20_000
@@ -58,7 +61,7 @@ class StepFilter:
     """Which steps to find; None means that a field is not compared."""
 
     status: str | None = None
-    """One of :data:`STATUS_FILTERS`."""
+    """One of :data:`STATUS_FILTERS`, or :data:`FAILED`."""
     tool: str | None = None
     """The name of a called tool as lists show it: at most 100 characters, among the first 20 of the step."""
     since: datetime | None = None
@@ -101,6 +104,8 @@ class StepFilter:
         )
 
     def _has_status(self, step: "StepCandidate | Episode") -> bool:
+        if self.status == FAILED:
+            return step.status == "error" or bool(step.likely_failure)
         return bool(step.likely_failure) if self.status == LIKELY_FAILED else step.status == self.status
 
 
@@ -302,6 +307,8 @@ class StepSearch:
         wanted = Q()
         if self.wanted.status == LIKELY_FAILED:
             wanted &= _LIKELY_FAILED
+        elif self.wanted.status == FAILED:
+            wanted &= _ERROR | _LIKELY_FAILED
         elif self.wanted.status is not None:
             wanted &= Q(status=self.wanted.status)
         if self.wanted.since is not None:
@@ -370,6 +377,8 @@ class StepSearch:
             queries = [rows.filter(status=self.wanted.status)]
         elif self.wanted.status == LIKELY_FAILED:
             queries = [rows.filter(_LIKELY_FAILED)]
+        elif self.wanted.status == FAILED:  # each condition has its own index
+            queries = [rows.filter(_ERROR), rows.filter(_LIKELY_FAILED)]
         elif self.wanted.tool is not None:
             # Each value of the column has its own order in the index; one query would sort all rows.
             queries = [rows.filter(tool=name) for name in {preview(self.wanted.tool, 100), SEVERAL_TOOLS}]

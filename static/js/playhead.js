@@ -28,7 +28,6 @@ if (panel) {
     back: () => within(number("at") - 1),
     forward: () => within(number("at") + 1),
     last: () => number("steps"),
-    error: () => number("nextError") || null,
   };
 
   let next = null; // the step to load once the current request has ended
@@ -96,6 +95,9 @@ if (panel) {
       query.set("step", at);
       link.search = query;
     }
+    const failures = root.querySelector("a[data-jump=next-error]");
+    if (view().dataset.laterFailure === "yes") failures.removeAttribute("aria-disabled");
+    else failures.setAttribute("aria-disabled", "true");
   }
 
   /** Lets the browser keep the next step, so that replay need not wait for it. */
@@ -228,7 +230,7 @@ if (panel) {
     const wasRewound = before.cut !== now.cut;
     const wasNewest = at >= Number(before.steps);
     root.dataset.revision = now.revision;
-    Object.assign(view().dataset, { steps: now.steps, nextError: now.nextError });
+    Object.assign(view().dataset, { steps: now.steps, laterFailure: now.laterFailure });
     part("total").textContent = Number(now.steps).toLocaleString("en");
     for (const field of [part("number"), part("slider")]) field.max = now.steps;
     showPosition(at);

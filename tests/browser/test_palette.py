@@ -45,7 +45,7 @@ def test_a_number_moves_the_playhead_without_loading_the_page(page: Page, sessio
     expect(dialog).to_be_hidden()
     step_is(page, 5)
     assert page.evaluate("window.stayed")
-    search(page, "previous error", "Go to the previous error")
+    search(page, "previous error", "Go to the previous error or likely failure")
     page.keyboard.press("Enter")
     step_is(page, 3)
     assert page.evaluate("window.stayed")

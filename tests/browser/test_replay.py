@@ -215,7 +215,7 @@ def test_the_slider_scrubs(page: Page, session: Session) -> None:
 
 def test_the_next_error_is_found_until_there_is_none(page: Page, session: Session) -> None:
     page.goto(page_of(session))
-    button = page.locator("[data-move=error]")
+    button = page.locator("a[data-jump=next-error]")
     for step in (3, 6):
         button.click()
         expect_step(page, step)

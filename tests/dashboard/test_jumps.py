@@ -29,7 +29,8 @@ def test_scripts_get_the_number_alone(alice: Client, session: Session) -> None:
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("step=4&to=next-error", "There is no later step that ended in an error."),
+        ("step=4&to=next-error", "There is no later step that failed or likely failed."),
+        ("step=4&to=next-error&status=error", "There is no later step that ended in an error."),
         ("step=1&to=previous-turn", "There is no earlier input of a person."),
         ("step=2&to=next-edit", "Step 2 edits no file."),
         ("step=2&to=next-take", "There is no later take."),
@@ -43,13 +44,16 @@ def test_a_jump_to_nowhere_says_why(alice: Client, session: Session, query: str,
     assert reason in html(page)
 
 
-def test_while_likely_failures_are_listed_they_are_errors(alice: Client, project: Project) -> None:
+def test_an_error_may_be_a_likely_one_unless_reported_ones_alone_are_listed(
+    alice: Client, project: Project
+) -> None:
     session = create_session(project)
     drafts = [act("ls"), ok(), act("bash", command="make"), ok(outputs="make: *** [all] Error 2"), answer()]
     append(project, session.pk, drafts)
-    listed = fragment(alice, address(session, "step=1&to=next-error&status=likely_failed"))
-    assert listed.json()["step"] == 2
-    assert fragment(alice, address(session, "step=1&to=next-error")).json()["step"] is None
+    for start, direction in ((1, "next"), (3, "previous")):
+        found = address(session, f"step={start}&to={direction}-error")
+        assert fragment(alice, found).json()["step"] == 2
+        assert fragment(alice, f"{found}&status=error").json()["step"] is None
 
 
 def test_scripts_learn_when_the_turn_ended(alice: Client, session: Session) -> None:

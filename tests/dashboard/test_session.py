@@ -70,12 +70,13 @@ def test_inputs_are_listed_between_the_steps(alice: Client, project: Project, se
 def test_every_control_is_a_link(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?step=2")))
     targets = dict(re.findall(r'data-move="(\w+)"[^>]*href="[^"]*\?step=(\d+)"', page))
-    assert targets == {"first": "1", "back": "1", "forward": "3", "last": "5", "error": "3"}
+    assert targets == {"first": "1", "back": "1", "forward": "3", "last": "5"}
+    assert f'href="/sessions/{session.pk}/jump?step=2&amp;to=next-error"' in page
 
 
 def test_without_a_further_error_the_link_leads_nowhere(alice: Client, session: Session) -> None:
     page = html(alice.get(page_of(session, "?step=3")))
-    assert re.search(r'data-move="error"[^>]*aria-disabled="true"', page)
+    assert re.search(r'data-jump="next-error"[^>]*aria-disabled="true"', page)
 
 
 def test_a_take_is_shown_where_it_was_cut_off(alice: Client, project: Project, session: Session) -> None:

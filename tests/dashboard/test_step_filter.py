@@ -63,20 +63,19 @@ def test_likely_failures_are_listed_apart_and_marked_with_their_line(alice: Clie
     assert "error: &lt;no&gt; rule" in html(page)
 
 
-@pytest.mark.parametrize(
-    ("query", "following"), [("", "4"), ("&status=likely_failed", "3"), ("&status=error", "4")]
-)
-def test_the_next_error_may_be_a_likely_one_where_these_are_listed(
-    alice: Client, project: Project, query: str, following: str
+@pytest.mark.parametrize(("query", "last"), [("", 5), ("&status=likely_failed", 5), ("&status=error", 4)])
+def test_the_way_to_the_next_failure_is_open_before_the_last_one(
+    alice: Client, project: Project, query: str, last: int
 ) -> None:
     session = create_session(project)
     make = act("bash", command="make | tail")
     likely = [make, ok(outputs="error: no rule")]
-    append(project, session.pk, [*likely, act(), ok(), *likely, act(), failed(), act(), ok()])
-    page = html(alice.get(f"/sessions/{session.pk}?step=1{query}"))
-    assert f'data-next-error="{following}"' in page
-    end = html(alice.get(f"/sessions/{session.pk}?step=5{query}"))
-    assert 'data-next-error=""' in end
+    append(project, session.pk, [act(), ok(), *likely, act(), ok(), act(), failed(), *likely, act(), ok()])
+    for step in (1, last - 1, last, 6):
+        page = html(alice.get(f"/sessions/{session.pk}?step={step}{query}"))
+        link = page.partition('data-jump="next-error"')[2].partition(">")[0]
+        assert f'data-later-failure="{"yes" if step < last else "no"}"' in page
+        assert ("aria-disabled" in link) == (step >= last)
 
 
 def test_every_way_on_keeps_the_filter_and_the_place(alice: Client, session: Session) -> None:

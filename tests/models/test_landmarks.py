@@ -63,6 +63,21 @@ def test_an_error_is_found_in_both_directions(session: Session) -> None:
     assert backwards(landmarks.failure, history) == [None, None, None, 3, 3, 3, 6, 6]
 
 
+def test_a_failure_may_be_a_likely_one_and_an_error_is_a_reported_one(project: Project) -> None:
+    session = create_session(project)
+    likely = [act("bash", command="make"), ok(outputs="make: *** [all] Error 2")]
+    append(project, session.pk, [act(), ok(), *likely, act(), failed(), *likely, act(), ok()])
+    session.refresh_from_db()
+    history = History(session)
+    assert forwards(landmarks.failure, history) == [2, 3, 4, None, None]
+    assert backwards(landmarks.failure, history) == [None, None, 2, 3, 4]
+    assert forwards(landmarks.error, history) == [3, 3, None, None, None]
+    later = [landmarks.has_later_failure(history, step) for step in range(6)]
+    assert later == [True, True, True, True, False, False]
+    then = History(session, 6)
+    assert [landmarks.failure(then, 3, True).step, landmarks.has_later_failure(then, 3)] == [None, False]
+
+
 def test_an_edit_is_of_the_same_file(session: Session) -> None:
     history = History(session)
     assert forwards(landmarks.edit, history) == [None, 5, None, None, 8, None, None, None]
@@ -184,7 +199,7 @@ def test_the_index_of_a_kind_leads_to_its_entries(session: Session) -> None:
         assert not [name for name in indexes if name.endswith("pkey")]
 
 
-@pytest.mark.parametrize("kind", ["turn", "compaction", "failure", "edit", "take"])
+@pytest.mark.parametrize("kind", ["turn", "compaction", "failure", "error", "edit", "take"])
 def test_a_jump_among_many_takes_needs_few_queries(
     project: Project, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from historyapp.core.entries import SystemInstruction
 from historyapp.models import Episode, Project, Session, Summary
 from historyapp.models.history import History
-from historyapp.models.landmarks import next_error
+from historyapp.models.landmarks import failure, has_later_failure
 from historyapp.models.places import first_with
 from historyapp.models.samples import spread
-from historyapp.models.step_filters import StepFilter, StepSearch
+from historyapp.models.step_filters import FAILED, StepFilter, StepSearch
 from historyapp.services.append import append
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.sessions import create_session
@@ -97,16 +97,19 @@ def test_takes_with_the_same_numbers_are_not_read(project: Project, rows_read: l
         assert [row.call_preview for row in past.rows(1, 4)] == ["one()", "two()", "three()", "four()"]
         assert [step.number for step in past.outline(2, 4)] == [2, 3, 4]
         assert [sample.status for sample in past.sample([1, 2, 3, 4])] == ["success"] * 3 + ["error"]
-        assert next_error(past, 0) == 4
+        assert failure(past, 0, True).step == 4
         costs.append((count, len(rows_read)))
     assert costs[0] == costs[1]
     assert costs[1][1] <= 12
 
 
-def test_a_search_for_errors_reads_no_failed_takes(project: Project, rows_read: list[type]) -> None:
+@pytest.mark.parametrize("status", ["error", FAILED])
+def test_a_search_for_errors_reads_no_failed_takes(
+    project: Project, rows_read: list[type], status: str
+) -> None:
     past = history(tried(project, 60))
     rows_read.clear()
-    found = StepSearch(past, StepFilter(status="error"), range(1, 5)).find(50)
+    found = StepSearch(past, StepFilter(status=status), range(1, 5)).find(50)
     assert ([row.number for row in found.rows], found.more) == ([4], None)
     assert len(rows_read) <= 6
 
@@ -144,9 +147,11 @@ def test_a_step_among_many_spans_is_found_with_few_queries(
     assert past.row(40).call_preview == "kept39()"
     assert [row.number for row in past.rows(30, 50)] == list(range(30, 51))
     assert len(rows_read) <= 2 * (23 + 8)
-    assert [next_error(past, after) for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
-    assert next_error(past, 80) is None
-    assert queries(lambda: next_error(past, 41)) <= 55
+    assert [failure(past, after, True).step for after in (0, 4, 5, 39, 79)] == [4, 8, 8, 40, 80]
+    assert failure(past, 80, True).step is None
+    assert queries(lambda: failure(past, 41, True)) <= 55
+    assert [has_later_failure(past, after) for after in (1, 79, 80)] == [True, True, False]
+    assert queries(lambda: has_later_failure(past, 41)) <= 25
 
 
 @pytest.mark.parametrize("depth", [40, 80])
@@ -170,7 +175,7 @@ def test_reads_of_a_fork_of_forks_take_as_many_queries_at_any_depth(project: Pro
     assert queries(read_rare) <= 22
     assert queries(lambda: past.row(20)) <= 30
     assert past.row(20).call_preview == "step20()"
-    assert next_error(past, 20) == 23
+    assert failure(past, 20, True).step == 23
     assert queries(lambda: history(child).session.shared_revision) == 2
 
 

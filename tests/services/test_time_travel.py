@@ -28,7 +28,7 @@ from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Project, Session
 from historyapp.models.episodes import columns
 from historyapp.models.history import History
-from historyapp.models.landmarks import next_error
+from historyapp.models.landmarks import error, failure, has_later_failure
 from historyapp.services.append import append
 from historyapp.services.projections import parents_first, rebuild
 from historyapp.services.rewinds import Target, fork, rewind, undo_rewind
@@ -47,14 +47,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 bodies = st.one_of(
     st.builds(ModelInput, content=st.sampled_from(["do it", "again"])),
     st.builds(lambda: ModelOutput(text="done")),
-    st.builds(lambda: ModelOutput(use_tool=UseTool(name="ls"))),
+    st.builds(lambda: ModelOutput(use_tool=UseTool(name="bash", arguments={"command": "make"}))),
     st.builds(lambda: ModelOutput(tool_calls=(ToolCall(id="a", name="ls"), ToolCall(id="b", name="cat")))),
     st.builds(
-        lambda id, status: ToolResults(
-            results=(ToolResult(tool_call_id=id, status=status, outputs="x", reason="y"),)
+        lambda id, status, outputs: ToolResults(
+            results=(ToolResult(tool_call_id=id, status=status, outputs=outputs, reason="y"),)
         ),
         st.sampled_from(["a", "b", None]),
         st.sampled_from(["success", "error", "interrupted_by_human"]),
+        st.sampled_from(["x", "make: *** [all] Error 2"]),
     ),
     st.builds(lambda: Review(score=1.0)),
 )
@@ -156,8 +157,12 @@ def compare(history: History, path: list[Entry]) -> None:
     outline = history.outline(1, history.steps)
     assert [outlined.excerpt for outlined in outline] == [step.excerpt for step in steps]
     for after in range(history.steps + 1):
-        later = (step.number for step in steps[after:] if step.status == "error")
-        assert next_error(history, after) == next(later, None)
+        later = [step for step in steps[after:] if step.status == "error" or step.likely_failure]
+        reported = [step for step in later if step.status == "error"]
+        assert failure(history, after, True).step == (later[0].number if later else None)
+        assert error(history, after, True).step == (reported[0].number if reported else None)
+        assert has_later_failure(history, after) == bool(later)
+        assert has_later_failure(history, after, likely=False) == bool(reported)
     expected = [asdict(episode) for episode in group_episodes(path)]
     assert [asdict(episode) for episode in history.episodes(1, history.steps)] == expected
 
