@@ -1,17 +1,28 @@
 """Sessions whose steps were written by rules of an earlier version; a migration names them."""
 
+from datetime import timedelta
 from typing import Self
 
 from django.db import models
+from django.db.models import Q
+from django.utils import timezone
 
 from historyapp.models.sessions import Session
+
+RETRY_AFTER = timedelta(hours=1)
+"""How long a session waits whose entries could not be read."""
 
 
 class StaleOutcomesQuerySet(models.QuerySet["StaleOutcomes"]):
     def ready(self) -> Self:
-        """Those whose parents are done: a fork goes on from its parent's rows."""
+        """Those to work on now. A fork waits for its parent, because it goes on from its parent's rows.
+
+        A retry later than :data:`RETRY_AFTER` from now was set before the clock was put back, and is due.
+        """
+        now = timezone.now()
         waiting = StaleOutcomes.objects.filter(session=models.OuterRef("session__forked_from"))
-        return self.exclude(models.Exists(waiting)).order_by("session")
+        is_due = Q(retry_at=None) | Q(retry_at__lte=now) | Q(retry_at__gt=now + RETRY_AFTER)
+        return self.filter(is_due).exclude(models.Exists(waiting)).order_by("session")
 
 
 class StaleOutcomes(models.Model):
@@ -23,6 +34,8 @@ class StaleOutcomes(models.Model):
     session = models.OneToOneField(Session, models.CASCADE, primary_key=True, related_name="stale_outcomes")
     after = models.PositiveIntegerField(default=0)
     """The session's own entries up to this position are done."""
+    retry_at = models.DateTimeField(null=True)
+    """When to try again after the entries could not be read; null: now."""
 
     objects = StaleOutcomesQuerySet.as_manager()
 

@@ -11,10 +11,12 @@ from itertools import accumulate
 from uuid import UUID
 
 from django.db import DatabaseError
+from django.utils import timezone
 
 from historyapp.core.entries import Rewind
 from historyapp.core.projection import Step, Tail, advance
 from historyapp.models import Entry, Episode, Session, StaleOutcomes
+from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.models.tails import tail_of
 from historyapp.services.subagents import link_calls
 from historyapp.services.transactions import writing
@@ -34,18 +36,18 @@ MOST_WAIT = 0.5
 
 
 def stale_sessions() -> bool:
-    """Whether outcomes of any session are to be worked out."""
-    return StaleOutcomes.objects.exists()
+    """Whether outcomes of any session are to be worked out now."""
+    return StaleOutcomes.objects.ready().exists()
 
 
 def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
     """Works out what is left, until nothing is or ``should_stop``. Returns how many sessions are done.
 
-    A session whose entries cannot be read is left for the next time: the others must not wait for it.
+    A session whose entries cannot be read is tried again later: the others must not wait for it.
     """
-    done, failed = 0, list[UUID]()
+    done = 0
     while not should_stop():
-        stale = StaleOutcomes.objects.ready().exclude(session__in=failed).first()
+        stale = StaleOutcomes.objects.ready().first()
         if stale is None:
             break
         try:
@@ -54,7 +56,9 @@ def work_out_outcomes(should_stop: Callable[[], bool]) -> int:
             raise
         except Exception as error:
             log.error("The outcomes of session %s cannot be worked out.", stale.session_id, exc_info=error)
-            failed.append(stale.session_id)
+            with writing():
+                failed = StaleOutcomes.objects.filter(session=stale.session_id)
+                failed.update(retry_at=timezone.now() + RETRY_AFTER)
     if done:
         log.info("The outcomes of %s sessions are worked out.", done)
     return done

@@ -16,7 +16,7 @@ def test_after_an_update_the_sessions_that_have_entries_are_left_to_a_worker(
     recorded = Session(project=project, head=4, steps=2)
     insert_sessions([Session(project=project), recorded])
     call_command("migrate", "historyapp", "0032_stale_outcomes", verbosity=0)
-    assert [stale.session_id for stale in StaleOutcomes.objects.all()] == [recorded.pk]
+    assert list(StaleOutcomes.objects.values_list("session_id", flat=True)) == [recorded.pk]
 
 
 def test_the_share_that_is_done_is_that_of_the_sessions_own_entries() -> None:

@@ -1,9 +1,11 @@
 """Workers work out the outcomes of steps that an earlier version recorded."""
 
 import pytest
+from django.utils import timezone
 
 from historyapp.core.entries import EntryDraft, ModelInput
 from historyapp.models import Entry, Episode, Project, Session, StaleOutcomes
+from historyapp.models.outcomes import RETRY_AFTER
 from historyapp.services import outcomes as outcomes_service
 from historyapp.services.append import append
 from historyapp.services.outcomes import OUTCOMES, stale_sessions, work_out_outcomes, work_out_part
@@ -18,6 +20,10 @@ FAILED = 'Traceback (most recent call last):\n  File "a.py"\nValueError: no'
 
 def never() -> bool:
     return False
+
+
+def damaged_entries(*_: object) -> list[Entry]:
+    raise ValueError("damaged")
 
 
 def ran() -> EntryDraft:
@@ -162,3 +168,24 @@ def test_a_session_that_cannot_be_read_does_not_keep_others_waiting(
     assert work_out_outcomes(never) == 1
     assert not StaleOutcomes.objects.filter(session=other).exists()
     assert StaleOutcomes.objects.filter(session=session).exists()
+
+
+def test_a_session_that_cannot_be_read_is_tried_again_after_an_hour(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = recorded(project, session)
+    expected = outcomes()
+    forget(sessions)
+    with monkeypatch.context() as damaged:
+        damaged.setattr(outcomes_service, "_own_entries", damaged_entries)
+        assert work_out_outcomes(never) == 0
+        assert not stale_sessions(), "its forks wait for it, too"
+    StaleOutcomes.objects.filter(session=session).update(retry_at=timezone.now())
+    assert work_out_outcomes(never) == len(sessions)
+    assert outcomes() == expected
+
+
+def test_a_clock_that_was_put_back_delays_no_retry(session: Session) -> None:
+    late = timezone.now() + 3 * RETRY_AFTER
+    StaleOutcomes.objects.create(session=session, retry_at=late)
+    assert stale_sessions()
