@@ -23,6 +23,8 @@ MOST_CHARACTERS = 200
 MOST_SESSIONS = 8
 MOST_ACTIONS = 8
 MOST_FILES = 8
+LONGEST_PATH = 55
+"""Characters of a file's path that are shown: its end."""
 SHORTEST_ID = 4
 """Digits of a session's ID that are looked up."""
 _STEP = re.compile(r"(?:step\s*|#)?([0-9]{1,9})", re.ASCII)
@@ -107,7 +109,9 @@ def _files(location: Location | None, text: str) -> Iterator[PaletteItem]:
         counts = (file.reads, "read"), (file.edits, "edit")
         detail = ", ".join(f"{count:,} {name}{'s' * (count != 1)}" for count, name in counts if count)
         address = f"{location.url}?step={location.step}{location.as_of_parameter}&file={quote(file.path)}"
-        yield PaletteItem(file.path, address, "kind-edit" if file.edits else "kind-read", detail)
+        # The end of a path tells files apart; a row has no room for all of it.
+        name = file.path if len(file.path) <= LONGEST_PATH else f"…{file.path[-LONGEST_PATH:]}"
+        yield PaletteItem(name, address, "kind-edit" if file.edits else "kind-read", detail)
 
 
 def _find(location: Location | None, text: str) -> Iterator[PaletteItem]:

@@ -155,6 +155,9 @@ def test_a_file_leads_to_the_steps_that_read_or_edit_it(alice: Client, project: 
     assert address.replace("&", "&amp;") in found(alice, f"{here}&q=GRÖSSE")
     assert 'data-step="3"' in html(alice.get(address))
     assert "app.py" not in found(alice, f"{here}&q=") + found(alice, "q=app")
+    append(project, session.pk, [act("read_file", path=f"/{'folder/' * 20}end.py"), ok()])
+    assert "<bdi>…" in found(alice, f"{here}&q=end.py")
+    assert "/folder/end.py</bdi>" in found(alice, f"{here}&q=end.py")
 
 
 def test_without_scripts_a_page_has_the_same_results(alice: Client, session: Session) -> None:
