@@ -22,6 +22,6 @@ def test_a_type_leads_to_its_explanation_without_a_key(client: Client, alice: Ag
 def test_every_kind_that_can_be_sent_has_its_place(client: Client) -> None:
     page = html(client.get("/docs/errors"))
     sent = {type.code for type in PROBLEM_TYPES}
-    assert set(re.findall(r'<section class="prose" id="([^"]+)"', page)) == sent
+    assert set(re.findall(r'<section class="card prose" id="([^"]+)"', page)) == sent
     assert "<code>expected_position</code>" in page
     assert client.post("/docs/errors").status_code == 405

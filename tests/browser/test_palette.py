@@ -181,6 +181,8 @@ def test_the_step_is_reached_from_the_top_with_five_tabs_at_most(
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     presses += 1
+    page.wait_for_url("**#step")
+    expect(page.locator("#step")).to_be_visible()
     page.keyboard.press("Tab")
     assert page.evaluate("document.getElementById('step').contains(document.activeElement)")
     assert presses <= 5
