@@ -28,6 +28,9 @@ register = template.Library()
 
 _FIRST_TEXT = re.compile(r"^(?:\w+=(?:True|False|None|[\d.]+), )*\w+=(['\"])(.*?)\1(, |$)")
 _LONG_PATH = re.compile(r"^(?:[A-Za-z]:)?/(?:[^/\s]+/)+(?=[^/\s]+/[^/\s]+)")
+_CHANGED = ("+", "−", "new file, ")
+"""How the preview of an edit begins that says how many lines changed."""
+_SHORT_THOUGHT = 60
 OUTCOMES = {
     "success": ("check", "success"),
     "error": ("cross", "error"),
@@ -181,6 +184,23 @@ def short_target(target: str) -> str:
 def agent(text: object) -> str:
     """Text of an agent with control characters made visible; it is escaped like all text."""
     return visible(str(text))
+
+
+@register.filter
+def tools_beside(row: Episode) -> str:
+    """The names of a step's tools where its icon does not say enough: of other tools and of several calls."""
+    is_clear = row.kind not in ("", "other") and len(row.tool_names) == 1 and row.result_preview
+    return "" if is_clear else names(row.tool_names)
+
+
+@register.filter
+def outcome_line(row: Episode) -> str:
+    """The preview of a step's result; behind the lines of an edit also its thought, if one short sentence."""
+    shown = row.result_preview
+    if row.kind != "edit" or not shown.startswith(_CHANGED):
+        return shown
+    thought = row.thought_preview.partition(". ")[0].rstrip(".:")
+    return f"{shown} · {thought}" if 0 < len(thought) <= _SHORT_THOUGHT else shown
 
 
 @register.filter

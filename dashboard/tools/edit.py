@@ -5,11 +5,11 @@ from typing import Any
 
 from dashboard.rendering.blocks import DIFF, Block
 from dashboard.rendering.code import language_of
-from dashboard.rendering.numbering import numbered_code
 from dashboard.rendering.patches import FilePatch, Patch, edit_diff, parse_patch
 from dashboard.rendering.values import EDITS
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
+from historyapp.core.numbering import numbered_code
 from historyapp.core.shell_output import shell_output
 from historyapp.core.text import preview
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from dashboard.rendering.blocks import Block
 from dashboard.rendering.code import language_of
-from dashboard.rendering.numbering import numbered_code
 from dashboard.tools.base import CallBlocks, Card, RecordedCall, ToolView, answer_blocks, further_values
 from historyapp.core.call_subjects import PATHS
+from historyapp.core.numbering import numbered_code
 from historyapp.core.text import preview
 
 

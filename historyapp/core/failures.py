@@ -63,24 +63,28 @@ class Check(NamedTuple):
     programs: tuple[str, ...] = ()
     exit_code_of: str = ""
     """See :func:`historyapp.core.commands.exit_code_of`."""
+    kind: Kind = "other"
+    figures: tuple[int, ...] = ()
+    """See :func:`historyapp.core.result_facts.call_figures`."""
 
     @classmethod
     def load(cls, data: Sequence[Any]) -> "Check":
-        """From its stored form, a list."""
-        rules, programs, exit_code = data
-        return cls(rules, tuple(programs), exit_code)
-
-
-TOOL = Check("tool")
+        """From its stored form, a list. Earlier versions stored the first three fields."""
+        rules, programs, exit_code, *of_row = data
+        if not of_row:
+            return cls(rules, tuple(programs), exit_code)
+        kind, figures = of_row
+        return cls(rules, tuple(programs), exit_code, kind, tuple(figures))
 
 
 def check_of(name: str, arguments: Any, kind: Kind | None = None) -> Check:
     """How the result of a call is read. ``kind``: of the call, where it is known."""
-    if (kind or call_subject(name, arguments).kind) != "shell":
-        return Check("program") if name.lower() in _RUNNERS else TOOL
+    kind = kind or call_subject(name, arguments).kind
+    if kind != "shell":
+        return Check("program" if name.lower() in _RUNNERS else "tool", kind=kind)
     command = command_line(arguments)
     programs = programs_of(command)
-    return Check("viewer" if only_show(programs) else "program", programs, exit_code_of(command))
+    return Check("viewer" if only_show(programs) else "program", programs, exit_code_of(command), kind)
 
 
 def likely_failure(result: ToolResult, check: Check) -> Finding | None:
@@ -116,11 +120,11 @@ def _lines_of(text: str) -> Iterator[str]:
     """The lines that rules read."""
     for whole in without_colours(text).splitlines():
         line = whole.rstrip()[:_LONGEST_LINE]
-        if line and not (line[0] in _BEGIN_OF_RUNNER and _is_of_runner(line)):
+        if line and not (line[0] in _BEGIN_OF_RUNNER and said_by_runner(line)):
             yield line
 
 
-def _is_of_runner(line: str) -> bool:
+def said_by_runner(line: str) -> bool:
     """Whether a runner wrote the line, and it says nothing of a failure."""
     return line.startswith(_SHOWN_BY_RUNNER) or exit_code_by_runner(line) == 0
 

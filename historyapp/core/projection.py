@@ -27,6 +27,7 @@ from historyapp.core.entries import (
 from historyapp.core.excerpts import Excerpt, begin_excerpt, continue_excerpt
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.open_calls import NONE_OPEN, OpenCalls
+from historyapp.core.result_facts import call_figures
 from historyapp.core.result_previews import result_preview
 from historyapp.core.text import preview
 from historyapp.core.usage import NO_CALLS, ModelTotals, cost_of, usage_of
@@ -272,10 +273,16 @@ def _begin(tail: Tail, totals: Totals, entry: Entry, output: ModelOutput, *, exc
 def _checks(output: ModelOutput, first: CallSubject | None) -> dict[str, Check]:
     """How the results of an output's calls are read, by the calls' ids."""
     if output.use_tool and first:
-        return {"": check_of(output.use_tool.name, output.use_tool.arguments, first.kind)}
+        return {"": _check(output.use_tool, first.kind)}
     kinds = (first.kind if first else None, *[None] * MOST_CHECKED)
     calls = zip(output.tool_calls[:MOST_CHECKED], kinds, strict=False)
-    return {call.id: check_of(call.name, call.arguments, kind) for call, kind in calls}
+    return {call.id: _check(call, kind) for call, kind in calls}
+
+
+def _check(call: UseTool | ToolCall, kind: Kind | None) -> Check:
+    check = check_of(call.name, call.arguments, kind)
+    figures = call_figures(check.kind, call.arguments)
+    return check._replace(figures=figures) if figures else check
 
 
 def _continue(tail: Tail, totals: Totals, step: Step, entry: Entry) -> Advance:
@@ -304,7 +311,7 @@ def _answer(
     shown, changes = step.result_preview, dict[str, Any]()
     for result, calls in answered:
         if calls and (not shown or result.status != "success"):
-            shown = result_preview(result)
+            shown = result_preview(result, step.checks.get(calls[0]))
     if step.excerpt and step.pending:
         changes["excerpt"] = continue_excerpt(step.excerpt, body.results, entry.tokens, overall=body.overall)
     if progress is not before:

@@ -5,8 +5,10 @@ from typing import Any
 
 from historyapp.core.content import plain_text
 from historyapp.core.entries import ToolResult
+from historyapp.core.failures import Check
+from historyapp.core.result_facts import result_fact
 from historyapp.core.results import NO_OUTPUT, result_text
-from historyapp.core.shell_output import STREAMS, printed
+from historyapp.core.shell_output import STREAMS, printed, shell_output
 from historyapp.core.text import preview, without_colours
 
 _TEXTS = ("text", "title", "tool_name", "name")
@@ -15,10 +17,17 @@ _CONTENTS = ("text", "content", "result", "message")
 """The fields of an object that hold what it is about."""
 _ENOUGH = 1_000
 """Characters; a preview has 200."""
+_REPORT = '{"output"'
+"""How Codex once reported a command: an object in JSON."""
+_CUT = ("Warning: truncated output", "Total output lines:")
+"""How Codex begins an output that it cut; a blank line follows."""
 
 
-def result_preview(result: ToolResult) -> str:
+def result_preview(result: ToolResult, check: Check | None = None) -> str:
     """Up to 200 characters on one line.
+
+    Args:
+        check: what is known of the call, by which some kinds of tool have a better line than the beginning.
 
     >>> parts = [{"type": "text", "text": "Exit code: 0\\nOutput:\\n3 files changed"}]
     >>> result_preview(ToolResult(status="success", outputs=parts))
@@ -27,7 +36,11 @@ def result_preview(result: ToolResult) -> str:
     if result.status != "success":
         return preview(result_text(result))
     words = _words(result.outputs)
-    return preview(without_colours(printed(words)[:_ENOUGH])) or (NO_OUTPUT if words else "")
+    text = shell_output(words).text if words.startswith(_REPORT) else printed(words)
+    if text.startswith(_CUT):
+        text = text.partition("\n\n")[2] or text
+    fact = result_fact(check, text) if check and text else ""
+    return preview(fact or without_colours(text[:_ENOUGH])) or (NO_OUTPUT if words else "")
 
 
 def _words(outputs: Any) -> str:

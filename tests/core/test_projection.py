@@ -14,6 +14,7 @@ from historyapp.core.entries import (
     ToolResults,
     UseTool,
 )
+from historyapp.core.failures import Check
 from historyapp.core.projection import MOST_CHECKED, Step, Tail, advance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -129,6 +130,17 @@ def test_what_an_earlier_version_remembered_of_calls_can_be_read() -> None:
     stored = {**step.dump(), "checks": [["0", list(step.checks["0"])]]}
     assert Step.load(stored).checks == step.checks
     assert Step.load({**stored, "checks": []}).checks == {}
+
+
+def test_a_check_of_an_earlier_version_knows_nothing_of_the_kind() -> None:
+    assert Check.load(["program", ["make"], ""]) == Check("program", ("make",))
+
+
+def test_the_preview_of_a_result_is_made_as_its_own_call_says() -> None:
+    called = calling(MAKE, ("Edit", {"file_path": "a", "old_string": "x", "new_string": "y\nz"}))
+    answered = ran("1", outputs="The file a has been updated.")
+    assert newest(called, answered, ran("0", outputs="gcc\nbuilt")).result_preview == "+2 −1"
+    assert newest(called, ran("0", outputs="gcc\nbuilt"), answered).result_preview == "built"
 
 
 def test_steps_are_counted_by_kind_without_answers() -> None:

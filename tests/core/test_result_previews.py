@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from historyapp.core.entries import ToolResult
+from historyapp.core.failures import Check
 from historyapp.core.result_previews import result_preview
 
 CHUNK = "Chunk ID: 6a\nWall time: 0.1 seconds\nProcess exited with code 0\nOriginal token count: 3\nOutput:\n"
@@ -54,3 +55,16 @@ def test_only_the_beginning_of_many_parts_is_read() -> None:
     parts = [{"type": "text", "text": "word " * 300}, Forbidden()]
     result = ToolResult.model_construct(status="success", outputs=parts)
     assert len(result_preview(result)) == 200
+
+
+def test_a_better_line_than_the_beginning_is_taken_if_the_call_is_known() -> None:
+    result = ToolResult(status="success", outputs=f"{CHUNK}one\ntwo\n")
+    assert result_preview(result, Check("program", kind="shell")) == "two"
+    assert result_preview(result, Check("viewer", kind="shell")) == "one two"
+
+
+def test_a_report_in_json_and_a_note_of_a_cut_output_are_left_out() -> None:
+    report = '{"output":"one\\ntwo\\n","metadata":{"exit_code":0,"duration_seconds":0.1}}'
+    assert result_preview(ToolResult(status="success", outputs=report)) == "one two"
+    cut = "Total output lines: 713\n\none\ntwo"
+    assert result_preview(ToolResult(status="success", outputs=cut)) == "one two"

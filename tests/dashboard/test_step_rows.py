@@ -1,9 +1,11 @@
 """A row of the step list says in two lines what was tried and what came of it."""
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
-from historyapp.models import Project, Session
+from dashboard.templatetags.playhead import outcome_line
+from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from tests.dashboard.pages import fragment, html
 from tests.services.drafts import act, answer, failed, ok
@@ -45,3 +47,37 @@ def test_an_answer_has_no_tool(alice: Client, project: Project, session: Session
 def test_of_a_long_path_only_the_end_is_shown(alice: Client, project: Project, session: Session) -> None:
     append(project, session.pk, [act("read_file", path="/home/someone/project/src/<b>.py"), failed()])
     assert "<b>…/src/&lt;b&gt;.py</b>" in row(alice, session, 6)
+
+
+def test_the_icon_stands_for_the_tool_of_a_single_call(
+    alice: Client, project: Project, session: Session
+) -> None:
+    append(project, session.pk, [act("Read", file_path="a.py"), ok(outputs="1→x\n2→y")])
+    shown = row(alice, session, 6)
+    assert 'title="Read">' in shown
+    assert ">lines 1–2</span>" in " ".join(shown.split())
+    append(project, session.pk, [act("look", at=1), ok(outputs="seen")])
+    assert 'look <span dir="auto">seen</span>' in " ".join(row(alice, session, 7).split())
+
+
+def test_an_edit_has_its_lines_and_a_short_thought(alice: Client, project: Project, session: Session) -> None:
+    edit = act("Edit", file_path="a.py", old_string="x", new_string="y")
+    append(project, session.pk, [edit, ok(outputs="The file a.py has been updated.")])
+    assert "+1 −1 · let me see</span>" in row(alice, session, 6)
+
+
+@pytest.mark.parametrize(
+    ("thought", "shown"),
+    [
+        ("Return early. Then test it.", "+1 · Return early"),
+        ("", "+1"),
+        ("A sentence that goes on " * 4, "+1"),
+    ],
+)
+def test_only_a_short_thought_stands_behind_the_lines_of_an_edit(thought: str, shown: str) -> None:
+    assert outcome_line(Episode(kind="edit", result_preview="+1", thought_preview=thought)) == shown
+
+
+def test_a_thought_stands_behind_no_other_result() -> None:
+    assert outcome_line(Episode(kind="edit", result_preview="refused", thought_preview="Edit")) == "refused"
+    assert outcome_line(Episode(kind="read", result_preview="+1", thought_preview="Read")) == "+1"

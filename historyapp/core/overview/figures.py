@@ -24,7 +24,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 7
+VERSION = 8
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""

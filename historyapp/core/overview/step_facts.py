@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from historyapp.core.call_subjects import CallSubject, call_subject
 from historyapp.core.conversation import PairedResult, Progress, Status
+from historyapp.core.edited_lines import LineCount, edited_lines
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
 from historyapp.core.failures import Check, check_of, error_line, likely_failure
 from historyapp.core.json import dump_json
-from historyapp.core.overview.edited_lines import LineCount, edited_lines
 from historyapp.core.results import returned_text
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage, usage_of

@@ -1,12 +1,17 @@
 """How many lines an edit adds and removes, from its arguments alone."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from historyapp.core.call_subjects import PATCHED_FILE, command_line
+
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
-_WHOLE = ("content", "contents", "file_text", "new_source", "insert_text")
+_WHOLE = ("content", "contents", "file_text", "new_source")
+_INSERTED = "insert_text"
 _PATCHES = ("patch", "diff", "input")
 _MOST_EDITS = 100
+_EDIT_COMMAND = re.compile(r"edit (\d{1,7}):(\d{1,7})\n")
 
 
 class LineCount(NamedTuple):
@@ -37,9 +42,38 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
     old, new = _text(edit, _OLD), _text(edit, _NEW)
     if old or new:
         return _between(old.splitlines(), new.splitlines())
-    if whole := _text(edit, _WHOLE):
+    if whole := _text(edit, (*_WHOLE, _INSERTED)):
         return LineCount(len(whole.splitlines()))
-    return _of_patch(_text(edit, _PATCHES))
+    if isinstance(replacement := edit.get("replacement_text"), str):
+        return LineCount(len(replacement.splitlines()), _replaced_lines(edit))
+    return _of_patch(_text(edit, _PATCHES) or command_line(edit))
+
+
+def lines_edited_by(command: Any) -> LineCount | None:
+    """The lines that SWE-agent's shell command ``edit 3:4`` changes; None for any other command."""
+    place = _EDIT_COMMAND.match(command) if isinstance(command, str) else None
+    if place is None:
+        return None
+    new, _, _ = command[place.end() :].rpartition("end_of_edit")
+    return LineCount(len(new.splitlines()), max(0, int(place[2]) - int(place[1]) + 1))
+
+
+def _replaced_lines(edit: Mapping[str, Any]) -> int:
+    """How many lines an edit by line numbers replaces; 0 where it does not say."""
+    first, last = edit.get("start_line"), edit.get("end_line")
+    return max(0, last - first + 1) if isinstance(first, int) and isinstance(last, int) else 0
+
+
+def writes_whole_file(arguments: Any) -> bool:
+    """Whether an edit gives all lines of one file, which may be new."""
+    if isinstance(arguments, Mapping):
+        if _text(arguments, _WHOLE):
+            return not _text(arguments, (*_OLD, *_NEW)) and not isinstance(arguments.get("edits"), list)
+        arguments = _text(arguments, _PATCHES) or command_line(arguments)
+    if not isinstance(arguments, str):
+        return False
+    files = [line for line in arguments.splitlines() if line.startswith(PATCHED_FILE)]
+    return len(files) == 1 and files[0].startswith("*** Add File: ")
 
 
 def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -1,0 +1,71 @@
+"""Code that a tool returned with line numbers before its lines, as ``cat -n`` does."""
+
+import re
+from typing import NamedTuple
+
+_NUMBER = re.compile(r" {0,9}(\d{1,7})(?:→|\t|: ?|\| ?)")
+_MOST_BEFORE = 10
+"""The most lines before the first number."""
+_MOST_AFTER = 20
+"""The most lines after the last number: Claude Code puts a reminder there."""
+_ENDS = 20_000
+"""Characters at each end in which :func:`line_range` looks for the numbers."""
+
+
+class NumberedCode(NamedTuple):
+    """Numbered lines within a text."""
+
+    before: str
+    first_line: int
+    code: str
+    after: str
+
+
+def numbered_code(text: str) -> NumberedCode | None:
+    """The first numbered lines of a text without their numbers; None where no two lines follow each other."""
+    lines = text.split("\n")
+    for start in range(min(_MOST_BEFORE, len(lines))):
+        first = _NUMBER.match(lines[start])
+        if first is None:
+            continue
+        code, number = [lines[start][first.end() :]], int(first[1])
+        for line in lines[start + 1 :]:
+            found = _NUMBER.match(line)
+            if found is None or int(found[1]) != number + len(code):
+                break
+            code.append(line[found.end() :])
+        end = start + len(code)
+        if len(code) > 1 or len(lines) == 1:
+            before, after = "\n".join(lines[:start]), "\n".join(lines[end:])
+            return NumberedCode(before, number, "\n".join(code), after)
+    return None
+
+
+def line_range(text: str) -> tuple[int, int] | None:
+    """The first and the last line number of a text with numbered lines; None where they do not fit together.
+
+    It reads a few lines at both ends, because every append of a read waits for it.
+    """
+    first = _first_number(text)
+    last = _last_number(text) if first else None
+    if first is None or last is None:
+        return None
+    return (first, last) if 0 <= last - first <= text.count("\n") else None
+
+
+def _first_number(text: str) -> int | None:
+    """The number of the first line that has one, if the next line has the next number or no other has one."""
+    lines = text[:_ENDS].split("\n", _MOST_BEFORE + 1)
+    for start, line in enumerate(lines[:_MOST_BEFORE]):
+        if found := _NUMBER.match(line):
+            after = _NUMBER.match(lines[start + 1]) if start + 1 < len(lines) else None
+            follows = after is not None and int(after[1]) == int(found[1]) + 1
+            is_only = found[0].endswith(("→", "\t")) and not any(map(_NUMBER.match, lines[start + 1 :]))
+            return int(found[1]) if follows or is_only or len(lines) == 1 else None
+    return None
+
+
+def _last_number(text: str) -> int | None:
+    lines = f"\n{text}"[-_ENDS:].rsplit("\n", _MOST_AFTER)[1:]  # before them stands no whole line
+    numbers = map(_NUMBER.match, reversed(lines))
+    return next((int(found[1]) for found in numbers if found), None)

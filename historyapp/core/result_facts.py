@@ -1,0 +1,209 @@
+"""What a result comes to, in few words: lines that were read or changed, matches, the last line printed.
+
+Rows of lists show it in place of what harnesses say, such as "The file … has been updated". What the
+arguments tell is noted when the call is made (:func:`call_figures`), so that its result needs no earlier
+entry. A rule that knows nothing better gives an empty text. Appends wait for these rules, so each reads a
+bounded part of a result.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from historyapp.core.call_subjects import Kind
+from historyapp.core.edited_lines import edited_lines, lines_edited_by, writes_whole_file
+from historyapp.core.failures import Check, said_by_runner
+from historyapp.core.numbering import line_range
+from historyapp.core.results import NO_OUTPUT
+from historyapp.core.text import without_colours
+
+_HEAD = 300
+"""Characters in which a harness says what it did."""
+_TAIL = 4_000
+"""Characters at the end of an output in which the last line is looked for."""
+_SEARCHED = 60_000
+"""Characters of a search whose matches are counted."""
+_LONGEST_LINE = 500
+_TASKS = ("todos", "plan", "task_list")
+_DONE = (
+    "updated", "uccess", "created", "Applied ", "edited", "Done", "ompleted", "overwr", "inserted", "saved",
+)  # fmt: skip
+"""What the first line of an edit says that was made."""
+_DIFF = ("--- ", "diff --git ", "@@ ")
+_NEW_FILE = ("created successfully", "successfully created", "new file", "\nA ", "@@ -0,0 +1")
+_SHOWN = re.compile(r"Showing lines (\d{1,9})-(\d{1,9}) of ")
+_NOTHING = re.compile(r"No (match|file)(?:es|s)? found|Found 0 (match|file)")
+_FOUND = re.compile(r"Found (\d{1,9}) (match|file)(?:es|s|\(s\))?(?![A-Za-z])")
+_TOTAL = re.compile(r"Found (\d{1,9}) total occurrences? across (\d{1,9}) files?")
+_PLACE = re.compile(r"((?:[A-Za-z]:(?=[/\\]))?[^:\t\"{}<>|;=]{1,400}):\d{1,7}[:\t]")
+_LINE_ONLY = re.compile(r" {0,9}\d{1,7}[:→\t]")
+_NO_PATH = frozenset('\t"{}<>|;=')
+"""Characters that tell a text from the path of a file."""
+_NOTES = ("[", "(")
+"""How lines begin that a harness adds to what it found."""
+_STRUCTURED = ("{", "<", "[{", "[\n")
+"""How an output begins whose last line says little."""
+_FOLDER = "Here's the files and directories "
+_SILENT = "Your command ran successfully and did not produce any output"
+_FILE, _UPDATED = "[File: ", "File updated. "
+_PROCESS_DONE = "///PROCESS-DONE:"
+_OF_HARNESS = ("Shell cwd was reset to ", "<system-reminder>", "</system-reminder>")
+
+
+def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
+    """What the arguments tell of the result.
+
+    Returns:
+        Of an edit, also by SWE-agent's command, the lines added and removed; of a file that is written whole
+        its lines; of a read the first line and the last one, 0 where it is open; of a list of tasks their
+        number. Empty: nothing is known.
+    """
+    if kind == "edit":
+        lines = edited_lines(arguments)
+        return (lines.added,) if writes_whole_file(arguments) else (*lines,)
+    if not isinstance(arguments, Mapping):
+        return ()
+    if kind == "plan":
+        tasks = next((arguments[name] for name in _TASKS if isinstance(arguments.get(name), list)), ())
+        return (len(tasks),) if tasks else ()
+    if kind == "shell":
+        return (*(lines_edited_by(arguments.get("command")) or ()),)
+    return _asked_lines(arguments) if kind == "read" else ()
+
+
+def _asked_lines(arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """The part of a file that a read asks for."""
+    shown = arguments.get("view_range")
+    if not isinstance(shown, list) or len(shown) != 2:
+        shown = [arguments.get("start_line"), arguments.get("end_line", 0)]
+    if shown[0] is None and (limit := arguments.get("limit")) is not None:
+        first = arguments.get("offset", 1)
+        shown = [first, first + limit - 1] if _are_numbers(first, limit) else [None, None]
+    if not _are_numbers(*shown) or shown[0] < 1:
+        return ()
+    return shown[0], max(shown[1], 0)
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(type(value) is int and -1 <= value < 1_000_000_000 for value in values)
+
+
+def result_fact(check: Check, text: str) -> str:
+    """What the row of a call's success says, or an empty text.
+
+    Args:
+        text: what the tool returned, without what a harness wrote before it.
+    """
+    match check.kind:
+        case "read":
+            return _listed(text) or _lines_read(check.figures, text) or _found(text)
+        case "edit":
+            return _lines_changed(check.figures, text)
+        case "search":
+            return _found(text) or _places(text)
+        case "shell":
+            return _printed(check, text)
+        case "plan" if check.figures:
+            return _count(check.figures[0], "task")
+    return ""
+
+
+def _count(number: int, thing: str, more: str = "") -> str:
+    several = "" if number == 1 else "es" if thing.endswith("ch") else "s"
+    return f"{number:,}{more} {thing}{several}"
+
+
+def _lines_read(asked: tuple[int, ...], text: str) -> str:
+    numbers = line_range(text)
+    if numbers is None and (shown := _SHOWN.search(text[:_HEAD])):
+        numbers = int(shown[1]), int(shown[2])
+    if numbers is None and asked and text:
+        first, returned = asked[0], text.count("\n") + (not text.endswith("\n"))
+        last = first + returned - 1
+        numbers = first, min(last, asked[1]) if asked[1] >= first else last
+    if numbers is None:
+        return ""
+    return f"lines {numbers[0]:,}–{numbers[1]:,}" if numbers[0] < numbers[1] else f"line {numbers[0]:,}"
+
+
+def _lines_changed(figures: tuple[int, ...], text: str) -> str:
+    head = text[:_HEAD]
+    first = head.partition("\n")[0]
+    if not any(figures) or not (first.startswith(_DIFF) or any(mark in first for mark in _DONE)):
+        return ""
+    if len(figures) == 1:
+        lines = _count(figures[0], "line")
+        return f"new file, {lines}" if any(mark in head for mark in _NEW_FILE) else f"{lines} written"
+    return _signed(figures)
+
+
+def _signed(figures: tuple[int, ...]) -> str:
+    return " ".join(f"{sign}{lines:,}" for sign, lines in zip("+−", figures, strict=True) if lines)
+
+
+def _found(text: str) -> str:
+    """What a harness says that it found. Of one match the place, where it is in the next line."""
+    if nothing := _NOTHING.match(text):
+        return "no files" if "file" in nothing[0] else "no matches"
+    if total := _TOTAL.search(text[-_HEAD:]):
+        return f"{_count(int(total[1]), 'match')} in {_count(int(total[2]), 'file')}"
+    found = _FOUND.match(text)
+    if found is None:
+        return ""
+    number, after = int(found[1]), text[: _HEAD + _LONGEST_LINE].split("\n", 2)[1:2]
+    if number == 1 and after and _is_path(after[0]):
+        return after[0]
+    files = text[:_SEARCHED].count("\nFile: ") if found[2] == "match" and len(text) <= _SEARCHED else 0
+    return _count(number, found[2]) + (f" in {_count(files, 'file')}" if files else "")
+
+
+def _places(text: str) -> str:
+    """How many matches or files the lines of a search name. Of a single one nothing: the line says more."""
+    more = "+" if len(text) > _SEARCHED or "(Results are truncated" in text[-_HEAD:] else ""
+    lines = [line for line in text[:_SEARCHED].split("\n") if line and not line.startswith(_NOTES)]
+    places = [found[1] for line in lines if (found := _PLACE.match(line))]
+    if len(places) > 1:
+        return f"{_count(len(places), 'match', more)} in {_count(len(set(places)), 'file')}"
+    numbered = sum(1 for line in lines if _LINE_ONLY.match(line))
+    if numbered > 1:
+        return _count(numbered, "match", more)
+    are_files = len(lines) > 1 and not places and all(map(_is_path, lines))
+    return _count(len(lines), "file", more) if are_files else ""
+
+
+def _is_path(line: str) -> bool:
+    has_mark = "/" in line or "\\" in line or "." in line
+    return has_mark and len(line) <= _LONGEST_LINE and ": " not in line and _NO_PATH.isdisjoint(line)
+
+
+def _listed(text: str) -> str:
+    """How many paths the view of a folder lists, without the folder."""
+    if not text.startswith(_FOLDER):
+        return ""
+    paths = text[:_SEARCHED].count("\n/")
+    return _count(max(0, paths - 1), "path", "+" if len(text) > _SEARCHED else "")
+
+
+def _printed(check: Check, text: str) -> str:
+    """What a command printed. SWE-agent's commands can also show and edit files."""
+    if text.startswith(_SILENT):
+        return NO_OUTPUT
+    if check.figures and _UPDATED in text[:_HEAD] + text[-_TAIL:]:
+        return _signed(check.figures)
+    if text.startswith(_FILE):
+        return _lines_read((), text)
+    return "" if check.rules == "viewer" else _last_line(text)
+
+
+def _last_line(text: str) -> str:
+    """The last line that a program printed with a letter or a digit in it."""
+    if text.startswith(_STRUCTURED):
+        return ""
+    for line in reversed(without_colours(text[-_TAIL:]).splitlines()):
+        words = line.partition(_PROCESS_DONE)[0].strip()
+        if words.startswith("</"):
+            return ""
+        says_nothing = words.startswith(_OF_HARNESS) or said_by_runner(words)
+        if not says_nothing and any(map(str.isalnum, words[:_LONGEST_LINE])):
+            return words
+    return ""

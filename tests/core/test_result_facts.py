@@ -1,0 +1,116 @@
+"""What a result comes to, as the row of its step says."""
+
+import time
+from typing import Any
+
+import pytest
+
+from historyapp.core.call_subjects import KINDS
+from historyapp.core.failures import Check, check_of
+from historyapp.core.result_facts import call_figures, result_fact
+
+NUMBERED = "".join(f"{number:6}→line\n" for number in range(1, 215))
+PLAIN = "def a():\n    pass\n"
+UPDATED = "The file /a/b.py has been updated."
+ADDED = "*** Begin Patch\n*** Add File: a.py\n+one\n+two\n*** End Patch"
+TODOS = [{"content": "a", "status": "pending"}, {"content": "b", "status": "pending"}]
+
+
+def fact(name: str, arguments: Any, text: str) -> str:
+    check = check_of(name, arguments)
+    return result_fact(check._replace(figures=call_figures(check.kind, arguments)), text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "shown"),
+    [
+        ({}, NUMBERED, "lines 1–214"),
+        ({"offset": 80, "limit": 3}, "    80\ta\n    81\tb\n    82\tc\n", "lines 80–82"),
+        ({"view_range": [10, 11]}, PLAIN, "lines 10–11"),
+        ({"view_range": [10, -1]}, PLAIN, "lines 10–11"),
+        ({"start_line": 5, "end_line": 900}, PLAIN, "lines 5–6"),
+        ({"offset": 7, "limit": 1}, "one", "line 7"),
+        ({"offset": True, "limit": 1}, PLAIN, ""),
+        ({}, PLAIN, ""),
+        ({}, "The file content has been truncated.\nStatus: Showing lines 1-25 of 212 total", "lines 1–25"),
+        ({}, "Here's the files and directories up to 2 levels deep in /a:\n/a/\n/a/b.py\n/a/c.py", "2 paths"),
+    ],
+)  # fmt: skip
+def test_a_read_shows_its_lines(arguments: dict[str, Any], text: str, shown: str) -> None:
+    assert fact("Read", {"file_path": "/a/b.py", **arguments}, text) == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "shown"),
+    [
+        ({"file_path": "a", "old_string": "x\ny", "new_string": "z"}, UPDATED, "+1 −2"),
+        ({"file_path": "a", "old_string": "", "new_string": "z"}, UPDATED, "+1"),
+        ({"file_path": "a", "content": "x\n" * 80}, "File created successfully at: a", "new file, 80 lines"),
+        ({"file_path": "a", "content": "x"}, UPDATED, "1 line written"),
+        (ADDED, "Success. Updated the following files:\nA a.py\n", "new file, 2 lines"),
+        ({"file_path": "a", "old_string": "x", "new_string": "z"}, "String to replace was not found.", ""),
+        ({"file_path": "a", "old_string": "x", "new_string": "x"}, UPDATED, ""),
+    ],
+)
+def test_an_edit_shows_the_lines_it_changed(arguments: Any, text: str, shown: str) -> None:
+    assert fact("Edit", arguments, text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a/b.go:1:x\na/b.go:7:y\nc.go:2:z", "3 matches in 2 files"),
+        ("src\\a.go:1:x\nD:\\b\\c.go:2:y", "2 matches in 2 files"),
+        ("12:x\n14:y", "2 matches"),
+        ("a/b.go\nc.go\nd.go\n(Results are truncated. Use a more specific path.)", "3+ files"),
+        ("a/b.go:1:x", ""),
+        ("Found 17 files\na.go\nb.go", "17 files"),
+        ("Found 1 file\nsrc/a.go", "src/a.go"),
+        ("a.go:3\nb.go:4\n\nFound 7 total occurrences across 2 files.", "7 matches in 2 files"),
+        ('Found 2 matches for pattern "x":\n---\nFile: a\nL1: x\nL2: x\n---', "2 matches in 1 file"),
+        ('Found 6 file(s) matching "*" within /a:\n/a/b', "6 files"),
+        ("No matches found", "no matches"),
+        ('No files found matching pattern "*.png"', "no files"),
+        ("Some words that were found.\nAnd more of them", ""),
+        ("a.go:1:x\n" * 9_000, "6,666+ matches in 1 file"),
+    ],
+)  # fmt: skip
+def test_a_search_shows_how_much_it_found(text: str, shown: str) -> None:
+    assert fact("Grep", {"pattern": "x"}, text) == shown
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "shown"),
+    [
+        ("go test ./...", "=== RUN\nok  \thooks\t3.1s\n\n", "ok  \thooks\t3.1s"),
+        ("make", "done\n}\n-----\n", "done"),
+        ("make", "\x1b[32mbuilt\x1b[0m\nShell cwd was reset to /a", "built"),
+        ("make", "built\n(Open file: n/a)\n(Current directory: /a)\nbash-$", "built"),
+        ("make", '{"a": 1}', ""),
+        ("cat a.txt", "first\nlast", ""),
+        ("rm a", "Your command ran successfully and did not produce any output.", "(no output)"),
+        ("open a.py", "[File: a.py (9 lines total)]\n4:x\n5:y\n(4 more lines below)", "lines 4–5"),
+        ("edit 4:5\nx\nend_of_edit", "[File: a.py]\n4:x\nFile updated. Please review the changes", "+1 −2"),
+        ("./run", "Your name is test.///PROCESS-DONE:0:PROCESS-DONE///", "Your name is test."),
+        ("make", "", ""),
+    ],
+)
+def test_a_command_shows_the_last_line_that_says_something(command: str, text: str, shown: str) -> None:
+    assert fact("Bash", {"command": command}, text) == shown
+
+
+def test_a_list_of_tasks_shows_how_many_there_are() -> None:
+    assert fact("TodoWrite", {"todos": TODOS}, "Todos have been modified successfully.") == "2 tasks"
+
+
+def test_other_tools_have_nothing_better_than_what_they_said() -> None:
+    assert fact("look", {"at": 1}, "a.go:1:x\nb.go:2:x") == ""
+
+
+@pytest.mark.parametrize("text", ["a", "\n", "a:", "1:", "1→\n", "Found ", "/a\n", " ", "<", "\x1b["])
+def test_a_text_of_a_megabyte_takes_milliseconds(text: str) -> None:
+    hostile = text * (1_000_000 // len(text))
+    begun = time.thread_time()
+    for kind in KINDS:
+        result_fact(Check("program", kind=kind, figures=(1, 2)), hostile)
+    assert time.thread_time() - begun < 0.5
