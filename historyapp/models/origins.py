@@ -145,11 +145,25 @@ class _Page(NamedTuple):
         return (self.is_first or self.first <= place) and (self.after is None or place < self.after)
 
 
-class PlaceReader:
-    """Finds the places next to a number in an index. Each page is read once."""
+class Unsaved(NamedTuple):
+    """What is to be stored in an index, for searches that need it before."""
 
-    def __init__(self, index: int) -> None:
+    name_index: NameIndex
+    """With the position up to which its entries will be in."""
+    places: Sequence[int]
+    """Ascending."""
+
+
+class PlaceReader:
+    """Finds the places next to a number in an index. Each page is read once.
+
+    Args:
+        unsaved: ascending places that are not stored yet.
+    """
+
+    def __init__(self, index: int, unsaved: Sequence[int] = ()) -> None:
         self._index = index
+        self._unsaved = unsaved
         self._runs: defaultdict[int, list[_Page]] = defaultdict(list)
         self._is_empty = False
 
@@ -167,8 +181,9 @@ class PlaceReader:
                     pages.insert(at, _Page(first, unpack_places(stored), after, bool(is_first)))
 
     def below(self, place: int) -> int | None:
-        """The greatest stored place that is at most ``place``, whose pages have been read."""
-        found = None
+        """The greatest known place that is at most ``place``, whose pages have been read."""
+        before = bisect_right(self._unsaved, place)
+        found = self._unsaved[before - 1] if before else None
         for pages in self._runs.values():
             page = _page_of(pages, place)
             at = bisect_right(page.places, place)
@@ -177,8 +192,9 @@ class PlaceReader:
         return found
 
     def above(self, place: int) -> int | None:
-        """The least stored place that is at least ``place``, whose pages have been read."""
-        found = None
+        """The least known place that is at least ``place``, whose pages have been read."""
+        after = bisect_left(self._unsaved, place)
+        found = self._unsaved[after] if after < len(self._unsaved) else None
         for pages in self._runs.values():
             page = _page_of(pages, place)
             at = bisect_left(page.places, place)
@@ -198,7 +214,9 @@ def _page_of(pages: Sequence[_Page], place: int) -> _Page:
     return pages[max(0, bisect_right(pages, place, key=lambda page: page.first) - 1)]
 
 
-def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]:
+def indexed_spans(
+    lineage: Lineage, first: int, last: int, unsaved: Unsaved | None = None
+) -> tuple[Spans, bool]:
     """The newest spans between two positions (both included) with the ids of their indexes, and whether
     these are all and all their entries are in."""
     spans: list[Span] = []
@@ -209,6 +227,8 @@ def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]
     ids = {UUID(span.session) for span in spans}
     indexes = NameIndex.objects.filter(session_id__in=ids, version=VERSION)
     known = {str(row.session_id): row for row in indexes}
+    if unsaved:
+        known[str(unsaved.name_index.session_id)] = unsaved.name_index
     found = [(known[span.session].pk, span) for span in spans if span.session in known]
     is_whole = len(spans) < MOST_SPANS and len(found) == len(spans)
     for span in spans if is_whole else ():
@@ -217,14 +237,14 @@ def indexed_spans(lineage: Lineage, first: int, last: int) -> tuple[Spans, bool]
     return found, is_whole
 
 
-def key_places(spans: Spans, keys: Collection[int]) -> dict[int, KeyPlaces]:
+def key_places(spans: Spans, keys: Collection[int], unsaved: Unsaved | None = None) -> dict[int, KeyPlaces]:
     """Where keys first and last stand in some spans. Keys that stand nowhere are left out.
 
     A key takes a few reads of the primary key, however often it stands.
     """
     found: dict[int, KeyPlaces] = {}
     wanted = [(key, group) for key in keys for group in GROUPS]
-    for reader, own in _readers(spans):
+    for reader, own in _readers(spans, unsaved):
         # What the agent was given and what it said stand beside each other, mostly in one page.
         reader.load(place_of(key, group, own[0].first) for key in keys for group in GROUPS[::2])
         firsts, lasts = (_ends(reader, wanted, own, newest=newest) for newest in (False, True))
@@ -313,13 +333,14 @@ def _downwards(reader: PlaceReader, low: int, high: int, limit: int) -> Iterator
         high = place - 1
 
 
-def _readers(spans: Spans) -> Iterator[tuple[PlaceReader, list[Span]]]:
+def _readers(spans: Spans, unsaved: Unsaved | None = None) -> Iterator[tuple[PlaceReader, list[Span]]]:
     """A reader for each index, with the spans of its session, ascending."""
     by_index: dict[int, list[Span]] = {}
     for index, span in spans:
         by_index.setdefault(index, []).append(span)
     for index, own in by_index.items():
-        yield PlaceReader(index), own[::-1]
+        is_unsaved = unsaved is not None and unsaved.name_index.pk == index
+        yield PlaceReader(index, unsaved.places if unsaved and is_unsaved else ()), own[::-1]
 
 
 def _bounds(key: int, span: Span) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ from historyapp.core.origins import (
 )
 from historyapp.core.windows import LogRow
 from historyapp.models import Entry, NameIndex, NamePage, NameRun, Session, StepNames
-from historyapp.models.origins import indexed_spans, key_places
+from historyapp.models.origins import Unsaved, indexed_spans, key_places
 from historyapp.models.sql import outermost, window_rows
 from historyapp.services.name_runs import merge_runs, places_of_run
 from historyapp.services.transactions import writing
@@ -37,6 +37,9 @@ from historyapp.services.transactions import writing
 ENTRIES_OF_PIECE = 2_000
 TOKENS_OF_PIECE = 400_000
 """A piece ends after the entry that reaches this many tokens."""
+PLACES_AT_ONCE, SECONDS_AT_ONCE = 20_000, 0.5
+"""Pieces are stored together until they have so many places (about 100 KB) or took so long. A session that
+was often rewound has many small ones, and each transaction makes agents wait."""
 PAGES_AT_ONCE = 100
 READ_SECONDS = 0.5
 """How long a page or an API call adds pieces."""
@@ -57,7 +60,7 @@ class _Action(NamedTuple):
 class _Before(NamedTuple):
     """What is before a piece."""
 
-    name_index: NameIndex
+    unsaved: Unsaved
     session: Session
     lineage: Lineage
     unread: int
@@ -120,12 +123,13 @@ def add_piece(session: Session, last: int | None = None, *, is_short: bool = Fal
     wanted = session.head if last is None else min(last, session.head)
     if index.position >= wanted:
         return False
-    piece = read_piece(session, index, is_short=is_short)
+    begun = index.position
+    piece = _next_pieces(session, index, wanted, is_short=is_short)
     if piece is None:
         return False
     with writing():
         held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
-        if held and held.position == index.position:  # else another process was quicker, or it was deleted
+        if held and held.position == begun:  # else another process was quicker, or it was deleted
             _store(held, piece)
     merge_runs(index, is_short=is_short)
     return held is not None and piece.last < wanted
@@ -144,6 +148,26 @@ def _begin(session: Session) -> NameIndex:
     return index
 
 
+def _next_pieces(session: Session, index: NameIndex, wanted: int, *, is_short: bool) -> Piece | None:
+    """The next pieces as one, up to a position or as many as are stored at once; None at the end.
+
+    Args:
+        index: is moved behind them, but not stored.
+    """
+    end = time.monotonic() + SECONDS_AT_ONCE
+    found: Piece | None = None
+    while found is None or (
+        index.position < wanted and len(found.places) < PLACES_AT_ONCE and time.monotonic() < end
+    ):
+        piece = read_piece(session, index, found.places if found else (), is_short=is_short)
+        if piece is None:
+            break
+        index.position, index.unread = piece.last, index.unread or piece.unread
+        places = sorted([*found.places, *piece.places]) if found else piece.places
+        found = Piece(piece.last, index.unread, places, [*(found.steps if found else ()), *piece.steps])
+    return found
+
+
 def _store(index: NameIndex, piece: Piece) -> None:
     if piece.places:
         run = NameRun.objects.create(index=index, size=len(piece.places))
@@ -154,8 +178,14 @@ def _store(index: NameIndex, piece: Piece) -> None:
     index.save(update_fields=["position", "unread"])
 
 
-def read_piece(session: Session, index: NameIndex, *, is_short: bool = False) -> Piece | None:
-    """The next entries' names, and which of their actions named what had never been seen; None at the end."""
+def read_piece(
+    session: Session, index: NameIndex, unsaved: Sequence[int] = (), *, is_short: bool = False
+) -> Piece | None:
+    """The next entries' names, and which of their actions named what had never been seen; None at the end.
+
+    Args:
+        unsaved: ascending places of the entries up to the index's position that are not stored yet.
+    """
     entries = _next_entries(session, index.position, is_short=is_short)
     if not entries:
         return None
@@ -168,7 +198,7 @@ def read_piece(session: Session, index: NameIndex, *, is_short: bool = False) ->
         keys.append({one.key for one in found.mentions})
         unread = unread or (0 if found.is_whole else entry.position)
     lineage = session.lineage(index.position).cut(index.position)
-    steps = _flags(_Before(index, session, lineage, index.unread or unread), entries, keys)
+    steps = _flags(_Before(Unsaved(index, unsaved), session, lineage, index.unread or unread), entries, keys)
     return Piece(entries[-1][1].position, unread, sorted(places), steps)
 
 
@@ -205,7 +235,7 @@ def _flags(
     Args:
         keys: the keys of each entry.
     """
-    index, session, lineage, unread = before
+    unsaved, session, lineage, unread = before
     actions = {
         row.position: _action(row, entry.body)
         for row, entry in entries
@@ -213,8 +243,8 @@ def _flags(
     }
     ways = {name: lookups(name) for action in actions.values() for name in action.names}
     wanted = {key for some in ways.values() for way in some for key in way.keys}
-    spans, is_whole = indexed_spans(lineage, 1, lineage.last)
-    newest = {key: known.newest for key, known in key_places(spans, wanted).items()}
+    spans, is_whole = indexed_spans(lineage, 1, lineage.last, unsaved)
+    newest = {key: known.newest for key, known in key_places(spans, wanted, unsaved).items()}
     seen = SeenRows(window_rows(lineage))
     standing = _standing_keys(session, lineage)
     steps: list[StepNames] = []
@@ -225,7 +255,7 @@ def _flags(
             last_seen = {name: _last_seen(ways[name], newest) for name in action.names}
             standing_names = {name for name in action.names if _stands(ways[name], standing)}
             found = StepNames(
-                index=index,
+                index=unsaved.name_index,
                 position=row.position,
                 number=action.number,
                 unseen=sum(not last_seen[file] for file in action.files) if may_be_unseen else 0,

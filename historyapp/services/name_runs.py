@@ -1,13 +1,14 @@
 """Merges runs of the index of names, so that a search reads few of them.
 
-A merged run is written in several short transactions and read only when it is whole. So no append waits long,
-and a worker that is stopped leaves nothing that is read.
+A long merged run is written in several short transactions and read only when it is whole. So no append waits
+long, and a worker that is stopped leaves nothing that is read.
 """
 
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from heapq import merge
-from itertools import islice, pairwise
+from itertools import islice
 
 from django.utils import timezone
 
@@ -19,6 +20,8 @@ GROWTH = 2
 """A run is merged with the next larger one unless that one is more than this many times as large."""
 SHORT_PLACES = 20_000
 """While somebody waits, only runs with fewer places are merged."""
+SMALL_PLACES = 32_000
+"""Runs that have at most as many places together are merged in one transaction."""
 _PAGES_AT_ONCE = 64
 _LEFT_BEHIND = timedelta(hours=1)
 """A run that is older than this and not live belongs to a merge that was stopped."""
@@ -27,18 +30,43 @@ _LEFT_BEHIND = timedelta(hours=1)
 def merge_runs(index: NameIndex, *, is_short: bool = False) -> None:
     """Merges runs of like size until each is more than twice as large as the next."""
     _delete_left_behind(index)
-    while pair := _next_pair(index, is_short=is_short):
-        if not _merge(index, pair):
+    while some := _next_runs(index, SHORT_PLACES if is_short else sys.maxsize):
+        is_small = sum(run.size for run in some) <= SMALL_PLACES
+        if not (_merge_small(index, some) if is_small else _merge(index, some)):
             return
 
 
-def _next_pair(index: NameIndex, *, is_short: bool) -> list[NameRun]:
-    runs = list(NameRun.objects.filter(index=index, is_live=True).order_by("size", "pk"))
-    for small, large in pairwise(runs):
-        is_like = large.size <= small.size * GROWTH
-        if is_like and not (is_short and small.size + large.size > SHORT_PLACES):
-            return [small, large]
-    return []
+def _next_runs(index: NameIndex, most: int) -> list[NameRun]:
+    """The smallest runs of like size, all that would be merged one after the other; [] where none are.
+
+    Args:
+        most: places that they may have together.
+    """
+    found: list[NameRun] = []
+    size = 0
+    for run in NameRun.objects.filter(index=index, is_live=True).order_by("size", "pk"):
+        if size + run.size > most or (len(found) > 1 and run.size > size * GROWTH):
+            break
+        is_like = run.size <= size * GROWTH
+        found, size = ([*found, run], size + run.size) if is_like else ([run], run.size)
+    return found if len(found) > 1 else []
+
+
+def _merge_small(index: NameIndex, old: list[NameRun]) -> bool:
+    """Puts one run in place of some in one transaction. Returns as :func:`_merge`."""
+    merged = list(pages(merge(*(places_of_run(run.pk) for run in old))))
+    ids = [run.pk for run in old]
+    with writing():
+        held = NameIndex.objects.select_for_update().filter(pk=index.pk).first()
+        if held is None or NameRun.objects.filter(pk__in=ids, is_live=True).count() < len(ids):
+            return False
+        new = NameRun.objects.create(index=index, size=sum(run.size for run in old))
+        NamePage.objects.bulk_create(
+            [NamePage(run_id=new.pk, first=page[0], places=pack_places(page)) for page in merged]
+        )
+        NamePage.objects.filter(run_id__in=ids).delete()
+        NameRun.objects.filter(pk__in=ids).delete()
+    return True
 
 
 def _merge(index: NameIndex, old: list[NameRun]) -> bool:

@@ -73,6 +73,7 @@ def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
 ) -> None:
     monkeypatch.setattr(name_index.catch_up, "__kwdefaults__", {"at_most": 0})
     monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 2)
+    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
     monkeypatch.setattr(tasks, "want_name_index", lambda _: None)
     tags = [searched.get(path).headers["ETag"]]
     for _ in range(3):

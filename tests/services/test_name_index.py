@@ -1,5 +1,7 @@
 """The index of names follows the log in pieces and leads each name of an action to where it stood."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import pairwise
 
@@ -12,7 +14,7 @@ from historyapp.core.origins import VERSION
 from historyapp.models import NameIndex, NamePage, NameRun, Project, Session, StepNames
 from historyapp.models.history import History
 from historyapp.models.origins import flagged_steps, indexed_spans
-from historyapp.services import name_index
+from historyapp.services import name_index, name_runs
 from historyapp.services.append import append
 from historyapp.services.name_index import add_piece, catch_up
 from historyapp.services.name_runs import merge_runs, places_of_run
@@ -20,6 +22,7 @@ from historyapp.services.projections import rebuild
 from historyapp.services.retention import purge
 from historyapp.services.rewinds import Target, fork, rewind
 from historyapp.services.step_origins import NameOrigin, StepOrigins, origins_of, places_of
+from historyapp.services.transactions import writing
 from historyapp.tasks import index_names_of
 from tests.services.drafts import act, draft, ok, said
 
@@ -130,6 +133,7 @@ def test_without_the_whole_log_nothing_is_from_nowhere(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(name_index, "READ_ENTRIES", 1)
+    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
     append(project, session.pk, [said("see src/a.py"), act(), ok(), read("src/a.py")])
     history = History(Session.objects.get())
     assert not catch_up(history.lineage, seconds=0)
@@ -175,6 +179,7 @@ def test_a_file_that_an_instruction_names_is_never_gone(project: Project, sessio
 def in_runs(project: Project, session: Session, monkeypatch: pytest.MonkeyPatch, count: int) -> NameIndex:
     """The index of a session of ``count`` entries, each in a run of its own."""
     monkeypatch.setattr(name_index, "ENTRIES_OF_PIECE", 1)
+    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 0)
     monkeypatch.setattr(name_index, "merge_runs", lambda index, is_short: None)
     append(project, session.pk, [said(f"a/file_{n}.py b/other_{n}.py") for n in range(count)])
     while add_piece(Session.objects.get()):
@@ -197,6 +202,7 @@ def test_runs_of_like_size_become_one_and_lose_nothing(
 def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(name_runs, "SMALL_PLACES", 0)
     index = in_runs(project, session, monkeypatch, 2)
     before = [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")]
     write = NamePage.objects.bulk_create
@@ -208,6 +214,44 @@ def test_a_merge_whose_pages_were_deleted_meanwhile_loses_nothing(
     monkeypatch.setattr(NamePage.objects, "bulk_create", write_and_lose)
     merge_runs(index)
     assert [list(places_of_run(run.pk)) for run in NameRun.objects.order_by("pk")] == before
+
+
+def test_a_small_merge_does_nothing_where_another_process_was_quicker(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = in_runs(project, session, monkeypatch, 3)
+    old = list(NameRun.objects.order_by("pk"))
+    assert name_runs._merge_small(index, old)
+    (run,) = NameRun.objects.all()
+    before = list(places_of_run(run.pk))
+    assert not name_runs._merge_small(index, old)
+    assert [list(places_of_run(run.pk)) for run in NameRun.objects.all()] == [before]
+
+
+def test_many_rewinds_are_stored_in_few_transactions(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [act(), ok(outputs="src/a_0.py")])
+    for number in range(12):
+        append(project, session.pk, [read(f"src/a_{number}.py"), ok(outputs=f"src/a_{number + 1}.py")])
+        append(project, session.pk, [read("src/none.py"), ok()])
+        rewind(project, session.pk, Target(to_step=number + 2))
+    begun: list[float | None] = []
+
+    @contextmanager
+    def counted(patience: float | None = None) -> Iterator[None]:
+        begun.append(patience)
+        with writing(patience):
+            yield
+
+    for module in (name_index, name_runs):
+        monkeypatch.setattr(module, "writing", counted)
+    monkeypatch.setattr(name_index, "SECONDS_AT_ONCE", 60)
+    assert catch_up(Session.objects.get().lineage(), 60, at_most=None)
+    assert len(begun) == 2, "one for the empty index, one for all pieces"
+    taken = [step.number for step in StepNames.objects.order_by("position")]
+    assert taken == list(range(3, 15)), "each take named what no live step had, and nothing else did"
+    assert rebuild(Session.objects.get()).differences == []
 
 
 def test_what_a_stopped_merge_left_is_deleted_after_an_hour(project: Project, session: Session) -> None:
