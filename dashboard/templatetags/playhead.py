@@ -19,6 +19,7 @@ from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
 from historyapp.core.dates import duration_text, known
+from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import MICRO
 from historyapp.models import Episode
 from historyapp.services.faults import current
@@ -188,15 +189,18 @@ def agent(text: object) -> str:
 
 @register.filter
 def tools_beside(row: Episode) -> str:
-    """The names of a step's tools where its icon does not say enough: of other tools and of several calls."""
-    is_clear = row.kind not in ("", "other") and len(row.tool_names) == 1 and row.result_preview
-    return "" if is_clear else names(row.tool_names)
+    """The names of a step's tools where its icon does not say enough; of one tool how often it was called."""
+    says_enough = row.kind not in ("", "other") and bool(outcome_line(row))
+    if not says_enough or len(set(row.tool_names)) != 1:
+        return names(row.tool_names)
+    calls = len(row.tool_names)
+    return f"×{calls}" if calls > 1 else ""
 
 
 @register.filter
 def outcome_line(row: Episode) -> str:
     """The preview of a step's result; behind the lines of an edit also its thought, if one short sentence."""
-    shown = row.result_preview
+    shown = row.result_preview or (NO_OUTPUT if row.status == "success" else "")
     if row.kind != "edit" or not shown.startswith(_CHANGED):
         return shown
     thought = row.thought_preview.partition(". ")[0].rstrip(".:")

@@ -51,7 +51,9 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
 
 def lines_edited_by(command: Any) -> LineCount | None:
     """The lines that SWE-agent's shell command ``edit 3:4`` changes; None for any other command."""
-    place = _EDIT_COMMAND.match(command) if isinstance(command, str) else None
+    if not isinstance(command, str) or not command.startswith("edit "):
+        return None  # of most commands, before the pattern
+    place = _EDIT_COMMAND.match(command)
     if place is None:
         return None
     new, _, _ = command[place.end() :].rpartition("end_of_edit")

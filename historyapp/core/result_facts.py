@@ -44,6 +44,8 @@ _NOTES = ("[", "(")
 _STRUCTURED = ("{", "<", "[{", "[\n")
 """How an output begins whose last line says little."""
 _FOLDER = "Here's the files and directories "
+_OPENED = re.compile(r"\[File: [^\n]{1,250} \((\d{1,9}) lines total\)\]")
+"""How SWE-agent shows a file. The numbers of a single line are no range."""
 _SILENT = "Your command ran successfully and did not produce any output"
 _FILE, _UPDATED = "[File: ", "File updated. "
 _PROCESS_DONE = "///PROCESS-DONE:"
@@ -122,7 +124,8 @@ def _lines_read(asked: tuple[int, ...], text: str) -> str:
         last = first + returned - 1
         numbers = first, min(last, asked[1]) if asked[1] >= first else last
     if numbers is None:
-        return ""
+        whole = _OPENED.match(text[:_HEAD])
+        return _count(int(whole[1]), "line") if whole else ""
     return f"lines {numbers[0]:,}–{numbers[1]:,}" if numbers[0] < numbers[1] else f"line {numbers[0]:,}"
 
 

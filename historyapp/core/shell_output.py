@@ -16,6 +16,8 @@ _HEADS = (
 _WALL = re.compile(r"^Wall time:? {1,3}(\d{1,9}(?:\.\d{1,9})?) seconds", re.MULTILINE)
 _CODE = "<returncode>"
 """How mini-swe-agent begins."""
+_AFTER = "\nError: (none)\nExit Code: 0\n"
+"""What Gemini CLI writes behind the output of a command that succeeded, before further facts."""
 _OUTPUT, _EMPTY = "Output:", "(empty)"
 _MOST_HEADS = 8
 _LONGEST = 1e9
@@ -48,11 +50,11 @@ def shell_output(text: str) -> ShellOutput:
 
 
 def printed(text: str) -> str:
-    """What the program printed, without the lines that a harness wrote before it; does not read JSON."""
+    """What the program printed, without what a harness wrote around it; does not read JSON."""
     if text.startswith(_CODE):
         return shell_output(text).text
     output = _head_and_rest(text)[1]
-    return "" if output.startswith(_EMPTY) else output
+    return "" if output.startswith(_EMPTY) else output.partition(_AFTER)[0]
 
 
 def _exit_code(text: str) -> int | None:

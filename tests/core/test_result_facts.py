@@ -32,6 +32,7 @@ def fact(name: str, arguments: Any, text: str) -> str:
         ({"offset": 7, "limit": 1}, "one", "line 7"),
         ({"offset": True, "limit": 1}, PLAIN, ""),
         ({}, PLAIN, ""),
+        ({}, "[File: a.py (1 lines total)]\n1:\n(Open file: a.py)\nbash-$", "1 line"),
         ({}, "The file content has been truncated.\nStatus: Showing lines 1-25 of 212 total", "lines 1–25"),
         ({}, "Here's the files and directories up to 2 levels deep in /a:\n/a/\n/a/b.py\n/a/c.py", "2 paths"),
     ],

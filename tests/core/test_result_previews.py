@@ -34,6 +34,7 @@ IMAGE = {"type": "image", "media_type": "image/png", "data": "AAAA"}
         (CHUNK, "(no output)"),
         ("Output: On branch main\nclean", "On branch main clean"),
         ("Command: rm a\nDirectory: (root)\nOutput: (empty)\nExit Code: 0", "(no output)"),
+        ("Output: a b\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)", "a b"),
         ("<returncode>0</returncode>\n<output>\ntotal 176\n</output>", "total 176"),
         ("\x1b[90m2:58 AM\x1b[0m Found 0 errors", "2:58 AM Found 0 errors"),
         ("Process substitution is not supported", "Process substitution is not supported"),

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.templatetags.playhead import outcome_line
+from dashboard.templatetags.playhead import outcome_line, tools_beside
 from historyapp.models import Episode, Project, Session
 from historyapp.services.append import append
 from tests.dashboard.pages import fragment, html
@@ -76,6 +76,20 @@ def test_an_edit_has_its_lines_and_a_short_thought(alice: Client, project: Proje
 )
 def test_only_a_short_thought_stands_behind_the_lines_of_an_edit(thought: str, shown: str) -> None:
     assert outcome_line(Episode(kind="edit", result_preview="+1", thought_preview=thought)) == shown
+
+
+def test_of_several_calls_of_one_tool_their_number_is_shown() -> None:
+    row = Episode(kind="read", tool_names=["Read", "Read"], result_preview="line 1")
+    assert tools_beside(row) == "×2"
+    row.tool_names = ["Read", "Grep"]
+    assert tools_beside(row) == "Read, Grep"
+
+
+def test_a_success_without_output_says_so() -> None:
+    row = Episode(kind="shell", tool_names=["Bash"], status="success")
+    assert (tools_beside(row), outcome_line(row)) == ("", "(no output)")
+    row.status = "in_flight"
+    assert (tools_beside(row), outcome_line(row)) == ("Bash", "")
 
 
 def test_a_thought_stands_behind_no_other_result() -> None:
