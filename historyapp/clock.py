@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 COUNT_SECONDS = 15.0
 """Seconds after which it looks again for sessions whose figures a worker counts ahead."""
+ASK_SECONDS = 300.0
+"""Seconds after which it requests a worker again for the same session: a damaged one cannot be counted."""
 
 
 def run_clock(worker_id: UUID, look: Callable[[], None], stopping: threading.Event) -> None:
@@ -64,12 +66,18 @@ def watch_for_work(request_worker: Callable[[], None], worker_id: str) -> None:
     """
 
     next_count = 0.0
+    asked: dict[UUID, float] = {}
 
     def is_behind() -> bool:
-        nonlocal next_count
-        is_time = time.monotonic() >= next_count
-        next_count = time.monotonic() + COUNT_SECONDS if is_time else next_count
-        return is_time and bool(sessions_behind())
+        nonlocal next_count, asked
+        now = time.monotonic()
+        if now < next_count:
+            return False
+        next_count = now + COUNT_SECONDS
+        asked = {id: at for id, at in asked.items() if now - at < ASK_SECONDS}
+        wanted = [id for id in sessions_behind() if id not in asked]
+        asked.update(dict.fromkeys(wanted, now))
+        return bool(wanted)
 
     def look() -> None:
         release_unused(settings.PLAYHEAD_IDLE_SECONDS)

@@ -203,7 +203,12 @@ def count_figures() -> None:
     """Counts the figures of sessions that were imported or have grown, so that their overviews are quick."""
     with _only_once("figures") as is_first:
         for session in sessions_behind() if is_first else []:
-            count_ahead(session, _should_yield)
+            try:
+                count_ahead(session, _should_yield)
+            except (DatabaseError, StorageFailed):
+                raise
+            except Exception:  # the others must not wait for it
+                log.exception("The figures of session %s cannot be counted.", session)
 
 
 def sweep() -> None:

@@ -124,6 +124,18 @@ def test_a_worker_is_requested_for_figures_that_can_be_counted_ahead(monkeypatch
     assert _watch(2, monkeypatch) == 1, "it looks once in a while"
 
 
+def test_a_worker_is_seldom_requested_for_figures_that_stay_uncounted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    damaged = [uuid4()]
+    monkeypatch.setattr(clock, "sessions_behind", lambda: damaged)
+    monkeypatch.setattr(clock, "COUNT_SECONDS", 0)
+    with monkeypatch.context() as patch:
+        assert _watch(5, patch) == 1, "it looks each time"
+    monkeypatch.setattr(clock, "ASK_SECONDS", 0)
+    assert _watch(2, monkeypatch) == 3, "and asks again later"
+
+
 def test_the_tokenizers_tables_are_released_when_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_tokens("two words") == 2
     assert not vocabularies.release_unused(60), "they were used just now"

@@ -1,8 +1,9 @@
 """What a worker does by the clock."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from celery import Task
@@ -73,6 +74,23 @@ def test_a_sweep_has_figures_counted_ahead(monkeypatch: pytest.MonkeyPatch) -> N
     tasks.sweep()
     assert FiguresCheckpoint.objects.filter(session=session).count() == 2
     assert not tasks.is_busy()
+
+
+def test_a_session_whose_figures_cannot_be_counted_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    damaged, other = uuid4(), uuid4()
+    counted: list[UUID] = []
+
+    def count(session: UUID, should_stop: Callable[[], bool]) -> None:
+        if session == damaged:
+            raise ValueError("damaged")
+        counted.append(session)
+
+    monkeypatch.setattr(tasks, "sessions_behind", lambda: [damaged, other])
+    monkeypatch.setattr(tasks, "count_ahead", count)
+    tasks.count_figures()
+    assert counted == [other]
 
 
 def test_a_chore_is_done_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
