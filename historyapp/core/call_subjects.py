@@ -79,6 +79,10 @@ PATCHED_FILE = (
     "--- a/",
 )
 """How a line of a patch begins that names a file."""
+_WRITERS = {"create", "edit"}
+"""Tools of SWE-agent that change a file; ``edit`` changes the one that was opened last and names none."""
+_OPENERS = {"create", "open"}
+"""Tools and commands of SWE-agent after which ``edit`` changes the file that they name."""
 _MOST_FILES = 20
 _SCRIPTED = re.compile(r'\bcmd: ?"((?:[^"\\]|\\.)*+)"')
 """A command line that a script of an agent runs: ``tools.exec_command({cmd:"ls"})``."""
@@ -118,6 +122,40 @@ def command_line(arguments: Any) -> str:
     return "\n".join(commands).replace("\\n", "\n").replace('\\"', '"') if commands else text
 
 
+def opened_file(name: str, arguments: Any) -> str:
+    """The file that a call of SWE-agent opens, which its later ``edit`` changes; empty for other calls."""
+    if not isinstance(arguments, Mapping):
+        return ""
+    if name in _OPENERS:
+        return preview(_text(arguments, PATHS))
+    if name != "shell":
+        return ""
+    first, _, rest = _command(arguments).partition("\n")[0].partition(" ")
+    return _first_word(rest) if first in _OPENERS else ""
+
+
+def _of_editor_command(command: str) -> CallSubject | None:
+    """What a command of SWE-agent does to a file; None for commands of a shell.
+
+    ``create a.py``, ``str_replace_editor view a.py``, or ``edit 1:3`` above new lines and ``end_of_edit``.
+    """
+    line = command.partition("\n")[0]
+    first, _, rest = line.partition(" ")
+    if first == "create" and rest.strip():
+        return _of_file("edit", _first_word(rest))
+    if first == "edit" and command.rstrip().endswith("\nend_of_edit"):
+        return CallSubject("edit", preview(line))
+    if first == "str_replace_editor":
+        action, _, rest = rest.strip().partition(" ")
+        kind, path = _EDITOR_COMMANDS.get(action), _first_word(rest)
+        return _of_file(kind, path) if kind and path else None
+    return None
+
+
+def _first_word(words: str) -> str:
+    return preview(next(iter(words.split(maxsplit=1)), "").strip("\"'"))
+
+
 def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     path, pattern = _text(arguments, PATHS), _text(arguments, _PATTERNS)
     editing = _EDITOR_COMMANDS.get(str(arguments.get("command"))) if path else None
@@ -127,15 +165,16 @@ def _of_object(name: str, arguments: Mapping[str, Any]) -> CallSubject:
     if not _CHANGES.isdisjoint(names) or (path and not _CHANGES_WITH_PATH.isdisjoint(names)):
         files = _changed_files(arguments, path)
         return CallSubject("edit", preview(files[0] if files else ""), files)
+    if name in _WRITERS:
+        return _of_file("edit", path) if path else CallSubject("edit", "")
     if name in AGENTS or "subagent_type" in arguments:
         return CallSubject("agent", preview(_text(arguments, ("description", "title", *TASKS))))
     if name in _PLANNERS or not names.isdisjoint(_LISTS_OF_TASKS):
         return CallSubject("plan", preview(_plan(arguments)))
     if command := _command(arguments):
-        files = _patched_files(command)
-        return (
-            CallSubject("edit", preview(files[0]), files) if files else CallSubject("shell", preview(command))
-        )
+        if files := _patched_files(command):
+            return CallSubject("edit", preview(files[0]), files)
+        return _of_editor_command(command) or CallSubject("shell", preview(command))
     if url := _text(arguments, ("url", "uri", "href")):
         return CallSubject("web", preview(url))
     if pattern:
@@ -221,12 +260,19 @@ def _changed_files(arguments: Mapping[str, Any], path: str) -> tuple[str, ...]:
     return _patched_files(_text(arguments, ("patch", "diff", "input")))
 
 
+def patch_lines(text: str) -> list[str]:
+    """The lines of a patch; also of one in a string of a script, where ``\\n`` ends a line."""
+    if "*** Begin Patch\\n" in text:
+        text = text.replace("\\n", "\n")
+    return text.splitlines()
+
+
 def _patched_files(text: str) -> tuple[str, ...]:
     """The files that a patch changes; none where the text is no patch."""
     if "*** Begin Patch" not in text and not text.startswith(("--- ", "diff --git ")):
         return ()
     found: dict[str, None] = {}
-    for line in text.splitlines():
+    for line in patch_lines(text):
         prefix = next((prefix for prefix in PATCHED_FILE if line.startswith(prefix)), "")
         if prefix and len(found) < _MOST_FILES:
             found[preview(line.removeprefix(prefix))] = None

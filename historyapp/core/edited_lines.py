@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import PATCHED_FILE, command_line
+from historyapp.core.call_subjects import PATCHED_FILE, command_line, patch_lines
 
 _OLD, _NEW = ("old_string", "old_str"), ("new_string", "new_str")
 _WHOLE = ("content", "contents", "file_text", "new_source")
@@ -46,7 +46,7 @@ def _of_edit(edit: Mapping[str, Any]) -> LineCount:
         return LineCount(len(whole.splitlines()))
     if isinstance(replacement := edit.get("replacement_text"), str):
         return LineCount(len(replacement.splitlines()), _replaced_lines(edit))
-    return _of_patch(_text(edit, _PATCHES) or command_line(edit))
+    return lines_edited_by(edit.get("command")) or _of_patch(_text(edit, _PATCHES) or command_line(edit))
 
 
 def lines_edited_by(command: Any) -> LineCount | None:
@@ -74,7 +74,7 @@ def writes_whole_file(arguments: Any) -> bool:
         arguments = _text(arguments, _PATCHES) or command_line(arguments)
     if not isinstance(arguments, str):
         return False
-    files = [line for line in arguments.splitlines() if line.startswith(PATCHED_FILE)]
+    files = [line for line in patch_lines(arguments) if line.startswith(PATCHED_FILE)]
     return len(files) == 1 and files[0].startswith("*** Add File: ")
 
 
@@ -96,7 +96,7 @@ def _equal_lines(some: list[str], others: list[str]) -> int:
 
 
 def _of_patch(patch: str) -> LineCount:
-    lines = patch.splitlines()
+    lines = patch_lines(patch)
     return LineCount(
         sum(line.startswith("+") and not line.startswith("+++") for line in lines),
         sum(line.startswith("-") and not line.startswith("---") for line in lines),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from historyapp.core.call_subjects import Kind
-from historyapp.core.edited_lines import edited_lines, lines_edited_by, writes_whole_file
+from historyapp.core.edited_lines import edited_lines, writes_whole_file
 from historyapp.core.failures import Check, said_by_runner
 from historyapp.core.numbering import line_range
 from historyapp.core.results import NO_OUTPUT
@@ -68,8 +68,6 @@ def call_figures(kind: Kind, arguments: Any) -> tuple[int, ...]:
     if kind == "plan":
         tasks = next((arguments[name] for name in _TASKS if isinstance(arguments.get(name), list)), ())
         return (len(tasks),) if tasks else ()
-    if kind == "shell":
-        return (*(lines_edited_by(arguments.get("command")) or ()),)
     return _asked_lines(arguments) if kind == "read" else ()
 
 
@@ -131,6 +129,8 @@ def _lines_read(asked: tuple[int, ...], text: str) -> str:
 
 def _lines_changed(figures: tuple[int, ...], text: str) -> str:
     head = text[:_HEAD]
+    if len(figures) > 1 and _UPDATED in head + text[-_TAIL:]:  # SWE-agent shows the file before it
+        return _signed(figures)
     first = head.partition("\n")[0]
     if not any(figures) or not (first.startswith(_DIFF) or any(mark in first for mark in _DONE)):
         return ""
@@ -188,11 +188,9 @@ def _listed(text: str) -> str:
 
 
 def _printed(check: Check, text: str) -> str:
-    """What a command printed. SWE-agent's commands can also show and edit files."""
+    """What a command printed. SWE-agent's commands can also show files."""
     if text.startswith(_SILENT):
         return NO_OUTPUT
-    if check.figures and _UPDATED in text[:_HEAD] + text[-_TAIL:]:
-        return _signed(check.figures)
     if text.startswith(_FILE):
         return _lines_read((), text)
     return "" if check.rules == "viewer" else _last_line(text)

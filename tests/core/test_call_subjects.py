@@ -1,12 +1,13 @@
 """What a tool call is about follows from the shape of its arguments, then from the tool's name."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from historyapp.core.call_subjects import KINDS, CallSubject, Kind, call_subject
+from historyapp.core.call_subjects import KINDS, CallSubject, Kind, call_subject, opened_file
 
 PATCH = "*** Begin Patch\n*** Update File: a/b.py\n@@\n-x\n+y\n*** Add File: c.md\n+z\n*** End Patch"
 TODOS = [
@@ -31,6 +32,15 @@ TODOS = [
         ("Write", {"file_path": "/a.py", "content": "x"}, "edit", "/a.py"),
         ("apply_patch", PATCH, "edit", "a/b.py"),
         ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, "edit", "a/b.py"),
+        ("exec", f"const patch = {json.dumps(PATCH)};\ntools.apply_patch(patch)", "edit", "a/b.py"),
+        ("shell", {"command": "create \"a.py\"\n"}, "edit", "a.py"),
+        ("shell", {"command": "edit 1:1\nx = 1\nend_of_edit\n"}, "edit", "edit 1:1"),
+        ("shell", {"command": "edit notes"}, "shell", "edit notes"),
+        ("shell", {"command": "str_replace_editor create /a.py --file_text x"}, "edit", "/a.py"),
+        ("shell", {"command": "str_replace_editor view /a.py"}, "read", "/a.py"),
+        ("create", {"filename": "a.py"}, "edit", "a.py"),
+        ("edit", {"search": "x", "replace": "y"}, "edit", ""),
+        ("edit", {"replacement_text": "y", "start_line": 1, "end_line": 1}, "edit", ""),
         ("Grep", {"pattern": "EnsureSetup", "path": "/src", "glob": "*.go"}, "search", "EnsureSetup"),
         ("search_tools", {"queries": ["refunds"]}, "search", "refunds"),
         ("web_search", {"query": "weather"}, "web", "weather"),
@@ -61,6 +71,7 @@ def test_the_arguments_show_what_a_call_is_about(name: str, arguments: Any, kind
     [
         ({"file_path": "/a.py"}, ("/a.py",)),
         (PATCH, ("a/b.py", "c.md")),
+        (f"const patch = {json.dumps(PATCH)};\ntools.apply_patch(patch)", ("a/b.py", "c.md")),
         ({"changes": [{"path": "x.txt", "kind": "add"}, {"path": "y.txt"}]}, ("x.txt", "y.txt")),
         ({"changes": {"x.txt": {"add": ""}}}, ("x.txt",)),
         ({"patch": "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b"}, ("x.py",)),
@@ -69,6 +80,22 @@ def test_the_arguments_show_what_a_call_is_about(name: str, arguments: Any, kind
 )
 def test_the_files_that_a_call_names(arguments: Any, files: tuple[str, ...]) -> None:
     assert call_subject("apply_patch", arguments).files == files
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "file"),
+    [
+        ("open", {"path": "a.py", "line_number": 3}, "a.py"),
+        ("create", {"filename": "a.py"}, "a.py"),
+        ("shell", {"command": 'open "src/a.py" 1474\n'}, "src/a.py"),
+        ("shell", {"command": "create a.py"}, "a.py"),
+        ("shell", {"command": "openssl version"}, ""),
+        ("Bash", {"command": "open index.html"}, ""),
+        ("open", "a.py", ""),
+    ],
+)
+def test_the_file_that_a_later_edit_changes(name: str, arguments: Any, file: str) -> None:
+    assert opened_file(name, arguments) == file
 
 
 _words = st.sampled_from(

@@ -24,7 +24,7 @@ from historyapp.core.overview.step_facts import CallFacts, StepFacts, facts_of, 
 from historyapp.core.text import preview
 from historyapp.core.usage import Usage
 
-VERSION = 8
+VERSION = 9
 """Of the rules and of the state. Stored figures of another version are not read."""
 MOST_TOOLS, MOST_FILES, MOST_COMMANDS = 100, 300, 200
 """The first names, which have figures of their own. Further tools are added up under the empty name."""
@@ -128,6 +128,8 @@ class RunFigures:
     is_new_turn: bool = False
     tools: dict[str, ToolFigures] = field(default_factory=dict)
     files: dict[str, FileFigures] = field(default_factory=dict)
+    open_file: str = ""
+    """The file that an edit changes which names none, as those of SWE-agent."""
     more_files: int = 0
     """Reads and edits of further files."""
     commands: dict[str, CommandFigures] = field(default_factory=dict)
@@ -250,7 +252,9 @@ class RunFigures:
             _note(self.interrupted, number)
         if call.subject.kind == "shell":
             self._add_command(number, call)
-        for file in call.subject.files:
+        self.open_file = call.opened or self.open_file
+        is_of_open_file = call.subject.kind == "edit" and not call.subject.files and self.open_file
+        for file in (self.open_file,) if is_of_open_file else call.subject.files:
             self._add_file(number, call, preview(file))
 
     def _add_command(self, number: int, call: CallFacts) -> None:
@@ -272,7 +276,7 @@ class RunFigures:
         if call.subject.kind == "edit":
             file.edits += 1
             _note(file.edit_steps, number)
-            if len(call.subject.files) == 1:  # a call that changes several does not say which lines are whose
+            if len(call.subject.files) < 2:  # a call that changes several does not say which lines are whose
                 file.added += call.lines.added
                 file.removed += call.lines.removed
             return

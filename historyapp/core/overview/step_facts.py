@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from historyapp.core.call_subjects import CallSubject, call_subject
+from historyapp.core.call_subjects import CallSubject, call_subject, opened_file
 from historyapp.core.conversation import PairedResult, Progress, Status
 from historyapp.core.edited_lines import LineCount, edited_lines
 from historyapp.core.entries import Entry, ModelOutput, ToolResult, ToolResults
@@ -32,6 +32,8 @@ class CallFacts:
     """Equal for calls of the same tool with the same arguments."""
     check: Check
     """How its result is read for a failure that nobody reported."""
+    opened: str = ""
+    """The file that it opens for later edits, see :func:`historyapp.core.call_subjects.opened_file`."""
     status: str = ""
     """Of its result; empty without one."""
     likely_failure: str = ""
@@ -113,7 +115,8 @@ def _call(id: str, name: str, arguments: Any) -> CallFacts:
     subject = call_subject(name, arguments)
     lines = edited_lines(arguments) if subject.kind == "edit" else _NO_LINES
     digest = digest_of(f"{name}\n{dump_json(arguments)}")
-    return CallFacts(id, preview(name, 100), subject, lines, digest, check_of(name, arguments, subject.kind))
+    check, opened = check_of(name, arguments, subject.kind), opened_file(name, arguments)
+    return CallFacts(id, preview(name, 100), subject, lines, digest, check, opened)
 
 
 def digest_of(text: str) -> str:

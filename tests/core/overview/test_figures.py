@@ -157,3 +157,14 @@ def test_likely_failures_are_counted_apart_from_reported_ones() -> None:
     assert figures.commands["pytest"].likely_failures == 1
     assert figures.first_failure is not None
     assert (figures.first_failure.step, figures.first_failure.rule) == (1, "failed_tests")
+
+
+def test_an_edit_without_a_file_changes_the_one_that_was_opened() -> None:
+    run = Run().call("create", filename="a.py").ok().call("edit", replacement_text="x\ny").ok()
+    run.call("shell", command="open b.py 12").ok().call("shell", command="edit 1:1\nx\nend_of_edit").ok()
+    files = run.figures.files
+    assert [(path, file.edit_steps, file.added) for path, file in files.items()] == [
+        ("a.py", [1, 2], 2),
+        ("b.py", [4], 1),
+    ]
+    assert not Run().call("edit", replacement_text="x").ok().figures.files
