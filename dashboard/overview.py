@@ -23,8 +23,6 @@ MOST_MARKS = 40
 """Lines of one kind in the picture."""
 ROWS = 40
 """Rows of the table behind the picture, without compactions."""
-LEAST_WRITTEN = 500
-"""Tokens of outputs from which on a report of less than half of them is worth a word."""
 WIDTH, HEIGHT = 1000, 130
 """Of the picture's coordinates."""
 
@@ -187,12 +185,8 @@ class OverviewPage:
 
     @property
     def reports_too_little(self) -> bool:
-        """Whether the source reports fewer output tokens than the outputs in the log have.
-
-        Some versions of Claude Code store the count at which an answer began.
-        """
-        tokens, written = self.overview.tokens, self.figures.written
-        return tokens.source == "reported" and written > LEAST_WRITTEN and tokens.usage.output * 2 < written
+        """Whether the source reports too few output tokens."""
+        return self.overview.tokens.reports_too_little(self.figures.written)
 
     @cached_property
     def chart(self) -> ContextChart | None:

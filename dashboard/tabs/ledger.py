@@ -7,6 +7,7 @@ from dashboard.rendering.ledger import draw_chart, shown_steps
 from dashboard.tabs.base import Tab
 from historyapp.services.caps import caps_that_hold
 from historyapp.services.ledger import SessionLedger, ledger_of, step_accounts
+from historyapp.services.run_figures import SECONDS, count_run
 
 
 def content(location: Location) -> dict[str, Any]:
@@ -16,9 +17,18 @@ def content(location: Location) -> dict[str, Any]:
     return {
         "ledger": ledger,
         "kinds": _kinds(ledger),
+        "too_few_of": _too_few_of(location, ledger),
         "chart": draw_chart(accounts, location),
         "caps": caps_that_hold(location.history.session),
     }
+
+
+def _too_few_of(location: Location, ledger: SessionLedger) -> int:
+    """The tokens of the outputs by our own count where the source reports too few; else 0."""
+    if not ledger.tokens.reports_too_little(ledger.tokens.estimated):  # the outputs cannot have more
+        return 0
+    written = count_run(location.history, SECONDS).figures.written
+    return written if ledger.tokens.reports_too_little(written) else 0
 
 
 def _kinds(ledger: SessionLedger) -> list[tuple[str, int, int]]:

@@ -14,6 +14,10 @@ TokenSource = Literal["reported", "estimated"]
 MoneySource = Literal["reported", "priced", "reported and priced", "unknown", "none"]
 
 
+LEAST_WRITTEN = 500
+"""Tokens of outputs from which on a report of less than half of them is worth a word."""
+
+
 class RunTokens(NamedTuple):
     """Tokens of a run."""
 
@@ -27,6 +31,13 @@ class RunTokens(NamedTuple):
     def shown(self) -> int:
         """The one figure: input as reported, else the entries by our own count."""
         return self.usage.input if self.source == "reported" else self.estimated
+
+    def reports_too_little(self, written: int) -> bool:
+        """Whether the source reports less than half of the tokens that the outputs have by our own count.
+
+        Some versions of Claude Code store the count at which an answer began.
+        """
+        return self.source == "reported" and written > LEAST_WRITTEN and self.usage.output * 2 < written
 
 
 class RunMoney(NamedTuple):

@@ -33,7 +33,7 @@ TODOS = [
         ("apply_patch", PATCH, "edit", "a/b.py"),
         ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, "edit", "a/b.py"),
         ("exec", f"const patch = {json.dumps(PATCH)};\ntools.apply_patch(patch)", "edit", "a/b.py"),
-        ("shell", {"command": "create \"a.py\"\n"}, "edit", "a.py"),
+        ("shell", {"command": 'create "a.py"\n'}, "edit", "a.py"),
         ("shell", {"command": "edit 1:1\nx = 1\nend_of_edit\n"}, "edit", "edit 1:1"),
         ("shell", {"command": "edit notes"}, "shell", "edit notes"),
         ("shell", {"command": "str_replace_editor create /a.py --file_text x"}, "edit", "/a.py"),

@@ -57,7 +57,8 @@ def test_too_small_a_report_of_output_is_said(
     session = create_session(project, names={"model": "gpt-5"})
     usage = {"input_tokens": 9_000, "output_tokens": reported}
     append(project, session.pk, [said("go"), draft(ModelOutput(text="many words " * 1_000), usage=usage)])
-    assert ("the source reports too few" in text(alice.get(address(session)))) is is_said
+    for page in (address(session), f"/sessions/{session.pk}/ledger?step=1"):
+        assert ("the source reports too few" in text(alice.get(page))) is is_said
 
 
 def test_it_is_the_first_tab(alice: Client, session: Session) -> None:
