@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString
 from dashboard.location import Location
 from dashboard.rendering.blocks import IMAGE, Block
 from dashboard.rendering.text import visible
+from dashboard.tools.mcp import mcp_parts
 from historyapp.core.dates import duration_text, known
 from historyapp.core.results import NO_OUTPUT
 from historyapp.core.usage import MICRO
@@ -192,7 +193,7 @@ def tools_beside(row: Episode) -> str:
     """The names of a step's tools where its icon does not say enough; of one tool how often it was called."""
     says_enough = row.kind not in ("", "other") and bool(outcome_line(row))
     if not says_enough or len(set(row.tool_names)) != 1:
-        return names(row.tool_names)
+        return names([(mcp_parts(name) or ("", name))[1] for name in row.tool_names])
     calls = len(row.tool_names)
     return f"×{calls}" if calls > 1 else ""
 

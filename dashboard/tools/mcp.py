@@ -6,17 +6,17 @@ from historyapp.core.text import preview
 
 
 def fits(call: RecordedCall) -> bool:
-    return _parts(call.name) is not None
+    return mcp_parts(call.name) is not None
 
 
 def draw(call: RecordedCall, make: CallBlocks) -> Card:
     card = draw_default(call, make)
-    server, tool = _parts(call.name) or ("", call.name)
+    server, tool = mcp_parts(call.name) or ("", call.name)
     card.title, card.facts = preview(tool), [f"MCP server {preview(server)}", *card.facts]
     return card
 
 
-def _parts(name: str) -> tuple[str, str] | None:
+def mcp_parts(name: str) -> tuple[str, str] | None:
     """The server and the tool of a name; None where it is no name of MCP."""
     mark, _, rest = name.partition("__")
     server, _, tool = rest.partition("__")

@@ -85,6 +85,10 @@ def test_of_several_calls_of_one_tool_their_number_is_shown() -> None:
     assert tools_beside(row) == "Read, Grep"
 
 
+def test_of_an_mcp_tool_the_server_is_left_out() -> None:
+    assert tools_beside(Episode(kind="other", tool_names=["mcp__docs__look_up", "think"])) == "look_up, think"
+
+
 def test_a_success_without_output_says_so() -> None:
     row = Episode(kind="shell", tool_names=["Bash"], status="success")
     assert (tools_beside(row), outcome_line(row)) == ("", "(no output)")
