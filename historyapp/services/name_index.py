@@ -179,14 +179,20 @@ def _store(index: NameIndex, piece: Piece) -> None:
 
 
 def read_piece(
-    session: Session, index: NameIndex, unsaved: Sequence[int] = (), *, is_short: bool = False
+    session: Session,
+    index: NameIndex,
+    unsaved: Sequence[int] = (),
+    *,
+    last: int | None = None,
+    is_short: bool = False,
 ) -> Piece | None:
     """The next entries' names, and which of their actions named what had never been seen; None at the end.
 
     Args:
         unsaved: ascending places of the entries up to the index's position that are not stored yet.
+        last: the last position that it may have; None: the newest one.
     """
-    entries = _next_entries(session, index.position, is_short=is_short)
+    entries = _next_entries(session, index.position, last, is_short=is_short)
     if not entries:
         return None
     places: set[int] = set()
@@ -202,11 +208,14 @@ def read_piece(
     return Piece(entries[-1][1].position, unread, sorted(places), steps)
 
 
-def _next_entries(session: Session, after: int, *, is_short: bool) -> list[tuple[Entry, core.Entry]]:
+def _next_entries(
+    session: Session, after: int, last: int | None, *, is_short: bool
+) -> list[tuple[Entry, core.Entry]]:
     """The next entries. A piece ends with a rewind, because the lineage changes there."""
     most, most_tokens = (READ_ENTRIES, READ_TOKENS) if is_short else (ENTRIES_OF_PIECE, TOKENS_OF_PIECE)
     # A range, not a limit: for a limit, PostgreSQL may read and sort all entries of a session.
-    rows = Entry.objects.filter(session=session, position__gt=after, position__lte=after + most)
+    end = after + most if last is None else min(after + most, last)
+    rows = Entry.objects.filter(session=session, position__gt=after, position__lte=end)
     found: list[tuple[Entry, core.Entry]] = []
     tokens = 0
     for row in rows.order_by("position").iterator(chunk_size=10):
@@ -309,7 +318,7 @@ def rebuild_names(session: Session) -> list[str]:
     StepNames.objects.filter(index=index).delete()
     index.position, index.unread = session.fork_position, 0
     index.save(update_fields=["position", "unread"])
-    while index.position < last and (piece := read_piece(session, index)):
+    while index.position < last and (piece := read_piece(session, index, last=last)):
         _store(index, piece)
     return [] if before == _content(index) else ["the index of names differed"]
 

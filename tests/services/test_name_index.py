@@ -159,6 +159,18 @@ def test_pieces_of_any_size_give_equal_rows_and_rebuilding_finds_no_difference(
     assert rebuild(again).differences == []
 
 
+def test_rebuilding_goes_as_far_as_the_index_went(
+    project: Project, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(project, session.pk, [said("see src/a.py"), act(), ok(), read("src/a.py")])
+    with monkeypatch.context() as short:
+        short.setattr(name_index, "READ_ENTRIES", 2)
+        short.setattr(name_index, "SECONDS_AT_ONCE", 0)
+        assert not catch_up(Session.objects.get().lineage(), seconds=0)
+    assert rebuild(Session.objects.get()).differences == []
+    assert NameIndex.objects.get().position == 2
+
+
 def test_a_purged_session_leaves_no_names(project: Project, session: Session) -> None:
     append(project, session.pk, [said("see src/a.py")])
     catch_up(History(Session.objects.get()).lineage)
