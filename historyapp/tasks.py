@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from kombu.exceptions import OperationalError
 
 from historyapp.celery import app
+from historyapp.core.origins import VERSION as NAMES_VERSION
 from historyapp.models import Session, Worker
 from historyapp.models.history import History
 from historyapp.models.text_blocks import BLOCK_ENTRIES
@@ -162,8 +163,13 @@ def index_names_of(history: History) -> bool:
 
 
 def name_index_state(history: History) -> str:
-    """Indexes names as :func:`index_names_of`. Returns a text that changes when more of them are in."""
-    return "complete" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
+    """Indexes names as :func:`index_names_of`. Returns a text that changes when more of them are in.
+
+    Other rules give another text, too.
+    """
+    return (
+        f"complete {NAMES_VERSION}" if index_names_of(history) else f"up to {indexed_up_to(history.lineage)}"
+    )
 
 
 def want_name_index(session: UUID) -> None:

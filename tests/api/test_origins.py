@@ -67,6 +67,15 @@ def test_an_answer_is_not_made_again_while_nothing_changed(searched: Agent) -> N
     assert again.status == 304
 
 
+def test_an_answer_is_made_again_when_the_rules_of_names_have_changed(
+    searched: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = searched.get("/episodes/2/origins")
+    monkeypatch.setattr(tasks, "NAMES_VERSION", 99)
+    again = searched.get("/episodes/2/origins", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status == 200
+
+
 @pytest.mark.parametrize("path", ["/episodes/2/origins", "/episodes?names=unseen"])
 def test_an_answer_is_made_again_when_more_of_the_log_is_in_the_index(
     searched: Agent, monkeypatch: pytest.MonkeyPatch, path: str
