@@ -3,19 +3,15 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from historyapp.models import Project, Session, WhatIf
-from tests.browser.visits import page_of, record_session
+from tests.browser.visits import page_of, panel, record_session
 
 
 @pytest.fixture
 def session(project: Project) -> Session:
     return record_session(project, 6)
-
-
-def panel(page: Page) -> Locator:
-    return page.get_by_role("complementary", name="Context")
 
 
 def save(page: Page, name: str) -> None:

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Locator, Page
 
 from historyapp.models import Membership, Project, Session
 from historyapp.services.append import append
@@ -39,6 +39,11 @@ def record_session(project: Project, steps: int = 6, *, title: str = "Repair the
     Session.objects.filter(pk=session.pk).update(status="finished")
     session.refresh_from_db()
     return session
+
+
+def panel(page: Page) -> Locator:
+    """The context panel of the session page."""
+    return page.get_by_role("complementary", name="Context")
 
 
 def page_of(session: Session, query: str = "") -> str:
