@@ -47,11 +47,19 @@ class SpanBlock(NamedTuple):
 
 Load = Callable[[str, int], "Lineage"]
 """Gives the lineage that is stored at a session's rewind or fork point."""
+ReadAll = Callable[[Iterable[tuple[str, int]]], None]
+"""Reads what is known of several places at once, by session and position, before it is asked of each."""
 Part = TypeVar("Part", Span, SpanBlock)
+_FIRST_BLOCKS = 4
+"""Blocks of spans that are loaded at once: the first time, and then twice as many each time."""
 
 
 def _load_nothing(session: str, position: int) -> "Lineage":
     raise LookupError(f"the lineage at {position} of {session} is not at hand")
+
+
+def _read_each(places: Iterable[tuple[str, int]]) -> None:
+    """Reads nothing: each place is read when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,8 @@ class Lineage:
     """Pointers to the spans before ``newest``, by level: those of level 0 point to spans, those of a higher
     level to pointers of the level below. Each level is older than the level below it."""
     load: Load = field(default=_load_nothing, compare=False, repr=False)
+    load_all: ReadAll = field(default=_read_each, compare=False, repr=False)
+    """After it, ``load`` gives these lineages without a query."""
     totals: dict[tuple[str, int], Mapping[str, Any] | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -76,13 +86,16 @@ class Lineage:
 
     @classmethod
     def of(
-        cls, stored: Mapping[str, Any] | Iterable[Iterable[str | int]], load: Load = _load_nothing
+        cls,
+        stored: Mapping[str, Any] | Iterable[Iterable[str | int]],
+        load: Load = _load_nothing,
+        load_all: ReadAll = _read_each,
     ) -> "Lineage":
         """From what is stored: rows ``[session, first, last]``, or the form of :meth:`dump`."""
         parts: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {"spans": stored}
         spans = tuple([Span(str(s), int(a), int(b)) for s, a, b in parts["spans"]])
         older = tuple([tuple(map(SpanBlock._make, level)) for level in parts.get("older", ())])
-        return cls(spans, older, load)
+        return cls(spans, older, load, load_all)
 
     def dump(self) -> Any:
         """As stored with a session: rows, and with them pointers if there are older spans."""
@@ -232,22 +245,34 @@ class Lineage:
         """The spans of some blocks of a level, which end before ``end``."""
         first, last = within
         ends = [*(block.first for block in blocks[1:]), end]
-        pairs = list(zip(blocks, ends, strict=True))
-        for block, stop in reversed(pairs) if newest_first else pairs:
-            if block.first > last or stop <= first:
-                continue
-            stored = self.load(block.session, block.position)
-            if level == 0:
-                yield from _clipped(stored.newest, first, last, newest_first=newest_first)
-            else:
-                below = stored.older[level - 1]
-                yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
+        pairs = [
+            (block, stop)
+            for block, stop in zip(blocks, ends, strict=True)
+            if block.first <= last and stop > first
+        ]
+        if newest_first:
+            pairs.reverse()
+        at_once = 1 if level else _FIRST_BLOCKS  # of higher levels few are needed
+        while pairs:
+            some, pairs = pairs[:at_once], pairs[at_once:]
+            self.load_all([(block.session, block.position) for block, _ in some])
+            for block, stop in some:
+                stored = self.load(block.session, block.position)
+                if level == 0:
+                    yield from _clipped(stored.newest, first, last, newest_first=newest_first)
+                else:
+                    below = stored.older[level - 1]
+                    yield from self._loaded(level - 1, below, stop, within, newest_first=newest_first)
+            at_once *= 2
 
-    def last_span_before(self, is_before: Callable[[str, int], bool | None]) -> Span | None:
+    def last_span_before(
+        self, is_before: Callable[[str, int], bool | None], read_all: ReadAll = _read_each
+    ) -> Span | None:
         """The last span that begins before some place, or None; costs a few reads for each level.
 
         Args:
             is_before: whether a session's entry is before the place; None: the session has no such entry.
+            read_all: called with places of which ``is_before`` is asked next.
         """
         if self.newest and is_before(self.newest[0].session, self.newest[0].first):
             return _last(self.newest, lambda span: bool(is_before(span.session, span.first)))
@@ -257,9 +282,11 @@ class Lineage:
         else:
             return None
         while True:
+            read_all((block.session, block.first) for block in blocks)
             block = _last(blocks, partial(self._begins_before, level, is_before))
             stored = self.load(block.session, block.position)
             if level == 0:
+                read_all((span.session, span.first) for span in stored.newest)
                 return _last(stored.newest, lambda span: bool(is_before(span.session, span.first)))
             level -= 1
             blocks = stored.older[level]

@@ -127,7 +127,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
         rows = _few_rows_of(lineage, first, last, read)
         if rows is None:  # a rewind after each step leaves two rows of each: only live ones are read in full
-            rows = self._at(_rows_by_place(lineage, first, last, row_places))
+            rows = self.at(_rows_by_place(lineage, first, last, row_places))
         return rows
 
     def some(self, lineage: Lineage, numbers: Sequence[int]) -> list["Episode"] | None:
@@ -164,7 +164,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def _in_sessions(self, lineage: Lineage, first: int, last: int, most: int) -> Self:
         return self.filter(session_id__in=session_ids(lineage), number__range=(first, last))[:most]
 
-    def _at(self, places: Sequence[RowPlace]) -> list["Episode"]:
+    def at(self, places: Sequence[RowPlace]) -> list["Episode"]:
         """The rows at some places, without excerpts, by number."""
         rows: list[Episode] = []
         for start in range(0, len(places), _MOST_SPANS):

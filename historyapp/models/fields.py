@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -73,6 +73,18 @@ def uuid_value(value: UUID) -> Any:
 def session_value(session: str) -> Any:
     """A span's session as the database's driver takes it. Hundreds of spans are mostly of one session."""
     return uuid_value(UUID(session))
+
+
+def at_places(places: Iterable[tuple[str, int]]) -> tuple[str, list[Any]]:
+    """A condition in SQL on ``session_id`` and ``position``, and its values: entries at some places."""
+    by_session: dict[str, list[int]] = {}
+    for session, position in sorted(places):
+        by_session.setdefault(session, []).append(position)
+    where, values = list[str](), list[Any]()
+    for session, positions in by_session.items():
+        where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
+        values += [session_value(session), *positions]
+    return " OR ".join(where), values
 
 
 def as_uuid(value: Any) -> UUID:

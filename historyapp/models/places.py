@@ -4,16 +4,18 @@ Step numbers repeat in takes and forks: ten thousand rows may have a number of w
 grow along a lineage, so the first entry with a total is found with O(log n) reads, whatever was cut off.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span
-from historyapp.models.fields import uuid_value
+from historyapp.models.fields import as_uuid, at_places, uuid_value
 from historyapp.models.sql import fetch_all
 
 _TOTALS = "SELECT totals FROM historyapp_entry WHERE session_id = %s AND position = %s"
+_TOTALS_OF = "SELECT session_id, position, totals FROM historyapp_entry WHERE "
 _CANDIDATES = (
     "SELECT COUNT(*) FROM (SELECT 1 FROM historyapp_episode WHERE number BETWEEN %s AND %s AND session_id "
 )
@@ -27,6 +29,17 @@ def totals_at(session: str, position: int) -> dict[str, Any] | None:
         totals: dict[str, Any] = load_dumped(stored)
         return totals
     return None
+
+
+def _read_totals(lineage: Lineage, places: Iterable[tuple[str, int]]) -> None:
+    """Adds the totals at some places, at most a block of them, to those that the lineage knows."""
+    wanted = [place for place in places if place not in lineage.totals]
+    if len(wanted) < 2:
+        return
+    where, values = at_places(wanted)
+    lineage.totals.update(dict.fromkeys(wanted))
+    for session, position, stored in fetch_all(_TOTALS_OF + where, values):
+        lineage.totals[str(as_uuid(session)), position] = load_dumped(stored)
 
 
 def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | None:
@@ -49,7 +62,7 @@ def first_with(lineage: Lineage, name: str, least: int) -> tuple[str, int] | Non
 
     if not lineage.newest or is_before(lineage.newest[-1].session, lineage.last):
         return None
-    span = lineage.last_span_before(is_before)
+    span = lineage.last_span_before(is_before, partial(_read_totals, lineage))
     if span is not None:
         position = _first_in(span, lambda position: total(span.session, position) or 0, least)
         if position is not None:

@@ -4,17 +4,14 @@ The rows of some step numbers are not read where takes reuse the numbers, or whe
 spans. Positions are read instead: the beginnings of spans and of blocks of spans, and some within long spans.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import ceil
-from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from historyapp.core.json import load_dumped
 from historyapp.core.lineage import Lineage, Span, SpanBlock
-from historyapp.models.fields import as_uuid, session_value
+from historyapp.models.fields import as_uuid, at_places
 from historyapp.models.sql import fetch_all
 
 MOST_LOADS = 48
@@ -60,15 +57,20 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
     loads = 0
     for _ in range(_MOST_ROUNDS):
         _read({part.key for part in parts} - known.keys(), known)
-        refined: list[_Part] = []
+        divided: list[tuple[_Part, int]] = []
+        wanted = list[tuple[str, int]]()
         for part, end in zip(parts, _ends(parts, known, steps), strict=True):
             start = known[part.key]
             count = ceil((end - start.steps) / gap) if start else 2
-            if count < 2 or (part.level >= 0 and loads >= MOST_LOADS):
-                refined.append(part)
-            else:
-                loads += part.level >= 0
-                refined += _refine(lineage, part, count)
+            if count > 1 and isinstance(part.what, SpanBlock):
+                count = count if loads + len(wanted) < MOST_LOADS else 1
+                wanted += [(part.what.session, part.what.position)] * (count > 1)
+            divided.append((part, count))
+        lineage.load_all(wanted)
+        loads += len(wanted)
+        refined: list[_Part] = []
+        for part, count in divided:
+            refined += _refine(lineage, part, count) if count > 1 else [part]
         if len(refined) == len(parts):
             break
         parts = refined
@@ -82,13 +84,10 @@ def spread(lineage: Lineage, steps: int, gap: int) -> list[StepTotals]:
 
 def steps_at(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """The number of steps that have begun up to and including some entries (session, position)."""
-    groups = groupby(sorted(places), itemgetter(0))
-    by_session = [(session, [position for _, position in group]) for session, group in groups]
-    if not by_session:
-        return {}
+    wanted = list(places)
     return {
         (str(as_uuid(id)), position): load_dumped(stored).get("steps", 0)
-        for id, position, _, stored in _totals_at(by_session)
+        for id, position, _, stored in (_totals_at(wanted) if wanted else ())
     }
 
 
@@ -121,8 +120,7 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
     places = sorted(keys)
     for start in range(0, len(places), _PLACES_AT_ONCE):
         some = places[start : start + _PLACES_AT_ONCE]
-        by_session = [(key, [place for _, place in group]) for key, group in groupby(some, itemgetter(0))]
-        for id, position, kind, stored in _totals_at(by_session):
+        for id, position, kind, stored in _totals_at(some):
             totals: dict[str, Any] = load_dumped(stored)
             # A step that begins here has ended later, and so have its errors been counted.
             number = totals.get("steps", 0) - (kind == "model_output")
@@ -130,10 +128,7 @@ def _read(keys: set[tuple[str, int]], known: dict[tuple[str, int], StepTotals | 
             known[str(as_uuid(id)), position] = total
 
 
-def _totals_at(by_session: Iterable[tuple[str | UUID, list[int]]]) -> list[tuple[Any, ...]]:
+def _totals_at(places: Collection[tuple[str, int]]) -> list[tuple[Any, ...]]:
     """Session, position, kind and stored totals of the entries at some positions of some sessions."""
-    where, values = list[str](), list[Any]()
-    for session, positions in by_session:
-        where.append(f"session_id = %s AND position IN ({', '.join(['%s'] * len(positions))})")
-        values += [session_value(str(session)), *positions]
-    return fetch_all(f"{_TOTALS}{' OR '.join(where)}", values)
+    where, values = at_places(places)
+    return fetch_all(f"{_TOTALS}{where}", values)

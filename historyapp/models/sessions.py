@@ -1,6 +1,6 @@
 """Sessions: the row that an append locks, and from which a lineage is read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Self
 from uuid import UUID
@@ -18,13 +18,13 @@ from historyapp.core.lineage import Lineage, Span
 from historyapp.core.projection import Tail
 from historyapp.core.text import fold
 from historyapp.models.ancestors import SUMMARIES, Ancestor, ancestors, parts, revisions, summarised
-from historyapp.models.fields import FoldedText, JSONText, unpack, uuid_value
+from historyapp.models.fields import FoldedText, JSONText, as_uuid, at_places, session_value, unpack
 from historyapp.models.projects import Project
 
 RARE_KINDS = tuple([kind for kind in KINDS if kind not in ("model_output", "tool_results")])
 """Each has its own index: a new kind needs a migration."""
-_REWIND = "SELECT body FROM historyapp_entry WHERE session_id = %s AND position = %s AND kind = 'rewind'"
-_FORK_SPANS = "SELECT fork_spans FROM historyapp_session WHERE id = %s"
+_REWINDS = "SELECT session_id, position, body FROM historyapp_entry WHERE kind = 'rewind'"
+_FORK_SPANS = "SELECT id, fork_spans FROM historyapp_session WHERE id IN"
 
 
 class _HasTags(models.Func):
@@ -205,7 +205,7 @@ class Session(models.Model):
 
     def stored_lineage(self, stored: Any) -> Lineage:
         """A lineage from ``fork_spans``, ``closed_spans`` or the body of one of this session's rewinds."""
-        return Lineage.of(stored, self._load)
+        return Lineage.of(stored, self._load, self._load_all)
 
     def parts_with(self, kind: str, last: int) -> Iterator[Span]:
         """Where live rows of a rare kind may be, up to a position, newest first; of each session one range.
@@ -243,8 +243,17 @@ class Session(models.Model):
         """The lineage stored at a rewind or the fork point of this session or of one that shares entries."""
         key = session, position
         if key not in self._loaded:
-            self._loaded[key] = Lineage.of(_stored_at(UUID(session), position), self._load)
+            self._load_all([key])
         return self._loaded[key]
+
+    def _load_all(self, places: Iterable[tuple[str, int]]) -> None:
+        """Reads such lineages, at most a few hundred, with one query, and one more if some are of forks."""
+        wanted = {place for place in places if place not in self._loaded}
+        stored = _stored_at_rewinds(wanted) if wanted else {}
+        if forks := wanted - stored.keys():
+            spans = _stored_at_forks({session for session, _ in forks})
+            stored |= {(session, position): spans[session] for session, position in forks}
+        self._loaded.update({place: self.stored_lineage(form) for place, form in stored.items()})
 
     def grown(self, closed: Lineage, first: int, last: int) -> Lineage:
         """A lineage and then this session's own entries ``first`` to ``last``, if there are any."""
@@ -255,16 +264,24 @@ class Session(models.Model):
         return self.entries.filter(kind="rewind")
 
 
-def _stored_at(session: UUID, position: int) -> Any:
-    """What a rewind or the session's fork point stores. A page reads a hundred, so it is written in SQL."""
+def _stored_at_rewinds(places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Any]:
+    """What the rewinds among some places store. A page reads fifty, so it is written in SQL."""
+    where, values = at_places(places)
     with connection.cursor() as cursor:
-        cursor.execute(_REWIND, [uuid_value(session), position])
-        row = cursor.fetchone()
-        if row is not None:
-            return load_dumped(unpack(row[0]))
-        cursor.execute(_FORK_SPANS, [uuid_value(session)])
-        ((stored,),) = cursor.fetchall()
-        return load_dumped(stored)
+        cursor.execute(f"{_REWINDS} AND ({where})", values)
+        return {
+            (str(as_uuid(session)), position): load_dumped(unpack(body))
+            for session, position, body in cursor.fetchall()
+        }
+
+
+def _stored_at_forks(sessions: Collection[str]) -> dict[str, Any]:
+    """What the fork points of some sessions store."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{_FORK_SPANS} ({', '.join(['%s'] * len(sessions))})", [*map(session_value, sessions)]
+        )
+        return {str(as_uuid(session)): load_dumped(stored) for session, stored in cursor.fetchall()}
 
 
 def session_ids(lineage: Lineage) -> list[UUID]:

@@ -4,6 +4,7 @@ Ten thousand takes of failed steps all stand in the index of failed steps, and a
 two hundred such indexes. This search reads live steps only: a thousand entries at a time, in their order.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
@@ -16,13 +17,14 @@ from historyapp.models.episodes import SEVERAL_TOOLS, Episode
 from historyapp.models.fields import session_value
 from historyapp.models.history import History
 from historyapp.models.places import first_with, totals_at
-from historyapp.models.sql import fetch_all
+from historyapp.models.sql import RowPlace, fetch_all
 
 MOST_ENTRIES = 40_000
 """Entries whose steps one search goes through."""
 _AT_ONCE = 1_000
 """Entries; their steps are compared in the database."""
 _MOST_SPANS = 100
+_ROWS_AT_ONCE = 50
 _CUTS = "SELECT anchor, number FROM historyapp_episode WHERE "
 
 
@@ -50,13 +52,13 @@ def live_matches(
     start = first_with(history.lineage, "steps", lowest) if lowest > 1 else ("", 1)
     if start is None:
         return
-    end = first_with(history.lineage, "steps", highest + 1)
+    end = first_with(history.lineage, "steps", highest + 1) if highest < history.steps - 1 else None
     last = end[1] if end else history.lineage.last
     spans = history.lineage.between(start[1], last, newest_first=not forwards)
     if names:
         wanted &= Q(tool__in={*names, SEVERAL_TOOLS})
     read, known = 0, set[int]()
-    held: list[Episode | _CutStep] = []  # the last step of a batch: the next batch may have its newer row
+    held: list[RowPlace | _CutStep] = []  # the last step of a batch: the next batch may have its newer row
     for batch in span_batches(_pieces(spans, forwards=forwards), _MOST_SPANS):
         rows = [*held, *_read(batch, wanted, forwards=forwards)]
         if forwards:
@@ -64,11 +66,12 @@ def live_matches(
             rows = list(newest.values())
             held = rows[-1:]
             rows = rows[:-1]
+        live: list[RowPlace] = []
         for row in rows:
             if lowest <= row.number <= highest and row.number not in known:
                 known.add(row.number)
-                if isinstance(row, Episode):
-                    yield row.number, row
+                live += _shown([row])
+        yield from _in_full(live)
         read += sum(map(len, batch))
         if read < MOST_ENTRIES:
             continue
@@ -76,12 +79,11 @@ def live_matches(
         number = (totals_at(edge.session, edge.last if forwards else edge.first) or {}).get("steps", 0)
         done = number - 1 if forwards else number + (number not in known)
         if lowest <= done <= highest:  # else not even one step has been gone through
-            yield from ((row.number, row) for row in _shown(held) if lowest <= row.number <= done)
+            yield from _in_full([row for row in _shown(held) if lowest <= row.number <= done])
             yield done, None
             return
-    for row in _shown(held):
-        if lowest <= row.number <= highest and row.number not in known:
-            yield row.number, row
+    left = [row for row in _shown(held) if lowest <= row.number <= highest and row.number not in known]
+    yield from _in_full(left)
 
 
 def _pieces(spans: Iterable[Span], *, forwards: bool) -> Iterator[Span]:
@@ -92,8 +94,16 @@ def _pieces(spans: Iterable[Span], *, forwards: bool) -> Iterator[Span]:
             yield Span(span.session, start, min(span.last, start + _AT_ONCE - 1))
 
 
-def _shown(rows: Iterable[Episode | _CutStep]) -> Iterator[Episode]:
-    return (row for row in rows if isinstance(row, Episode))
+def _shown(rows: Iterable[RowPlace | _CutStep]) -> Iterator[RowPlace]:
+    return (row for row in rows if isinstance(row, RowPlace))
+
+
+def _in_full(places: list[RowPlace]) -> Iterator[tuple[int, Episode]]:
+    """The rows at some places, read as they are consumed, in their order."""
+    for start in range(0, len(places), _ROWS_AT_ONCE):
+        some = places[start : start + _ROWS_AT_ONCE]
+        rows = {row.number: row for row in Episode.objects.at(some)}
+        yield from ((place.number, rows[place.number]) for place in some)
 
 
 def _without_index(wanted: Q) -> Case:
@@ -105,16 +115,19 @@ def _without_index(wanted: Q) -> Case:
     return Case(When(wanted, then=Value(True)), default=Value(False))
 
 
-def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[Episode | _CutStep]:
-    """The rows of a batch that match, and all that were made by a cut before a span, by their anchors."""
+def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[RowPlace | _CutStep]:
+    """Where a batch's rows are that match, and the steps of cuts that may hide one, by their anchors."""
     before = {(span.session, span.first - 1) for span in batch}
-    rows_in_spans = in_spans(Episode.objects.defer("excerpt"), batch, "anchor", before=1)
-    found = rows_in_spans.filter(_without_index(wanted)) if wanted else rows_in_spans
-    rows: list[tuple[int, bool, Episode | _CutStep]] = []
+    matching = in_spans(Episode.objects.all(), batch, "anchor", before=1)
+    matching = matching.filter(_without_index(wanted)) if wanted else matching
+    # A cut step has a row of its own: only those that are shown are read in full.
+    found = [RowPlace(*row) for row in matching.values_list(*RowPlace._fields)]
+    rows: list[tuple[int, bool, RowPlace | _CutStep]] = []
     for row in found:
         key = str(row.session_id), row.anchor
         rows.append((row.anchor, key in before, row))
         before.discard(key)
+    before &= _may_hide(batch, found)
     if before and wanted:
         where = " OR ".join(["session_id = %s AND anchor = %s"] * len(before))
         values = [value for session, anchor in before for value in (session_value(session), anchor)]
@@ -122,3 +135,17 @@ def _read(batch: list[Span], wanted: Q, *, forwards: bool) -> list[Episode | _Cu
         rows += [(anchor, True, _CutStep(number, anchor)) for anchor, number in cut]
     rows.sort(key=itemgetter(0, 1), reverse=not forwards)
     return [row for _, _, row in rows]
+
+
+def _may_hide(batch: list[Span], found: Iterable[RowPlace]) -> set[tuple[str, int]]:
+    """Where a cut would have made a newer row of a found step: before the span that follows the row's, and
+    before the first span of the batch, for a step of the batch before.
+    """
+    spans = sorted(batch, key=lambda span: span.first)
+    starts = [span.first for span in spans]
+    at = {(span.session, span.first - 1): index for index, span in enumerate(spans)}
+    following = {0}
+    for row in found:
+        own = at.get((str(row.session_id), row.anchor), bisect_right(starts, row.anchor) - 1)
+        following.add(own + 1)
+    return {(spans[index].session, spans[index].first - 1) for index in following if index < len(spans)}

@@ -226,6 +226,27 @@ def test_pictures_and_lists_of_a_fork_of_forks_read_little_in_vain(
     assert len(rows_read) <= 2 * 20 + 4  # each fork has a row of the step that it goes on from
 
 
+def test_the_spans_of_a_long_lineage_are_read_in_groups(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    past = history(rewound(project, 80))
+    assert queries(lambda: past.lineage.spans) <= 8  # of 20 blocks
+    assert len(past.lineage.spans) == 80
+
+
+def test_a_search_through_spans_reads_only_what_it_shows_in_full(
+    project: Project, rows_read: list[type], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("historyapp.core.lineage.BLOCK", 4)
+    past = history(rewound(project, 80))
+    rows_read.clear()
+    for within in (range(1, 80), range(79, 0, -1)):
+        found = StepSearch(past, StepFilter(status="error"), within).find(50)
+        assert [row.number for row in found.rows] == [n for n in within if n % 4 == 0]
+    assert len(rows_read) == 2 * 19  # though a rewind has made another row of each of these steps
+
+
 def test_what_is_rare_in_ancestors_is_read_once_and_new_summaries_are_found(project: Project) -> None:
     child = forked(project, 40)
     assert history(child).instruction == "be brief"
