@@ -3,15 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from django.conf import settings
+from django.urls import reverse
 from rich.console import Console
 from rich.table import Table
 
 from historyapp.core.importers import IMPORTERS
 from historyapp.management.command_line import plural, printable
+from historyapp.running import running_address
 from historyapp.services.imports.reports import FileReport
 
 FIRST_UNREAD = 20
 """Unread files listed again at the end, without ``--verbose``."""
+FIRST_SESSIONS = 3
+"""Sessions that are listed at the end."""
 FIRST_SKIPPED = 3
 """Skipped records listed for a file, without ``--verbose``."""
 OUTCOMES = (
@@ -88,7 +93,23 @@ def print_totals(
         titles = ", ".join(importer.title for importer in IMPORTERS.values())
         console.print(f"Formats that can be imported: {titles}.\n", soft_wrap=True)
     if any(report.sessions for report in reports):
+        if not dry_run:
+            _print_sessions(console, reports)
         console.print(_table(reports, dry_run))
+
+
+def _print_sessions(console: Console, reports: Sequence[FileReport]) -> None:
+    """Where the first sessions can be seen: their addresses, or their ids where no server is known."""
+    sessions = list(dict.fromkeys(session.id for report in reports for session in report.sessions))
+    address = settings.PLAYHEAD_BASE_URL or running_address(settings.PLAYHEAD_HOME)
+    for id in sessions[:FIRST_SESSIONS]:
+        line = f"Open {address}{reverse('session', args=[id])}" if address else f"Session {id}"
+        console.print(line, soft_wrap=True, highlight=False)
+    if (more := len(sessions) - FIRST_SESSIONS) > 0:
+        console.print(f"and {plural(more, 'more session')}")
+    if sessions and not address:
+        console.print("No server is running here. playhead up starts one.", soft_wrap=True)
+    console.print()
 
 
 def _outcome(report: FileReport, dry_run: bool) -> str:

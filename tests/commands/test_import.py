@@ -14,6 +14,7 @@ from rich.console import Console
 
 from historyapp.management.import_report import print_totals
 from historyapp.models import AuditRecord, Entry, Project, Session
+from historyapp.running import announced
 from historyapp.services.append import append
 from historyapp.services.exports import export_session
 from historyapp.services.imports.reports import Counts, FileReport, SessionReport
@@ -75,6 +76,18 @@ def test_the_last_lines_hold_the_totals_for_each_format(run: Run, transcript: Pa
     assert row.split() == ["claude_code", "1", "1", "2", "1", "1", "0", "0", "4"]
 
 
+def test_it_says_where_the_session_can_be_seen(
+    run: Run, transcript: Path, settings: Any, tmp_path: Path
+) -> None:
+    settings.PLAYHEAD_BASE_URL, settings.PLAYHEAD_HOME = "", tmp_path
+    out = run("import", transcript).out
+    assert f"\nSession {Session.objects.get().pk}\n" in out
+    with announced(tmp_path, "http://127.0.0.1:9000"):
+        again = run("import", transcript).out
+    assert f"\nOpen http://127.0.0.1:9000/sessions/{Session.objects.get().pk}\n" in again
+    assert "Open" not in run("import", "--dry-run", transcript).out
+
+
 def test_importing_again_adds_nothing_and_succeeds(run: Run, transcript: Path) -> None:
     run("import", transcript)
     again = run("import", transcript)
@@ -132,7 +145,7 @@ def test_a_file_without_a_session_takes_one_line(run: Run, transcript: Path) -> 
     other = write(transcript.parent / "snapshots.jsonl", snapshot)
     out = run("import", transcript, other).out
     assert (
-        f"{other}: claude_code, no session in it\n\n2 files: 1 imported, 1 without a session.\n\nFormat"
+        f"{other}: claude_code, no session in it\n\n2 files: 1 imported, 1 without a session.\n\nSession "
         in out
     )
 
