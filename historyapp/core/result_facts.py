@@ -44,8 +44,7 @@ _NOTES = ("[", "(")
 _STRUCTURED = ("{", "<", "[{", "[\n")
 """How an output begins whose last line says little."""
 _FOLDER = "Here's the files and directories "
-_OPENED = re.compile(r"\[File: [^\n]{1,250} \((\d{1,9}) lines total\)\]")
-"""How SWE-agent shows a file. The numbers of a single line are no range."""
+_ONE_LINE = "(1 lines total)]"
 _SILENT = "Your command ran successfully and did not produce any output"
 _FILE, _UPDATED = "[File: ", "File updated. "
 _PROCESS_DONE = "///PROCESS-DONE:"
@@ -122,9 +121,13 @@ def _lines_read(asked: tuple[int, ...], text: str) -> str:
         last = first + returned - 1
         numbers = first, min(last, asked[1]) if asked[1] >= first else last
     if numbers is None:
-        whole = _OPENED.match(text[:_HEAD])
-        return _count(int(whole[1]), "line") if whole else ""
+        return _single_line(text)
     return f"lines {numbers[0]:,}–{numbers[1]:,}" if numbers[0] < numbers[1] else f"line {numbers[0]:,}"
+
+
+def _single_line(text: str) -> str:
+    """What a view of SWE-agent shows of a file of one line, which it also numbers."""
+    return _count(1, "line") if text.startswith(_FILE) and _ONE_LINE in text[:_HEAD] else ""
 
 
 def _lines_changed(figures: tuple[int, ...], text: str) -> str:
@@ -132,7 +135,9 @@ def _lines_changed(figures: tuple[int, ...], text: str) -> str:
     if len(figures) > 1 and _UPDATED in head + text[-_TAIL:]:  # SWE-agent shows the file before it
         return _signed(figures)
     first = head.partition("\n")[0]
-    if not any(figures) or not (first.startswith(_DIFF) or any(mark in first for mark in _DONE)):
+    if not any(figures):
+        return _single_line(text)
+    if not (first.startswith(_DIFF) or any(mark in first for mark in _DONE)):
         return ""
     if len(figures) == 1:
         lines = _count(figures[0], "line")

@@ -32,6 +32,7 @@ def fact(name: str, arguments: Any, text: str) -> str:
         ({"offset": 7, "limit": 1}, "one", "line 7"),
         ({"offset": True, "limit": 1}, PLAIN, ""),
         ({}, PLAIN, ""),
+        ({}, "[File: a.py (90 lines total)]\n<x>", ""),
         ({}, "[File: a.py (1 lines total)]\n1:\n(Open file: a.py)\nbash-$", "1 line"),
         ({}, "The file content has been truncated.\nStatus: Showing lines 1-25 of 212 total", "lines 1–25"),
         ({}, "Here's the files and directories up to 2 levels deep in /a:\n/a/\n/a/b.py\n/a/c.py", "2 paths"),
@@ -51,6 +52,7 @@ def test_a_read_shows_its_lines(arguments: dict[str, Any], text: str, shown: str
         (ADDED, "Success. Updated the following files:\nA a.py\n", "new file, 2 lines"),
         ({"file_path": "a", "old_string": "x", "new_string": "z"}, "String to replace was not found.", ""),
         ({"file_path": "a", "old_string": "x", "new_string": "x"}, UPDATED, ""),
+        ({"command": "create a.py"}, "[File: a.py (1 lines total)]\n1:\n(Open file: a.py)", "1 line"),
     ],
 )
 def test_an_edit_shows_the_lines_it_changed(arguments: Any, text: str, shown: str) -> None:
