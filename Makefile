@@ -19,7 +19,8 @@ POSTGRES := tests/api/test_plans.py \
   --ignore tests/services/compression/test_summarise.py --ignore tests/services/compression/test_totals.py \
   --ignore tests/services/compression/test_writers.py --ignore tests/commands/test_compress.py
 
-# What waits for servers, workers and browsers most of the time.
+# What waits for servers, workers and browsers much of the time: it takes longest, so the rest runs beside it
+# with what it leaves of the processors.
 WAITING := tests/browser tests/client tests/commands $(wildcard tests/test_*.py)
 
 .PHONY: up setup test test-all test-waiting test-sqlite test-postgres lint bench lock
@@ -50,10 +51,10 @@ test-waiting: .venv/compiled.stamp
 	$(PYTEST) $(PARALLEL) 3 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/compiled.stamp
-	$(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
+	nice $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/compiled.stamp
-	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	nice $(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
 
 # Nobody reads mypy's cache after CI, and to write it takes a sixth of its time.
 lint: .venv/dev.stamp

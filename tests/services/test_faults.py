@@ -45,7 +45,9 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that tells all processes of damage: here only those of one test."""
     path = tmp_path / "damaged"
     monkeypatch.setattr(faults, "_marker", lambda: path)
-    monkeypatch.setattr(faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}}))
+    monkeypatch.setattr(
+        faults, "_Memory", type("_Memory", (faults._Memory,), {"logged": {}, "looked": -faults.REMEMBERED})
+    )
     return path
 
 
