@@ -21,7 +21,8 @@ POSTGRES := tests/api/test_plans.py \
 
 # What waits for servers, workers and browsers much of the time: it takes longest, so the rest runs beside it
 # with what it leaves of the processors.
-WAITING := tests/browser tests/client tests/commands $(wildcard tests/test_*.py)
+WAITING := tests/browser tests/client tests/commands tests/front/test_server.py tests/services/test_kills.py \
+  $(wildcard tests/test_*.py)
 
 .PHONY: up setup test test-all test-waiting test-sqlite test-postgres lint bench lock
 
@@ -51,10 +52,10 @@ test-waiting: .venv/compiled.stamp
 	$(PYTEST) $(PARALLEL) 3 $(WAITING) $(SELECTED)
 
 test-sqlite: .venv/compiled.stamp
-	nice $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
+	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/compiled.stamp
-	nice $(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	nice -n 5 $(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
 
 # Nobody reads mypy's cache after CI, and to write it takes a sixth of its time.
 lint: .venv/dev.stamp
