@@ -55,7 +55,7 @@ test-sqlite: .venv/compiled.stamp
 	nice -n 5 $(PYTEST) $(PARALLEL) 2 $(WAITING:%=--ignore %) $(SELECTED)
 
 test-postgres: .venv/compiled.stamp
-	nice -n 5 $(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
+	$(PYTEST) --database postgres $(POSTGRES) $(or $(SELECTED),-m "not slow and not thorough")
 
 # Nobody reads mypy's cache after CI, and to write it takes a sixth of its time.
 lint: .venv/dev.stamp
