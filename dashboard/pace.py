@@ -25,7 +25,7 @@ SLOWEST_TEXT = 20
 """Characters a second. A shorter text does not fill a long model call."""
 CHARACTERS_PER_TOKEN = 4
 MOST_SINGLE, MOST_SAMPLES = 400, 200
-"""Up to so many steps are all read to say how long a replay takes; of more, so many are drawn."""
+"""The length of a replay is computed from all steps of a session of up to 400, else from a sample of 200."""
 
 Name = Literal["pause", "model", "tools"]
 
