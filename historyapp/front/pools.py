@@ -176,9 +176,8 @@ class Pool:
                 return self._ready.get(timeout=None if self._keeps_all() else IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    if (
-                        self._idle and not self._keeps_all()
-                    ):  # without an idle thread, a job comes to this one
+                    # Where no thread counts as idle, a job is on its way to this one.
+                    if self._idle and not self._keeps_all():
                         self._idle -= 1
                         self._threads -= 1
                         return None
